@@ -1,0 +1,6 @@
+"""``python -m sigma_kernel`` works wherever the ``sigma`` script does."""
+
+from sigma_kernel.launcher import main
+
+if __name__ == "__main__":
+    main()

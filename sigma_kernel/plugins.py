@@ -1,0 +1,213 @@
+"""Find plugins, keep broken ones apart, and look up what the others offer.
+
+Plugins are found once in a process and cost one light import each.  Whatever a plugin raises while it is found, it is
+*quarantined*: left out, with the reason kept, and mentioned only when a run needs something it may offer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module, metadata
+from typing import NoReturn
+
+from attrs import evolve, field, frozen
+from pluggy import PluginManager
+
+from sigma_kernel import __version__, rooms, specs
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
+from sigma_kernel.specs import API_VERSION, GROUP, Component
+
+DISABLE = "SIGMA_DISABLE_PLUGINS"  # comma separated names of distributions
+
+
+@frozen
+class Plugin:
+    """A distribution that offers components; ``reason`` says why it is quarantined, if it is."""
+
+    name: str
+    version: str = ""
+    components: tuple[Component, ...] = ()
+    disabled: bool = False
+    reason: str = ""
+    traceback: str = field(default="", repr=False)
+    warning: str = ""
+
+    @property
+    def state(self) -> str:
+        """Return ``ready``, ``disabled`` or ``quarantined``."""
+        return "quarantined" if self.reason else "disabled" if self.disabled else "ready"
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+def normal(name: str) -> str:
+    """Return a distribution's name in the one spelling in which names are compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
+    """Return every installed plugin, in the order of their names; what one raises concerns that plugin alone."""
+    left_out = {normal(name) for name in disabled}
+    found = [_examine(entry, left_out) for entry in metadata.entry_points(group=GROUP)]
+    return tuple(sorted(found, key=lambda plugin: plugin.name))
+
+
+def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
+    plugin = Plugin(entry.name)
+    try:
+        if entry.dist:
+            plugin = Plugin(normal(entry.dist.name), entry.dist.version)
+        if plugin.name in disabled:
+            return evolve(plugin, disabled=True)
+        module = entry.load()
+        return evolve(plugin, warning=_agree(module), components=_components(module, plugin.name))
+    except BaseException as error:  # SystemExit too: no plugin may end the command
+        if type(error) is KeyboardInterrupt:
+            raise
+        return evolve(plugin, reason=reason(error), traceback="".join(traceback.format_exception(error)))
+
+
+def reason(error: BaseException) -> str:
+    """Return an error as a phrase; those of the kernel are sentences already."""
+    return str(error) if isinstance(error, SigmaPluginError) else f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _agree(module: object) -> str:
+    """Return a warning where a plugin may expect more than this kernel has; refuse another major version."""
+    stated = getattr(module, "SIGMA_API", None)
+    if not isinstance(stated, str) or not re.fullmatch(r"\d+\.\d+", stated):
+        raise SigmaPluginError(
+            f"SIGMA_API is {stated!r}. A plugin states the API it was written for: SIGMA_API = {API_VERSION!r}."
+        )
+    theirs, ours = ([int(part) for part in version.split(".")] for version in (stated, API_VERSION))
+    written = f"It was written for API {stated}, this kernel has {API_VERSION}. Update"
+    if theirs[0] != ours[0]:
+        raise SigmaPluginError(f"{written} {'the plugin' if theirs < ours else 'sigma-kernel'}.")
+    return f"{written} sigma-kernel." if theirs > ours else ""
+
+
+def _components(module: object, distribution: str) -> tuple[Component, ...]:
+    manager = PluginManager("sigma_kernel")  # one for each plugin, so that none can disturb another
+    manager.add_hookspecs(specs)
+    manager.register(module)
+    manager.check_pending()
+    answers = manager.hook.sigma_components()
+    if not answers:
+        raise SigmaPluginError("It has no sigma_components() marked with @hookimpl.")
+    records = [record for answer in answers for record in answer]
+    for record in records:
+        if not isinstance(record, Component):
+            raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
+    _distinct(records)
+    return tuple(evolve(record, distribution=distribution) for record in records)
+
+
+def _distinct(records: list[Component]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for record in records:
+        if (record.kind, record.name) in seen:
+            raise SigmaPluginError(f"It offers {record.kind} {record.name!r} twice.")
+        seen.add((record.kind, record.name))
+
+
+# -- looking up --------------------------------------------------------------------------------------------------------
+@frozen
+class Catalogue:
+    """All components of the plugins that are ready, by kind and name."""
+
+    plugins: tuple[Plugin, ...]
+
+    def components(self, kind: str | None = None) -> Iterator[Component]:
+        """Yield the components that are ready to use, of one kind or of all."""
+        for plugin in self.plugins:
+            yield from (component for component in plugin.components if kind in (None, component.kind))
+
+    def plugin(self, name: str) -> Plugin:
+        """Return a plugin by the name of its distribution."""
+        known = {plugin.name: plugin for plugin in self.plugins}
+        if normal(name) not in known:
+            raise SigmaPluginError(f"plugin {name!r}: not installed.{near(name, known)} `sigma plugins` lists them.")
+        return known[normal(name)]
+
+    def resolve(self, kind: str, name: str) -> Component:
+        """Return the component called ``name`` or ``distribution:name``.
+
+        Raises SigmaConfigError for a name that nobody knows or that is ambiguous, and SigmaPluginError where the
+        plugin that offers it is missing, disabled or quarantined.
+        """
+        distribution, _, short = name.rpartition(":")
+        wanted = normal(distribution)
+        found = [
+            component
+            for component in self.components(kind)
+            if component.name == short and wanted in ("", component.distribution)
+        ]
+        if len(found) > 1:
+            raise SigmaConfigError(_ambiguous(kind, name, found))
+        if not found:
+            self._refuse(kind, short, [wanted] if wanted else rooms.offering(kind, short))
+        return found[0]
+
+    def load(self, kind: str, name: str) -> object:
+        """Import a component and return the object behind it; raises SigmaPluginError if that fails."""
+        component = self.resolve(kind, name)
+        if warning := self.plugin(component.distribution).warning:
+            warnings.warn(f"{component.distribution}: {warning}", stacklevel=2)
+        return load(component)
+
+    def versions(self, distributions: Iterable[str] | None = None) -> dict[str, str]:
+        """Return the versions of the kernel and of the plugins named (all that are ready, by default)."""
+        if distributions is None:
+            distributions = [plugin.name for plugin in self.plugins if plugin.state == "ready"]
+        return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in sorted(distributions)}
+
+    def _refuse(self, kind: str, name: str, offering: list[str]) -> NoReturn:
+        here = {plugin.name: plugin for plugin in self.plugins}
+        for offer in offering:
+            if offer not in here:
+                raise SigmaPluginError(
+                    f"{kind} {name!r}: {offer} offers it, but is not installed. python -m pip install {offer}"
+                )
+            if here[offer].state != "ready":
+                raise SigmaPluginError(f"{kind} {name!r}: {_absence(here[offer])}")
+        known = rooms.names(kind) | {component.name for component in self.components(kind)}
+        hint = near(name, known) or f" `sigma components {kind}` lists what there is."
+        broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
+        also = f" Plugins that are broken may offer it: {broken}; see `sigma plugins`." if broken else ""
+        raise SigmaConfigError(f"{kind} {name!r}: no plugin offers it.{hint}{also}")
+
+
+def load(component: Component) -> object:
+    """Import the object behind a component; whatever that raises becomes a SigmaPluginError with a remedy."""
+    module, _, attribute = component.path.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except BaseException as error:  # SystemExit too: no plugin may end the command
+        if type(error) is KeyboardInterrupt:
+            raise
+        raise SigmaPluginError(
+            f"{component.kind} {component.full_name!r}: {component.path} cannot be loaded ({reason(error)}). "
+            f"Repair its installation: python -m pip install --force-reinstall {component.distribution}"
+        ) from error
+
+
+def _ambiguous(kind: str, name: str, found: list[Component]) -> str:
+    offers = " and ".join(component.distribution for component in found)
+    remedy = " or ".join(repr(component.full_name) for component in found)
+    return f"{kind} {name!r}: {offers} both offer it. Write {remedy}, or leave one out with --no-plugin."
+
+
+def _absence(plugin: Plugin) -> str:
+    if plugin.disabled:
+        return f"{plugin.name} offers it, but is switched off by --no-plugin or {DISABLE}."
+    return f"{plugin.name} should offer it, but is broken: {plugin.reason} See `sigma plugins show {plugin.name}`."
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return the catalogue of this process; plugins named in SIGMA_DISABLE_PLUGINS stay out of it."""
+    return Catalogue(find(filter(None, os.environ.get(DISABLE, "").split(","))))

@@ -1,0 +1,32 @@
+"""What the project's own rooms offer, so that an unknown name can say which distribution to install.
+
+The plugins say the same themselves once they are installed; a test compares the two.
+"""
+
+from __future__ import annotations
+
+KNOWN: dict[str, dict[str, str]] = {
+    "sigma-backend-cupy": {"backend": "cupy"},
+    "sigma-backend-jax": {"backend": "jax"},
+    "sigma-backend-numba": {"backend": "numba"},
+    "sigma-backend-numpy": {"backend": "numpy"},
+    "sigma-backend-torch": {"backend": "torch"},
+    "sigma-export-onnx": {"exporter": "onnx"},
+    "sigma-monitor-console": {"monitor": "console"},
+    "sigma-monitor-tensorboard": {"monitor": "tensorboard"},
+    "sigma-monitor-web": {"monitor": "web"},
+    "sigma-operator-local": {"operator": "local"},
+    "sigma-operator-mpi": {"operator": "mpi"},
+    "sigma-operator-ray": {"operator": "ray"},
+    "sigma-recipes": {"recipe": "digits iris mnist wdbc xor"},
+}
+
+
+def offering(kind: str, name: str) -> list[str]:
+    """Return the distributions of the project that offer a component of this kind and name."""
+    return [distribution for distribution, kinds in KNOWN.items() if name in kinds.get(kind, "").split()]
+
+
+def names(kind: str) -> set[str]:
+    """Return the names of this kind that the project's rooms offer."""
+    return {name for kinds in KNOWN.values() for name in kinds.get(kind, "").split()}
