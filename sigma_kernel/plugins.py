@@ -207,7 +207,11 @@ def _absence(plugin: Plugin) -> str:
     return f"{plugin.name} should offer it, but is broken: {plugin.reason} See `sigma plugins show {plugin.name}`."
 
 
-@cache
 def catalogue() -> Catalogue:
     """Return the catalogue of this process; plugins named in SIGMA_DISABLE_PLUGINS stay out of it."""
-    return Catalogue(find(filter(None, os.environ.get(DISABLE, "").split(","))))
+    return _catalogue(os.environ.get(DISABLE, ""))
+
+
+@cache
+def _catalogue(disabled: str) -> Catalogue:
+    return Catalogue(find(filter(None, disabled.split(","))))

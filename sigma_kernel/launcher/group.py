@@ -1,0 +1,129 @@
+"""The ``sigma`` command itself: which commands there are, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+
+from sigma_kernel import __version__
+from sigma_kernel.errors import SigmaError, near
+from sigma_kernel.launcher.output import colours, say
+from sigma_kernel.plugins import DISABLE, catalogue, load
+from sigma_kernel.specs import Component
+
+COMMANDS = {
+    name: Component("command", name, f"sigma_kernel.launcher.{path}", summary, "sigma-kernel")
+    for name, path, summary in (
+        ("run", "run:run", "Train a recipe or a configuration file."),
+        ("evaluate", "evaluate:evaluate", "Measure a finished run on its data again."),
+        ("check", "inspect:check", "Check a configuration and report every error in it."),
+        ("explain", "inspect:explain", "Say what a configuration means: layers, shapes, parameters, hooks, memory."),
+        ("init", "init:init", "Start a configuration file of your own from a recipe."),
+        ("recipes", "components:recipes", "List the ready-to-run configurations."),
+        ("components", "components:components", "List what the installed plugins offer."),
+        ("plugins", "plugins:plugins", "List, show and examine the installed plugins."),
+    )
+}
+DEBUG = click.Option(["--debug"], is_flag=True, expose_value=False, help="Show where an error came from.")
+
+
+class Launcher(click.Group):
+    """A group whose commands are imported when they are used; its help is made from their records."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the kernel's commands in the order of the table, then those of plugins."""
+        return [*COMMANDS, *sorted(set(_offered()) - set(COMMANDS))]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Return a command, imported now; raises SigmaPluginError if it cannot be."""
+        command = load(_record(name))
+        if not isinstance(command, click.Command):
+            raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
+        return _debuggable(command)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from their records, so that help imports none of them."""
+        summaries = _offered() | {name: record.summary for name, record in COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summaries[name]) for name in self.list_commands(context)])
+
+
+def _debuggable(command: click.Command) -> click.Command:
+    """Let ``--debug`` stand anywhere on the line."""
+    if DEBUG not in command.params:
+        command.params.append(DEBUG)
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _debuggable(inner)
+    return command
+
+
+def _offered() -> dict[str, str]:
+    return {component.name: component.summary for component in catalogue().components("command")}
+
+
+def _record(name: str) -> Component:
+    """Return the record of a command: the kernel's own go first, ``distribution:name`` reaches a plugin's."""
+    if name in COMMANDS:
+        return COMMANDS[name]
+    if name not in _offered() and (hint := near(name, COMMANDS)):
+        raise click.UsageError(f"There is no command {name!r}.{hint}")
+    return catalogue().resolve("command", name)
+
+
+@click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=[DEBUG])
+@click.option("--no-plugin", "left_out", metavar="NAME", multiple=True, help="Leave a plugin out (repeatable).")
+@click.version_option(__version__, prog_name="sigma")
+@click.pass_context
+def sigma(context: click.Context, left_out: tuple[str, ...]) -> None:
+    """Train neural networks from plugins, and watch and steer them while they train."""
+    if left_out:
+        before = os.environ.get(DISABLE, "")
+        os.environ[DISABLE] = ",".join([before, *left_out])  # the processes that a run starts see it too
+        context.call_on_close(lambda: os.environ.update({DISABLE: before}))
+    for name in left_out:
+        catalogue().plugin(name)  # says so where there is none of that name
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the ``sigma`` command and return its exit code; errors are sentences on stderr."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        try:
+            code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours())
+            return code if isinstance(code, int) else 0
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        except click.Abort:
+            return 130
+        except Exception as error:
+            return _fail(error, "--debug" in given)
+
+
+def _fail(error: Exception, debug: bool) -> int:
+    if debug:
+        say("".join(traceback.format_exception(error)))
+    if isinstance(error, SigmaError):
+        say(str(error), "red")
+        return error.exit_code
+    say(f"{type(error).__name__}: {error}", "red")
+    say("This is a mistake in Sigma or in a plugin, not in what you did. --debug shows where it happened.")
+    return 1
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    say(f"warning: {message}", "yellow")

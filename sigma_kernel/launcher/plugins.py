@@ -1,0 +1,92 @@
+"""``sigma plugins``: list, show and examine the installed plugins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.launcher.components import as_document
+from sigma_kernel.launcher.output import document, json_option, table
+from sigma_kernel.plugins import Plugin, catalogue, load
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def plugins(context: click.Context, as_json: bool) -> None:
+    """List, show and examine the installed plugins."""
+    if context.invoked_subcommand is None:
+        _list(as_json)
+
+
+@plugins.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the installed plugins and their state."""
+    _list(as_json)
+
+
+@plugins.command()
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show one plugin: what it offers, or why it cannot be used."""
+    plugin = catalogue().plugin(name)
+    if as_json:
+        document(_as_document(plugin) | {"traceback": plugin.traceback})
+        return
+    click.echo(f"{plugin.name} {plugin.version} ({plugin.state})")
+    for text in filter(None, (plugin.reason, plugin.warning, plugin.traceback.rstrip())):
+        click.echo(text)
+    table((component.kind, component.name, component.summary) for component in plugin.components)
+
+
+@plugins.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Load every component of every plugin and report what is broken, with exit code 3."""
+    reports = {plugin.name: _problems(plugin) for plugin in catalogue().plugins}
+    if as_json:
+        document({"plugins": [{"name": name, "problems": problems} for name, problems in reports.items()]})
+    else:
+        table((name, "\n    ".join(["broken:", *problems]) if problems else "ok") for name, problems in reports.items())
+    return SigmaPluginError.exit_code if any(reports.values()) else 0
+
+
+def _list(as_json: bool) -> None:
+    found = catalogue().plugins
+    if as_json:
+        document({"plugins": [_as_document(plugin) for plugin in found]})
+    else:
+        table((plugin.name, plugin.version, plugin.state, _remark(plugin)) for plugin in found)
+
+
+def _remark(plugin: Plugin) -> str:
+    return plugin.reason or plugin.warning or f"{len(plugin.components)} components"
+
+
+def _as_document(plugin: Plugin) -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "version": plugin.version,
+        "state": plugin.state,
+        "reason": plugin.reason,
+        "warning": plugin.warning,
+        "components": [as_document(component) for component in plugin.components],
+    }
+
+
+def _problems(plugin: Plugin) -> list[str]:
+    if plugin.reason:
+        return [
+            f"{plugin.name}: {plugin.reason} Update it (python -m pip install --upgrade {plugin.name}) or uninstall it."
+        ]
+    problems = []
+    for component in plugin.components:
+        try:
+            load(component)
+        except SigmaPluginError as error:
+            problems.append(str(error))
+    return problems
