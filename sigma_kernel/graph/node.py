@@ -1,0 +1,268 @@
+"""The computation graph: immutable nodes, and the one function that makes them.
+
+Nothing here knows what an op means: shapes, dtypes, gradients and expansions are rows of
+:mod:`sigma_kernel.graph.ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import index
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+
+from sigma_kernel.errors import SigmaGraphError, near
+
+Shape = tuple[int, ...]
+Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
+DTYPES = (*FLOATS, *INTEGERS, "bool")
+
+
+def _shape(sides: Sequence[int]) -> Shape:
+    shape = tuple(map(index, sides))
+    if any(side < 0 for side in shape):
+        raise SigmaGraphError(f"shape {shape}: a side cannot be negative")
+    return shape
+
+
+def _dtype(name: str) -> str:
+    if name not in DTYPES:
+        raise SigmaGraphError(f"there is no dtype {name!r}, only {', '.join(DTYPES)}.{near(str(name), DTYPES)}")
+    return name
+
+
+@frozen
+class Spec:
+    """What is known of an array before it exists: its shape and its dtype."""
+
+    shape: Shape = field(converter=_shape)
+    dtype: str = field(default="float32", converter=_dtype)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+@frozen(eq=False)
+class Node:
+    """A value in the graph: the op that makes it, and what from.  Two nodes are equal only if they are the same one."""
+
+    op: str
+    inputs: tuple[Node, ...] = ()
+    attrs: Mapping[str, Any] = field(factory=dict)
+    shape: Shape = ()
+    dtype: str = "float32"
+
+    __array_ufunc__: ClassVar[None] = None  # numpy arrays leave ``array * node`` to the node, which refuses it
+
+    @property
+    def spec(self) -> Spec:
+        """Return shape and dtype."""
+        return Spec(self.shape, self.dtype)
+
+    # fmt: off
+    def __add__(self, other: Node | float) -> Node: return apply("add", self, other)
+    def __radd__(self, other: float) -> Node: return apply("add", other, self)
+    def __sub__(self, other: Node | float) -> Node: return apply("sub", self, other)
+    def __rsub__(self, other: float) -> Node: return apply("sub", other, self)
+    def __mul__(self, other: Node | float) -> Node: return apply("mul", self, other)
+    def __rmul__(self, other: float) -> Node: return apply("mul", other, self)
+    def __truediv__(self, other: Node | float) -> Node: return apply("div", self, other)
+    def __rtruediv__(self, other: float) -> Node: return apply("div", other, self)
+    def __pow__(self, other: Node | float) -> Node: return apply("pow", self, other)
+    def __rpow__(self, other: float) -> Node: return apply("pow", other, self)
+    def __mod__(self, other: Node | float) -> Node: return apply("mod", self, other)
+    def __neg__(self) -> Node: return apply("neg", self)
+    def __matmul__(self, other: Node) -> Node: return apply("matmul", self, other)
+    def __gt__(self, other: Node | float) -> Node: return apply("greater", self, other)
+    def __ge__(self, other: Node | float) -> Node: return apply("greater_equal", self, other)
+    def __lt__(self, other: Node | float) -> Node: return apply("greater", other, self)
+    def __le__(self, other: Node | float) -> Node: return apply("greater_equal", other, self)
+    # fmt: on
+
+    def __bool__(self) -> bool:
+        raise SigmaGraphError(
+            f"{self!r}: its value is unknown while the graph is built. Use where(condition, x, y) instead of if."
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.op} {self.dtype}{list(self.shape)}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _only, (Graph((), (self,)),)
+
+
+@frozen(eq=False, repr=False)
+class Graph:
+    """A pure function as data: some input nodes, some output nodes.  Graphs are equal if they say the same."""
+
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+    def __iter__(self) -> Iterator[Node]:
+        """Yield every node that an output needs once, operands before users."""
+        seen: set[Node] = set()
+        stack = [(node, False) for node in reversed(self.outputs)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                yield node
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                stack.extend((operand, False) for operand in reversed(node.inputs) if operand not in seen)
+
+    def places(self) -> dict[Node, int]:
+        """Return the number of each node: the inputs first, then every node after its operands."""
+        return {node: i for i, node in enumerate(dict.fromkeys((*self.inputs, *self)))}
+
+    def rows(self) -> tuple[Row, ...]:
+        """Return ``(op, operands, attributes, shape, dtype)`` for each node; operands are places."""
+        places = self.places()
+        return tuple((n.op, tuple(places[x] for x in n.inputs), n.attrs, n.shape, n.dtype) for n in places)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Graph) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.rows(), *self._ends())
+
+    def __repr__(self) -> str:
+        return f"Graph({list(self.inputs)} -> {list(self.outputs)})"
+
+    def __str__(self) -> str:
+        lines = [line for place, row in enumerate(self.rows()) for line in _lines(place, row)]
+        return "\n".join([*lines, f"return {', '.join(f'%{place}' for place in self._ends()[1])}"])
+
+    def _ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        places = self.places()
+        return tuple(places[node] for node in self.inputs), tuple(places[node] for node in self.outputs)
+
+    def _key(self) -> tuple[Any, ...]:
+        rows = tuple((op, operands, frozen_attrs(attrs), *spec) for op, operands, attrs, *spec in self.rows())
+        return rows, self._ends()
+
+
+def frozen_attrs(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return attributes as a key that tells 0.0 from -0.0 and 1 from 1.0 and True, and finds NaN equal to itself."""
+    return tuple((name, x if isinstance(x, Graph) else repr(x)) for name, x in sorted(attrs.items()))
+
+
+def _lines(place: int, row: Row) -> Iterator[str]:
+    """Yield the text of one row; the body of a scan stands below it, indented."""
+    op, operands, attrs, shape, dtype = row
+    bodies = {name: x for name, x in attrs.items() if isinstance(x, Graph)}
+    settings = (f"{name}={x!r}" for name, x in attrs.items() if name not in bodies)
+    yield f"%{place} = {op}({', '.join([*(f'%{i}' for i in operands), *settings])}) : {dtype}{list(shape)}"
+    for name, body in bodies.items():
+        yield from (f"    {line}" for line in f"{name}:\n{body}".splitlines())
+
+
+def _rebuild(rows: Sequence[Row], inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
+    """Make a graph from its rows."""
+    nodes: list[Node] = []
+    for op, operands, *rest in rows:
+        nodes.append(Node(op, tuple(nodes[i] for i in operands), *rest))
+    return Graph(tuple(nodes[i] for i in inputs), tuple(nodes[i] for i in outputs))
+
+
+def _only(graph: Graph) -> Node:
+    return graph.outputs[0]
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class Op:
+    """One row of the table.
+
+    ``shape`` and ``dtype`` are rules: they take the operands' shapes (dtypes) and the attributes and return the
+    result's.  ``gradient`` takes the gradient of the result, the result, the operands and the attributes, and returns
+    one node (or None) for each operand; it need not undo broadcasting.  ``expansion`` builds the same value from
+    other ops: with it, the op works on every backend.
+    """
+
+    name: str
+    shape: Callable[..., Shape]
+    dtype: Callable[..., str]
+    gradient: Callable[..., Node | tuple[Node | None, ...] | None] | None = None
+    expansion: Callable[..., Node] | None = None
+
+    def __call__(self, *inputs: Node | float, **attrs: Any) -> Node:
+        """Make a node of this op; a number takes the dtype of the nodes beside it."""
+        where = f"{self.name}({', '.join(str(x.shape) if isinstance(x, Node) else repr(x) for x in inputs)})"
+        try:
+            nodes = _as_nodes(inputs)
+            attrs = {name: tuple(x) if isinstance(x, list) else x for name, x in attrs.items()}
+            shape = self.shape(*(x.shape for x in nodes), **attrs)
+            dtype = self.dtype(*(x.dtype for x in nodes), **attrs)
+        except (SigmaGraphError, TypeError) as error:  # a TypeError: attributes or operands that the op does not have
+            raise SigmaGraphError(f"{where}: {error}") from error
+        return Node(self.name, nodes, attrs, shape, dtype)
+
+
+OPS: dict[str, Op] = {}
+
+
+def apply(name: str, *inputs: Node | float, **attrs: Any) -> Node:
+    """Make the node for one op by its name."""
+    if name not in OPS:
+        raise SigmaGraphError(f"there is no op {name!r}.{near(name, OPS)}")
+    return OPS[name](*inputs, **attrs)
+
+
+def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node:
+    """Return a graph input."""
+    spec = Spec(shape, dtype)
+    return Node("input", attrs={"name": name}, shape=spec.shape, dtype=spec.dtype)
+
+
+def constant(value: float, dtype: str = "float32") -> Node:
+    """Return a scalar literal; arrays enter a graph only as inputs."""
+    return Node("constant", attrs={"value": _literal(value, _dtype(dtype))}, dtype=dtype)
+
+
+def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:
+    """Run a Python function on symbolic inputs and keep what it did.
+
+    Raises SigmaGraphError where the function uses inputs of another graph.
+    """
+    wanted = [spec if isinstance(spec, Spec) else Spec(spec) for spec in specs]
+    inputs = tuple(symbol(spec.shape, spec.dtype) for spec in wanted)
+    result = function(*inputs)
+    graph = Graph(inputs, (result,) if isinstance(result, Node) else tuple(result))
+    strangers = [node for node in graph if node.op == "input" and node not in inputs]
+    if strangers:
+        raise SigmaGraphError(
+            f"trace: the function uses {strangers[0]!r} {strangers[0].attrs['name']!r} from outside. "
+            "Hand it in as an argument (for a scan: among its constants)."
+        )
+    return graph
+
+
+def _as_nodes(inputs: Sequence[Node | float]) -> tuple[Node, ...]:
+    """Turn numbers into constants of the dtype of the first node that is not a condition."""
+    if all(isinstance(x, Node) for x in inputs):
+        return tuple(x for x in inputs if isinstance(x, Node))
+    dtype = next((x.dtype for x in inputs if isinstance(x, Node) and x.dtype != "bool"), None)
+    if dtype is None:
+        raise SigmaGraphError("nothing tells the dtype of a number here. Write constant(number, dtype).")
+    return tuple(x if isinstance(x, Node) else constant(x, dtype) for x in inputs)
+
+
+def _literal(value: Any, dtype: str) -> float:
+    """Return a Python number that is exact for its kind of dtype, or refuse it."""
+    if getattr(value, "shape", ()) != () or not hasattr(value, "__float__"):
+        raise SigmaGraphError(f"a {type(value).__name__} cannot stand in a graph. Make it an input.")
+    if dtype in FLOATS:
+        return float(value)
+    if dtype == "bool" and value in (0, 1):
+        return bool(value)
+    if dtype in INTEGERS and hasattr(value, "__index__") and index(value) in INTEGERS[dtype]:
+        return index(value)
+    raise SigmaGraphError(f"{value!r} is no {dtype}. Cast the other operand, or write another number.")

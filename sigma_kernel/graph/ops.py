@@ -1,0 +1,187 @@
+"""The table of ops: one row each.
+
+    name = op("name", shape rule, dtype rule, gradient rule)
+
+A gradient rule takes the gradient of the result, the result, the operands and the attributes, and returns one node for
+each operand, built from this same table.  It need not undo broadcasting, and it is asked for floats only:
+:func:`sigma_kernel.graph.gradient.gradient` sees to both.  An op without a rule lets no gradient through.  ``scan`` and
+``part`` are differentiated there, because a scan has several results.  Composites, which expand into these rows, stand
+in :mod:`sigma_kernel.graph.composites`.
+"""
+
+# ruff: noqa: A001
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import dtypes, shapes
+from sigma_kernel.graph.node import OPS, Node, Op, Shape, constant
+
+Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
+
+
+def op(
+    name: str,
+    shape: Callable[..., Shape],
+    dtype: Callable[..., str],
+    gradient: Gradient | None = None,
+    expansion: Callable[..., Node] | None = None,
+) -> Op:
+    """Add a row; a plugin's rows are called ``distribution:name``.  Raises SigmaGraphError if the name is taken."""
+    if name in OPS:
+        raise SigmaGraphError(f"op {name!r} is already defined")
+    OPS[name] = Op(name, shape, dtype, gradient, expansion)
+    return OPS[name]
+
+
+def full(value: float, shape: Shape, dtype: str) -> Node:
+    """Return a number stretched to a shape."""
+    return stretch(constant(value, dtype), shape=shape) if shape else constant(value, dtype)
+
+
+def swapped(x: Node) -> Node:
+    """Swap the last two axes."""
+    rank = len(x.shape)
+    return permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _power(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
+    """Differentiate a power; 0 times infinity counts as 0, for a constant factor and for 0 to a power."""
+    if y.op == "constant":
+        exponent = float(y.attrs["value"])
+        slope = x ** (exponent - 1.0) * exponent if exponent else full(0.0, x.shape, x.dtype)
+    else:
+        slope = where(equal(y, 0.0), 0.0, y * x ** where(equal(y, 0.0), 1.0, y - 1.0))
+    return g * slope, g * z * log(where(equal(x, 0.0), 1.0, x))
+
+
+def _shares(g: Node, z: Node, x: Node, axis: Shape) -> Node:
+    """Split the gradient of a largest entry evenly among those that are as large."""
+    largest = equal(x, z)
+    return where(largest, g / sum(cast(largest, dtype=x.dtype), axis=axis), 0.0)
+
+
+def _inverse(axes: Shape) -> Shape:
+    """Return the permutation that undoes another."""
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def _unsliced(g: Node, x: Node, start: Shape, step: Shape) -> Node:
+    """Put the entries of a slice back where they came from, among zeros."""
+    sides = zip(x.shape, start, g.shape, step, strict=True)
+    high = tuple(side - a - shapes.spread(count, by) for side, a, count, by in sides)
+    return pad(g, low=start, high=high, interior=tuple(by - 1 for by in step), value=0.0)
+
+
+def _unpadded(g: Node, x: Node, low: Shape, interior: Shape) -> Node:
+    """Read the entries of the operand from among the padding."""
+    step = tuple(i + 1 for i in interior)
+    stop = tuple(a + shapes.spread(side, by) for a, side, by in zip(low, x.shape, step, strict=True))
+    return slice(g, start=low, stop=stop, step=step)
+
+
+def _parted(g: Node, xs: tuple[Node, ...], axis: int) -> tuple[Node, ...]:
+    """Cut along an axis into pieces as long as the operands."""
+    pieces: list[Node] = []
+    at, rank = 0, len(g.shape)
+    for x in xs:
+        start = tuple(at if i == axis else 0 for i in range(rank))
+        at += x.shape[axis]
+        stop = tuple(at if i == axis else side for i, side in enumerate(g.shape))
+        pieces.append(slice(g, start=start, stop=stop, step=(1,) * rank))
+    return tuple(pieces)
+
+
+# fmt: off
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+add: Op = op("add", shapes.binary, dtypes.number, lambda g, z, x, y: (g, g))
+sub: Op = op("sub", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -g))
+mul: Op = op("mul", shapes.binary, dtypes.number, lambda g, z, x, y: (g * y, g * x))
+div: Op = op("div", shapes.binary, dtypes.floating, lambda g, z, x, y: (g / y, -(g * z / y)))
+pow: Op = op("pow", shapes.binary, dtypes.floating, _power)
+mod: Op = op("mod", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -(g * floor(x / y))))
+maximum: Op = op("maximum", shapes.binary, dtypes.number,
+                 lambda g, z, x, y: (where(x > y, g, 0.0), where(x > y, 0.0, g)))
+minimum: Op = op("minimum", shapes.binary, dtypes.number,
+                 lambda g, z, x, y: (where(x < y, g, 0.0), where(x < y, 0.0, g)))
+neg: Op = op("neg", shapes.same, dtypes.number, lambda g, z, x: -g)
+abs: Op = op("abs", shapes.same, dtypes.number, lambda g, z, x: g * sign(x))
+sign: Op = op("sign", shapes.same, dtypes.number)
+floor: Op = op("floor", shapes.same, dtypes.number)
+
+# -- elementwise -------------------------------------------------------------------------------------------------------
+exp: Op = op("exp", shapes.same, dtypes.floating, lambda g, z, x: g * z)
+expm1: Op = op("expm1", shapes.same, dtypes.floating, lambda g, z, x: g * (z + 1.0))
+log: Op = op("log", shapes.same, dtypes.floating, lambda g, z, x: g / x)
+log1p: Op = op("log1p", shapes.same, dtypes.floating, lambda g, z, x: g / (x + 1.0))
+sqrt: Op = op("sqrt", shapes.same, dtypes.floating, lambda g, z, x: g / (2.0 * z))
+sin: Op = op("sin", shapes.same, dtypes.floating, lambda g, z, x: g * cos(x))
+cos: Op = op("cos", shapes.same, dtypes.floating, lambda g, z, x: -(g * sin(x)))
+tanh: Op = op("tanh", shapes.same, dtypes.floating, lambda g, z, x: g * (1.0 - z * z))
+erf: Op = op("erf", shapes.same, dtypes.floating, lambda g, z, x: g * (exp(-(x * x)) * (2.0 / math.sqrt(math.pi))))
+
+# -- selection ---------------------------------------------------------------------------------------------------------
+equal: Op = op("equal", shapes.binary, dtypes.compared)
+greater: Op = op("greater", shapes.binary, dtypes.ordered)
+greater_equal: Op = op("greater_equal", shapes.binary, dtypes.ordered)
+logical_and: Op = op("logical_and", shapes.binary, dtypes.logical)
+logical_or: Op = op("logical_or", shapes.binary, dtypes.logical)
+logical_not: Op = op("logical_not", shapes.same, dtypes.logical)
+is_finite: Op = op("is_finite", shapes.same, dtypes.tested)
+where: Op = op("where", shapes.ternary, dtypes.selected,
+               lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)))
+stop: Op = op("stop", shapes.same, dtypes.same)
+cast: Op = op("cast", shapes.cast, dtypes.cast, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype))
+
+# -- reductions (sides are kept) ---------------------------------------------------------------------------------------
+sum: Op = op("sum", shapes.reduced, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape))
+max: Op = op("max", shapes.chosen, dtypes.number, lambda g, z, x, *, axis: _shares(g, z, x, axis))
+argmax: Op = op("argmax", shapes.located, dtypes.place)
+
+# -- form --------------------------------------------------------------------------------------------------------------
+reshape: Op = op("reshape", shapes.reshaped, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape))
+permute: Op = op("permute", shapes.permuted, dtypes.same, lambda g, z, x, *, axes: permute(g, axes=_inverse(axes)))
+stretch: Op = op("stretch", shapes.stretched, dtypes.same, lambda g, z, x, *, shape: g)
+slice: Op = op("slice", shapes.sliced, dtypes.same,
+               lambda g, z, x, *, start, stop, step: _unsliced(g, x, start, step))
+pad: Op = op("pad", shapes.padded, dtypes.number,
+             lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior))
+concat: Op = op("concat", shapes.joined, dtypes.same, lambda g, z, *xs, axis: _parted(g, xs, axis))
+iota: Op = op("iota", shapes.counted, dtypes.counted)
+
+# -- gathering ---------------------------------------------------------------------------------------------------------
+take: Op = op("take", shapes.taken, dtypes.taken,
+              lambda g, z, x, i, *, axis: (scatter_add(full(0.0, x.shape, x.dtype), i, g, axis=axis), None))
+scatter_add: Op = op("scatter_add", shapes.scattered, dtypes.scattered,
+                     lambda g, z, x, i, u, *, axis: (g, None, take(g, i, axis=axis)))
+
+# -- linear maps -------------------------------------------------------------------------------------------------------
+matmul: Op = op("matmul", shapes.product, dtypes.number, lambda g, z, x, y: (g @ swapped(y), swapped(x) @ g))
+convolution: Op = op("convolution", shapes.convolved, dtypes.floating,
+                     lambda g, z, x, w, **how: (convolution_input(g, w, shape=x.shape, **how),
+                                                convolution_kernel(x, g, shape=w.shape, **how)))
+convolution_input: Op = op("convolution_input", shapes.convolved_input, dtypes.floating,
+                           lambda h, z, g, w, *, shape, **how: (convolution(h, w, **how),
+                                                                convolution_kernel(h, g, shape=w.shape, **how)))
+convolution_kernel: Op = op("convolution_kernel", shapes.convolved_kernel, dtypes.floating,
+                            lambda h, z, x, g, *, shape, **how: (convolution_input(g, h, shape=x.shape, **how),
+                                                                 convolution(x, h, **how)))
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+max_pool: Op = op("max_pool", shapes.pooled, dtypes.floating,
+                  lambda g, z, x, **how: pool_scatter(g, pool_argmax(x, **how), shape=x.shape, **how))
+pool_argmax: Op = op("pool_argmax", shapes.pooled, dtypes.place)
+pool_select: Op = op("pool_select", shapes.pool_selected, dtypes.taken,
+                     lambda g, z, x, i, **how: (pool_scatter(g, i, shape=x.shape, **how), None))
+pool_scatter: Op = op("pool_scatter", shapes.pool_scattered, dtypes.taken,
+                      lambda h, z, g, i, *, shape, **how: (pool_select(h, i, **how), None))
+sum_pool: Op = op("sum_pool", shapes.pooled, dtypes.floating,
+                  lambda g, z, x, **how: sum_unpool(g, shape=x.shape, **how))
+sum_unpool: Op = op("sum_unpool", shapes.unpooled, dtypes.floating, lambda h, z, g, *, shape, **how: sum_pool(h, **how))
+
+# -- random bits and loops ---------------------------------------------------------------------------------------------
+random_bits: Op = op("random_bits", shapes.random, dtypes.random)
+scan: Op = op("scan", shapes.looped, dtypes.looped)
+part: Op = op("part", shapes.part, dtypes.part)
