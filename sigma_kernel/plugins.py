@@ -72,8 +72,9 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
 
 
 def reason(error: BaseException) -> str:
-    """Return an error as a phrase; those of the kernel are sentences already."""
-    return str(error) if isinstance(error, SigmaPluginError) else f"{type(error).__name__}: {error}".rstrip(": ")
+    """Return an error as a phrase on one line; those of the kernel are sentences already."""
+    text = str(error) if isinstance(error, SigmaPluginError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split()).rstrip(".: ")
 
 
 def _agree(module: object) -> str:
@@ -204,7 +205,7 @@ def _ambiguous(kind: str, name: str, found: list[Component]) -> str:
 def _absence(plugin: Plugin) -> str:
     if plugin.disabled:
         return f"{plugin.name} offers it, but is switched off by --no-plugin or {DISABLE}."
-    return f"{plugin.name} should offer it, but is broken: {plugin.reason} See `sigma plugins show {plugin.name}`."
+    return f"{plugin.name} should offer it, but is broken ({plugin.reason}). See `sigma plugins show {plugin.name}`."
 
 
 def catalogue() -> Catalogue:

@@ -12,12 +12,21 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-backend-numpy": {"backend": "numpy"},
     "sigma-backend-torch": {"backend": "torch"},
     "sigma-export-onnx": {"exporter": "onnx"},
+    "sigma-initialisers": {
+        "initialiser": "constant gaussian truncated_normal uniform glorot_uniform glorot_normal he_uniform he_normal"
+        " orthogonal warm_start",
+    },
     "sigma-monitor-console": {"monitor": "console"},
     "sigma-monitor-tensorboard": {"monitor": "tensorboard"},
     "sigma-monitor-web": {"monitor": "web"},
     "sigma-operator-local": {"operator": "local"},
     "sigma-operator-mpi": {"operator": "mpi"},
     "sigma-operator-ray": {"operator": "ray"},
+    "sigma-optimisers": {
+        "modifier": "clip_value clip_norm clip_global_norm l1 l2",
+        "optimiser": "gradient_descent momentum nesterov adagrad adadelta rmsprop adam adamw",
+        "schedule": "constant step exponential cosine warm_up product",
+    },
     "sigma-recipes": {"recipe": "digits iris mnist wdbc xor"},
 }
 

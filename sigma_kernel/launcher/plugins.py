@@ -81,7 +81,7 @@ def _as_document(plugin: Plugin) -> dict[str, Any]:
 def _problems(plugin: Plugin) -> list[str]:
     if plugin.reason:
         return [
-            f"{plugin.name}: {plugin.reason} Update it (python -m pip install --upgrade {plugin.name}) or uninstall it."
+            f"{plugin.name}: {plugin.reason}. Update it (python -m pip install --upgrade {plugin.name}) or uninstall it."
         ]
     problems = []
     for component in plugin.components:

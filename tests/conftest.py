@@ -1,0 +1,92 @@
+"""Plugins made on the spot, and the rule that tests which need rooms are left out where there are none."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from sigma_kernel import plugins
+from sigma_kernel.plugins import Plugin, catalogue
+
+PLUGIN = """
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.0"
+
+@hookimpl
+def sigma_components():
+    return [{components}]
+"""
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out test files that import rooms which are not installed, so that the kernel can be tested alone."""
+    if collection_path.suffix != ".py" or "peers" in collection_path.parts:
+        return None
+    missing = {name for name in _rooms_imported(collection_path) if find_spec(name) is None}
+    return True if missing else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if catalogue().plugins:
+        return
+    for item in items:
+        if item.get_closest_marker("rooms"):
+            item.add_marker(pytest.mark.skip(reason="needs rooms, and none is installed"))
+
+
+def _rooms_imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return {name for name in names if name.startswith("sigma_") and name != "sigma_kernel"}
+
+
+@pytest.fixture
+def fresh_catalogue() -> Iterator[None]:
+    """Let the plugins be found anew in this test and after it."""
+    plugins._catalogue.cache_clear()
+    yield
+    plugins._catalogue.cache_clear()
+
+
+@pytest.fixture
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogue: None) -> Callable[..., Plugin]:
+    """Return a function that installs a distribution with a plugin, and returns it as the kernel finds it.
+
+    ``components`` are written as the arguments of Component; ``text`` replaces the whole plugin module; other
+    arguments are further modules of the package.
+    """
+
+    def install(name: str, *components: str, text: str | None = None, version: str = "1.2", **modules: str) -> Plugin:
+        folder, package = tmp_path / name, name.replace("-", "_")
+        files = {module: dedent(source) for module, source in modules.items()}
+        files["plugin"] = PLUGIN.format(components=", ".join(f"Component({one})" for one in components))
+        if text is not None:
+            files["plugin"] = dedent(text)
+        for file, source in {"__init__": "", **files}.items():
+            _write(folder / package / f"{file}.py", source)
+            monkeypatch.delitem(sys.modules, f"{package}.{file}", raising=False)
+        monkeypatch.delitem(sys.modules, package, raising=False)
+        _write(folder / f"{package}-{version}.dist-info" / "METADATA", f"Name: {name}\nVersion: {version}\n")
+        entry = f"[sigma_kernel.plugins]\nplugin = {package}.plugin\n"
+        _write(folder / f"{package}-{version}.dist-info" / "entry_points.txt", entry)
+        monkeypatch.syspath_prepend(folder)
+        plugins._catalogue.cache_clear()
+        return next(plugin for plugin in plugins.find() if plugin.name == name)
+
+    return install
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -1,0 +1,19 @@
+"""Each room passes its tests with only what it declares: a room that leans on another by accident fails here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+
+
+@pytest.mark.installs
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_a_room_passes_its_tests_with_only_what_it_declares(room, place):
+    here = place()
+    here.install(f"{room.name}[test]", "pytest", "hypothesis")
+    tests = [str(path) for path in sorted((room / "tests").rglob("test_*.py")) if "peers" not in path.parts]
+    print(here.run("pytest", "-q", "-p", "no:cacheprovider", *tests, folder=ROOT))

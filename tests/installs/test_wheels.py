@@ -1,0 +1,30 @@
+"""The wheels hold what they should, and a clean environment with nothing else in it trains with them."""
+
+from __future__ import annotations
+
+import json
+from zipfile import ZipFile
+
+import pytest
+
+pytestmark = pytest.mark.installs
+
+
+def test_a_wheel_holds_its_package_and_no_tests(wheels):
+    for name, wheel in wheels.items():
+        package = name.replace("-", "_")
+        files = set(ZipFile(wheel).namelist())
+        assert f"{package}/py.typed" in files
+        assert {file.split("/")[0].partition("-")[0] for file in files} == {package}
+        assert not any("tests/" in file for file in files)
+        assert any(file.endswith("entry_points.txt") for file in files)
+
+
+def test_a_clean_environment_with_all_wheels_trains(wheels, place):
+    here = place()
+    here.install(*wheels)
+    installed = {plugin["name"] for plugin in json.loads(here.run("sigma", "plugins", "--json"))["plugins"]}
+    assert installed == set(wheels) - {"sigma-kernel"}
+    here.run("sigma", "plugins", "doctor")
+    assert json.loads(here.run("sigma", "run", "xor", "--json"))["status"] in ("finished", "stopped")
+    assert str(here.folder) in here.run("python", "-c", "import sigma_kernel; print(sigma_kernel.__file__)")

@@ -1,0 +1,190 @@
+"""The house keeps its shape: import order, sizes, furniture."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+KERNEL = ROOT / "sigma_kernel"
+ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+ORDER = (  # each may import only what stands to its left, or beside it
+    "errors", "graph", "addresses registry clock", "architecture network", "contracts", "training", "specs rooms",
+    "plugins", "environment", "config", "launcher testing",
+)  # fmt: skip
+RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
+MODULES = sorted(
+    path for path in KERNEL.rglob("*.py") if path.parent != KERNEL or path.name not in ("__init__.py", "__main__.py")
+)
+IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # where the name to import is not that of the distribution
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def dotted(path: Path) -> str:
+    """Return a kernel file's name as one imports it."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {dotted(path) for path in KERNEL.rglob("*.py")}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the dotted names of all modules that a tree imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in NAMES else str(node.module)
+
+
+def inside(name: str) -> bool:
+    return name.partition(".")[0] == "sigma_kernel"
+
+
+def part(name: str) -> str:
+    """Return the part of the kernel that a module belongs to."""
+    return name.partition(".")[2].partition(".")[0]
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def declared(pyproject: Path) -> set[str]:
+    """Return the names under which a project may import what it depends on."""
+    project = tomllib.loads(pyproject.read_text())["project"]
+    names = [Requirement(line).name for line in project.get("dependencies", [])]
+    return {name for one in names for name in IMPORTED_AS.get(one, {one.replace("-", "_").lower()})}
+
+
+def sources(room: Path) -> list[Path]:
+    return sorted((room / room.name.replace("-", "_")).rglob("*.py"))
+
+
+# -- imports -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_a_module_imports_only_what_stands_to_its_left(path):
+    mine = dotted(path)
+    for name in filter(inside, imported(parsed(path))):
+        assert RANK.get(part(name), 0) <= RANK[part(mine)], f"{mine} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_the_kernel_takes_nothing_but_the_version_from_its_lazy_exports(path):
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and node.module == "sigma_kernel":
+            names = {alias.name for alias in node.names if f"sigma_kernel.{alias.name}" not in NAMES}
+            assert names <= {"__version__"}
+
+
+def test_no_import_leads_back_to_where_it_began():
+    graph = {dotted(path): {name for name in imported(parsed(path)) if inside(name)} for path in MODULES}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " -> ".join([*trail[trail.index(name) :], name])
+        if name not in done:
+            for inner in graph.get(name, ()):
+                visit(inner, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_no_import_hides_in_a_function(path):
+    hidden = [name for function in functions(path) for name in imported(function)]
+    assert hidden == []
+
+
+def test_only_components_and_lazy_exports_are_imported_by_name():
+    allowed = {"sigma_kernel.plugins"} | {dotted(path) for path in KERNEL.rglob("__init__.py")}
+    users = {dotted(path) for path in MODULES if re.search(r"import_module|__import__|exec_module", path.read_text())}
+    assert users <= allowed
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_the_kernel_imports_what_it_declares_and_no_plugin(path):
+    allowed = {"sigma_kernel", *declared(ROOT / "pyproject.toml"), *sys.stdlib_module_names}
+    if "testing" in path.parts:
+        allowed |= {"pytest"}
+    assert {name.partition(".")[0] for name in imported(parsed(path))} <= allowed
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_a_room_imports_the_kernel_and_what_it_declares(room):
+    allowed = {room.name.replace("-", "_"), *declared(room / "pyproject.toml"), *sys.stdlib_module_names}
+    for path in sources(room):
+        undeclared = {name.partition(".")[0] for name in imported(parsed(path))} - allowed
+        assert not undeclared, f"{path.relative_to(ROOT)} imports {undeclared}"
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_a_plugin_file_imports_nothing_heavy(room):
+    plugin = room / room.name.replace("-", "_") / "plugin.py"
+    names = {name.partition(".")[0] for name in imported(parsed(plugin))}
+    assert names <= {"sigma_kernel", *sys.stdlib_module_names}
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+SOURCES = [*KERNEL.rglob("*.py"), *(path for room in ROOMS for path in sources(room))]
+
+
+def size(paths: list[Path]) -> int:
+    return sum(len(path.read_text().splitlines()) for path in paths)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_stay_under_400_lines_and_functions_within_40(path):
+    assert size([path]) < 400
+    assert {function.name: lines(function) for function in functions(path) if lines(function) > 40} == {}
+
+
+def test_the_kernel_stays_small():
+    apart = {name: list((KERNEL / name).rglob("*.py")) for name in ("launcher", "testing")}
+    kernel = [path for path in KERNEL.rglob("*.py") if not any(path in paths for paths in apart.values())]
+    assert size(kernel) < 6_000
+    assert all(size(paths) < 1_500 for paths in apart.values())
+
+
+def test_half_of_all_functions_have_8_lines_or_fewer():
+    for paths in ([*KERNEL.rglob("*.py")], *(sources(room) for room in ROOMS)):
+        lengths = [lines(function) for path in paths for function in functions(path)]
+        assert median(lengths) <= 8, paths[0].parent
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_are_british_and_say_what_a_file_is_for(path):
+    assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
+    assert not re.findall(r"optimizer|initializer|regularizer|normaliz", path.read_text(), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_left_to_do_and_no_exception_is_swallowed(path):
+    assert not re.findall(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", path.read_text())
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None
+            assert not (len(node.body) == 1 and isinstance(node.body[0], ast.Pass)), f"line {node.lineno}"

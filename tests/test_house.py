@@ -1,0 +1,149 @@
+"""What a visitor finds: folders, furniture, the commands of the README, and one version everywhere."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import tomllib
+from configparser import ConfigParser
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import sigma_kernel
+from sigma_kernel import rooms
+from sigma_kernel.plugins import catalogue, find
+
+ROOT = Path(__file__).parents[1]
+ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+OPT_IN = {
+    "sigma-backend-cupy", "sigma-backend-jax", "sigma-backend-torch", "sigma-export-onnx", "sigma-monitor-tensorboard",
+    "sigma-operator-mpi", "sigma-operator-ray",
+}  # fmt: skip
+MADE_ON_THE_WAY = {"build", "dist", "runs"}
+INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
+CHECK = "python -m pip install tox && tox"
+
+by_name = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+
+
+def project(folder: Path) -> dict:
+    return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+
+
+def test_the_house_has_the_folders_of_its_plan_and_no_others():
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    assert folders - MADE_ON_THE_WAY == {"sigma_kernel", "plugins", "tests", "docs"}
+
+
+def test_every_folder_of_plugins_is_a_room():
+    assert [path.name for path in sorted((ROOT / "plugins").iterdir()) if path.is_dir()] == [
+        room.name for room in ROOMS
+    ]
+
+
+def test_requirements_are_the_default_set():
+    listed = re.findall(r"^-e (\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert listed == [".", *(f"./plugins/{room.name}" for room in ROOMS if room.name not in OPT_IN)]
+
+
+def test_the_readme_names_the_two_commands_and_ci_runs_the_second():
+    readme = (ROOT / "README.md").read_text()
+    assert INSTALL in readme
+    assert CHECK in readme
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "set -eu" in script.read_text()
+    assert "tox" in script.read_text()
+
+
+def test_every_test_environment_is_described():
+    tox = ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    names = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
+    assert {re.sub(r"\s", "", name) for name in tox["tox"]["env_list"].split(",")} == (names - {"peers"}) | {"tests"}
+    assert all(tox[section].get("description") for section in tox.sections() if section.startswith("testenv"))
+
+
+@by_name
+def test_a_room_has_its_furniture(room):
+    package = room / room.name.replace("-", "_")
+    for path in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed", f"{package.name}/plugin.py",
+                 "tests/test_plugin.py"):  # fmt: skip
+        assert (room / path).is_file(), path
+    assert f"python -m pip install {room.name}" in (room / "README.md").read_text()
+
+
+@by_name
+def test_a_room_is_a_distribution_with_one_entry_point(room):
+    described = project(room)
+    package = room.name.replace("-", "_")
+    assert described["name"] == room.name
+    assert described["version"] == sigma_kernel.__version__
+    assert described["license"] == "MIT"
+    assert list(described["entry-points"]) == ["sigma_kernel.plugins"]
+    assert list(described["entry-points"]["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]
+    major, minor, _ = sigma_kernel.__version__.split(".")
+    assert f"sigma-kernel ~={major}.{minor}" in described["dependencies"]
+
+
+@by_name
+def test_a_room_depends_on_another_only_where_it_says_so(room):
+    known = {other.name for other in ROOMS}
+    named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in project(room)["dependencies"])}
+    own = room.name.replace("-", "_")
+    used = set()
+    for path in (room / own).rglob("*.py"):
+        used |= set(re.findall(r"^\s*(?:from|import) (sigma_\w+)", path.read_text(), re.MULTILINE))
+    assert {name.replace("_", "-") for name in used - {own, "sigma_kernel"}} <= named
+
+
+@pytest.mark.rooms
+@by_name
+def test_the_kernel_knows_what_a_room_offers(room):
+    module = import_module(f"{room.name.replace('-', '_')}.plugin")
+    offered: dict[str, set[str]] = {}
+    for component in module.sigma_components():
+        offered.setdefault(component.kind, set()).add(component.name)
+    known = {kind: set(names.split()) for kind, names in rooms.KNOWN.get(room.name, {}).items()}
+    assert known == offered
+
+
+def test_the_rooms_that_the_kernel_knows_are_those_of_the_plan():
+    assert set(rooms.KNOWN) >= OPT_IN | {room.name for room in ROOMS}
+
+
+@pytest.mark.rooms
+def test_no_two_rooms_offer_the_same_name():
+    taken: dict[tuple[str, str], str] = {}
+    for component in (one for one in catalogue().components() if one.distribution in rooms.KNOWN):
+        assert (component.kind, component.name) not in taken, component
+        taken[component.kind, component.name] = component.distribution
+
+
+@pytest.mark.rooms
+def test_all_rooms_that_are_installed_are_ready():
+    assert {
+        plugin.name: plugin.reason for plugin in find() if plugin.name in rooms.KNOWN and plugin.state != "ready"
+    } == {}
+
+
+def test_nothing_names_a_path_of_one_machine_or_a_registry():
+    words = "|".join(
+        ["/ro" + "ot/", "/tm" + "p/", "/wo" + "rk/", "/ho" + "me/", "py" + r"pi\.org", "pythonho" + "sted"]
+    )
+    for pattern in ("*.py", "*.toml", "*.md", "*.txt", "*.ini", "*.cfg"):
+        for path in ROOT.rglob(pattern):
+            if not any(name.startswith(".") or name in MADE_ON_THE_WAY for name in path.relative_to(ROOT).parts):
+                assert not re.findall(words, path.read_text()), path
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/*/tests/**/test_*.py")]), ids=str
+)
+def test_the_name_of_a_test_is_a_sentence(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert len(node.name.split("_")) >= 4, f"{path.name}: {node.name}"

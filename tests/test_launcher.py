@@ -1,0 +1,243 @@
+"""The command: light to start, one document on stdout, sentences on stderr, and an exit code that means something."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+
+import sigma_kernel
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.launcher.group import COMMANDS, main, sigma
+from sigma_kernel.plugins import load
+from sigma_kernel.specs import KINDS
+
+SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
+GREET = '"command", "greet", "acme_tools.greet:greet", "Say hello."'
+GREET_FILE = """
+    import click
+
+    @click.command()
+    def greet():
+        click.echo("hello")
+"""
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Return a function that makes ``sigma recipes`` raise an error."""
+
+    def fail(error):
+        def command():
+            raise error
+
+        monkeypatch.setattr(sigma, "get_command", lambda context, name: click.Command(name, callback=command))
+
+    return fail
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_loads_and_has_help(name, capsys):
+    assert isinstance(load(COMMANDS[name]), click.Command)
+    assert main([name, "--help"]) == 0
+    assert "--debug" in capsys.readouterr().out
+
+
+def test_help_lists_the_kernels_commands_and_those_of_plugins_without_importing_them(distribution, capsys):
+    distribution("acme-tools", GREET, greet=GREET_FILE)
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Say hello." in text
+    assert all(name in text for name in COMMANDS)
+    assert "acme_tools.greet" not in sys.modules
+
+
+def test_a_command_of_a_plugin_runs_by_name_and_by_full_name(distribution, capsys):
+    distribution("acme-tools", GREET, greet=GREET_FILE)
+    assert main(["greet"]) == main(["acme-tools:greet"]) == 0
+    assert capsys.readouterr().out == "hello\nhello\n"
+
+
+def test_a_plugin_cannot_take_the_place_of_the_kernels_own_command(distribution, capsys):
+    distribution("acme-tools", GREET.replace('"greet"', '"recipes"'), greet=GREET_FILE)
+    assert main(["recipes"]) == 0
+    assert "hello" not in capsys.readouterr().out
+    assert main(["acme-tools:recipes"]) == 0
+    assert "hello" in capsys.readouterr().out
+
+
+def test_a_command_that_is_no_command_is_reported(distribution, capsys):
+    distribution("acme-tools", GREET, greet="greet = 7")
+    assert main(["greet"]) == 1
+    assert "command 'greet' is 7, which is not a click command" in capsys.readouterr().err
+
+
+def test_a_misspelt_command_says_what_is_near(capsys):
+    assert main(["rnu"]) == 2
+    assert "There is no command 'rnu'. Did you mean 'run'?" in capsys.readouterr().err
+
+
+def test_a_command_nobody_offers_is_a_usage_error(capsys):
+    assert main(["xyzzy"]) == 2
+    assert "command 'xyzzy': no plugin offers it" in capsys.readouterr().err
+
+
+def test_an_error_of_the_users_is_a_sentence_and_its_exit_code(failing, capsys):
+    failing(SigmaDataError("train.csv: line 7 has 3 fields, not 4. Mend the line."))
+    assert main(["recipes"]) == 1
+    assert capsys.readouterr() == ("", "train.csv: line 7 has 3 fields, not 4. Mend the line.\n")
+
+
+def test_debug_shows_where_an_error_came_from(failing, capsys):
+    failing(SigmaConfigError("a.toml:3: run.seed: wrong"))
+    assert main(["--debug", "recipes"]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("a.toml:3: run.seed: wrong\n")
+
+
+def test_debug_may_stand_anywhere_on_the_line(capsys):
+    assert main(["plugins", "show", "not-there", "--debug"]) == 3
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_unexpected_error_is_one_line_and_advice(failing, capsys):
+    failing(ZeroDivisionError("division by zero"))
+    assert main(["recipes"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("ZeroDivisionError: division by zero\n")
+    assert "--debug" in err
+    assert "Traceback" not in err
+
+
+def test_an_interrupt_ends_with_130(failing):
+    failing(KeyboardInterrupt())
+    assert main(["recipes"]) == 130
+
+
+def test_a_wrong_option_is_a_usage_error(capsys):
+    assert main(["components", "--jsn"]) == 2
+    assert "--jsn" in capsys.readouterr().err
+
+
+def test_components_are_listed_by_kind_for_people(distribution, capsys):
+    distribution("acme-layers", SCALE)
+    assert main(["components", "layer"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "scale_x" in line]
+    assert line.split()[:3] == ["layer", "scale_x", "acme-layers"]
+
+
+def test_components_are_listed_as_one_json_document(distribution, capsys):
+    distribution("acme-layers", SCALE, GREET)
+    assert main(["components", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["components"]
+    assert {
+        "kind": "layer", "name": "scale_x", "distribution": "acme-layers", "path": "acme_layers.scale:Scale",
+        "summary": "Multiply by one number.",
+    } in found  # fmt: skip
+    assert [KINDS.index(component["kind"]) for component in found] == sorted(KINDS.index(one["kind"]) for one in found)
+
+
+def test_recipes_are_listed(distribution, capsys):
+    distribution("acme-runs", '"recipe", "spirals_x", "acme_runs:SPIRALS", "Two spirals."')
+    assert main(["recipes"]) == 0
+    assert "spirals_x" in capsys.readouterr().out
+    assert main(["recipes", "--json"]) == 0
+    assert "spirals_x" in {recipe["name"] for recipe in json.loads(capsys.readouterr().out)["recipes"]}
+
+
+def test_plugins_are_listed_with_their_state(distribution, capsys):
+    distribution("acme-layers", SCALE)
+    distribution("broken-plugin", text="import not_there_at_all")
+    assert main(["plugins"]) == 0
+    states = {line.split()[0]: line.split()[2] for line in capsys.readouterr().out.splitlines()}
+    assert (states["acme-layers"], states["broken-plugin"]) == ("ready", "quarantined")
+    assert main(["plugins", "list", "--json"]) == 0
+    plugins = {plugin["name"]: plugin for plugin in json.loads(capsys.readouterr().out)["plugins"]}
+    assert plugins["acme-layers"]["components"][0]["name"] == "scale_x"
+    assert "not_there_at_all" in plugins["broken-plugin"]["reason"]
+
+
+def test_one_plugin_is_shown_with_the_reason_why_it_is_broken(distribution, capsys):
+    distribution("acme-layers", SCALE)
+    distribution("broken-plugin", text="import not_there_at_all")
+    assert main(["plugins", "show", "acme-layers"]) == main(["plugins", "show", "broken-plugin"]) == 0
+    text = capsys.readouterr().out
+    assert "scale_x" in text
+    assert "broken-plugin 1.2 (quarantined)\nModuleNotFoundError" in text
+    assert "Traceback" in text
+
+
+def test_the_doctor_finds_broken_plugins_and_broken_components(distribution, capsys):
+    distribution("acme-layers", SCALE, scale="class Scale: ...")
+    distribution("broken-plugin", text="import not_there_at_all")
+    distribution("half-broken", SCALE.replace("acme_layers", "half_broken"), scale="import not_there_either")
+    assert main(["plugins", "doctor", "--json"]) == 3
+    reports = {one["name"]: one["problems"] for one in json.loads(capsys.readouterr().out)["plugins"]}
+    assert reports["acme-layers"] == []
+    assert "--upgrade broken-plugin" in reports["broken-plugin"][0]
+    assert "not_there_either" in reports["half-broken"][0]
+    assert main(["plugins", "doctor"]) == 3
+    assert "not_there_either" in capsys.readouterr().out
+
+
+def test_the_doctor_finds_nothing_wrong_with_what_is_installed(fresh_catalogue, capsys):
+    assert main(["plugins", "doctor"]) == 0, capsys.readouterr().out
+
+
+def test_no_plugin_leaves_a_plugin_out_for_this_command_only(distribution, capsys):
+    distribution("acme-layers", SCALE)
+    assert main(["--no-plugin", "acme-layers", "components"]) == 0
+    assert "scale_x" not in capsys.readouterr().out
+    assert main(["components"]) == 0
+    assert "scale_x" in capsys.readouterr().out
+
+
+def test_no_plugin_names_what_is_not_installed(fresh_catalogue, capsys):
+    assert main(["--no-plugin", "no-such-room", "components"]) == 3
+    assert "plugin 'no-such-room': not installed." in capsys.readouterr().err
+
+
+def test_a_warning_is_one_line_for_people(distribution, capsys):
+    distribution("acme-tools", GREET, greet=GREET_FILE + "\n    import warnings\n    warnings.warn('it is old')\n")
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["greet"]) == 0
+    assert capsys.readouterr() == ("hello\n", "warning: it is old\n")
+
+
+def test_colours_are_left_out_where_nobody_can_see_them_or_they_are_not_wanted(failing, capsys, monkeypatch):
+    failing(SigmaDataError("wrong"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    main(["recipes"])
+    assert capsys.readouterr().err == "wrong\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    main(["recipes"])
+    assert capsys.readouterr().err == "\x1b[31mwrong\x1b[0m\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(["recipes"])
+    assert capsys.readouterr().err == "wrong\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["components"], ["plugins"], ["recipes"], ["components", "--json"]])
+def test_the_light_commands_import_no_numpy_and_no_library_of_a_plugin(arguments):
+    heavy = "numpy", "lark", "cattrs", "tomlkit", "safetensors", "rich", "pooch", "numba", "sigma_kernel.contracts"
+    code = f"""if True:
+        import sys
+        from sigma_kernel.launcher import main
+        code = main({arguments})
+        print(*[name for name in {heavy} if name in sys.modules], file=sys.stderr)
+        sys.exit(code)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+def test_the_module_is_the_command_too():
+    done = subprocess.run([sys.executable, "-m", "sigma_kernel", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"sigma, version {sigma_kernel.__version__}\n"

@@ -1,0 +1,218 @@
+"""Plugins are found one by one; a broken one concerns nobody else; every name that fails says why."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sigma_kernel
+from sigma_kernel import Component, rooms
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.plugins import Catalogue, catalogue, find
+
+SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
+BROKEN = {
+    "an import error": ("import not_there_at_all", "No module named 'not_there_at_all'"),
+    "a syntax error": ("def", "SyntaxError"),
+    "sys.exit": ("import sys\nsys.exit(3)", "SystemExit: 3"),
+    "a base exception of its own": ("class Odd(BaseException): ...\nraise Odd('odd')", "Odd: odd"),
+    "an interrupt of its own": ("class Odd(KeyboardInterrupt): ...\nraise Odd('odd')", "Odd: odd"),
+    "no api version": ("", "SIGMA_API is None"),
+    "an api version that is no version": ("SIGMA_API = 'new'", "SIGMA_API is 'new'"),
+    "an older major version": ("SIGMA_API = '0.9'", "written for API 0.9, this kernel has 1.0. Update the plugin"),
+    "a newer major version": ("SIGMA_API = '2.0'", "written for API 2.0, this kernel has 1.0. Update sigma-kernel"),
+    "no implementation": ("SIGMA_API = '1.0'\ndef sigma_components(): return []", "no sigma_components() marked"),
+}
+IMPL = "from sigma_kernel import Component, hookimpl\nSIGMA_API = '1.0'\n@hookimpl\ndef {name}: {body}\n"
+BROKEN_IMPL = {
+    "a misspelt spec": ("sigma_componets()", "return []", "unknown hook 'sigma_componets'"),
+    "an argument nobody gives": ("sigma_components(x)", "return []", "Argument(s) {'x'} are declared"),
+    "an error when asked": ("sigma_components()", "1 / 0", "ZeroDivisionError"),
+    "something else than records": ("sigma_components()", "return ['dense']", "'dense', which is not a Component"),
+    "something else than a list": ("sigma_components()", "return 7", "'int' object is not iterable"),
+    "a kind there is not": (
+        "sigma_components()",
+        "return [Component('lyer', 'a', 'a.b:C', 'd')]",
+        "Did you mean 'layer'",
+    ),
+    "a name with a capital": (
+        "sigma_components()",
+        "return [Component('layer', 'A', 'a.b:C', 'd')]",
+        "name 'A' is not",
+    ),
+    "a path without an object": (
+        "sigma_components()",
+        "return [Component('layer', 'a', 'a.b', 'd')]",
+        "path 'a.b' is not",
+    ),
+    "no summary": ("sigma_components()", "return [Component('layer', 'a', 'a.b:C', '')]", "summary '' is not"),
+    "a name twice": ("sigma_components()", "return 2 * [Component('layer', 'a', 'a.b:C', 'd')]", "layer 'a' twice"),
+}
+
+
+def test_a_plugin_offers_components_that_know_their_distribution(distribution):
+    plugin = distribution("acme-layers", SCALE, version="2.1")
+    assert (plugin.state, plugin.version) == ("ready", "2.1")
+    [component] = plugin.components
+    assert component.full_name == "acme-layers:scale_x"
+    assert component == Component(
+        "layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number.", "acme-layers"
+    )
+
+
+def test_a_component_is_imported_on_first_use_and_not_before(distribution):
+    distribution("acme-layers", SCALE, scale="class Scale: ...")
+    assert catalogue().resolve("layer", "scale_x").distribution == "acme-layers"
+    assert "acme_layers.scale" not in sys.modules
+    assert catalogue().load("layer", "scale_x").__name__ == "Scale"
+    assert "acme_layers.scale" in sys.modules
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_plugin_that_cannot_be_found_whole_is_quarantined_alone(distribution, case):
+    text, why = BROKEN[case]
+    distribution("acme-layers", SCALE)
+    plugin = distribution("broken-plugin", text=text)
+    assert plugin.state == "quarantined"
+    assert why in plugin.reason
+    assert "Traceback" in plugin.traceback
+    assert catalogue().resolve("layer", "scale_x")
+
+
+@pytest.mark.parametrize("case", BROKEN_IMPL)
+def test_a_plugin_whose_answer_is_wrong_is_quarantined_with_the_reason(distribution, case):
+    name, body, why = BROKEN_IMPL[case]
+    plugin = distribution("broken-plugin", text=IMPL.format(name=name, body=body))
+    assert plugin.state == "quarantined"
+    assert why in plugin.reason
+
+
+def test_an_interrupt_from_the_keyboard_is_not_taken_for_a_broken_plugin(distribution):
+    with pytest.raises(KeyboardInterrupt):
+        distribution("acme-layers", text="raise KeyboardInterrupt")
+
+
+def test_a_newer_minor_version_is_warned_of_when_the_plugin_is_used(distribution):
+    text = IMPL.format(name="sigma_components()", body=f"return [Component({SCALE})]").replace("1.0", "1.7")
+    plugin = distribution("acme-layers", text=text, scale="class Scale: ...")
+    assert plugin.state == "ready"
+    catalogue().resolve("layer", "scale_x")
+    with pytest.warns(UserWarning, match=r"acme-layers: It was written for API 1\.7, this kernel has 1\.0"):
+        catalogue().load("layer", "scale_x")
+
+
+def test_two_plugins_may_offer_one_name_until_somebody_uses_it(distribution):
+    distribution("acme-layers", SCALE)
+    distribution("rival-layers", SCALE.replace("acme", "rival"))
+    with pytest.raises(SigmaConfigError, match=r"acme-layers and rival-layers both offer it.*'rival-layers:scale_x'"):
+        catalogue().resolve("layer", "scale_x")
+    assert catalogue().resolve("layer", "rival-layers:scale_x").path == "rival_layers.scale:Scale"
+    assert catalogue().resolve("layer", "Acme_Layers:scale_x").path == "acme_layers.scale:Scale"
+
+
+def test_a_kind_has_names_of_its_own(distribution):
+    distribution("acme-layers", SCALE)
+    with pytest.raises(SigmaConfigError, match="optimiser 'scale_x': no plugin offers it"):
+        catalogue().resolve("optimiser", "scale_x")
+
+
+def test_an_unknown_name_says_what_is_near(distribution):
+    distribution("acme-layers", SCALE)
+    with pytest.raises(SigmaConfigError, match=r"layer 'scale_y': no plugin offers it. Did you mean 'scale_x'\?"):
+        catalogue().resolve("layer", "scale_y")
+
+
+def test_a_name_of_a_known_distribution_says_how_to_install_it():
+    with pytest.raises(
+        SigmaPluginError, match="sigma-backend-cupy offers it, but is not installed. python -m pip install"
+    ):
+        Catalogue(()).resolve("backend", "cupy")
+    with pytest.raises(SigmaPluginError, match="acme-layers offers it, but is not installed"):
+        Catalogue(()).resolve("layer", "acme-layers:scale_x")
+
+
+def test_a_quarantined_plugin_speaks_up_when_its_component_is_needed(distribution, monkeypatch):
+    monkeypatch.setitem(rooms.KNOWN, "sigma-room", {"layer": "rare_one"})
+    distribution("sigma-room", text="import not_there_at_all")
+    with pytest.raises(SigmaPluginError, match="sigma-room should offer it, but is broken \\(ModuleNotFoundError"):
+        catalogue().resolve("layer", "rare_one")
+    with pytest.raises(SigmaConfigError, match="broken may offer it: sigma-room"):
+        catalogue().resolve("layer", "never_heard_of")
+
+
+def test_a_disabled_plugin_is_not_imported_and_says_so_when_needed(distribution, monkeypatch):
+    distribution("acme-layers", text="raise RuntimeError")
+    monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "Acme_Layers,,other")
+    assert catalogue().plugin("acme-layers").state == "disabled"
+    with pytest.raises(SigmaPluginError, match="switched off by --no-plugin or SIGMA_DISABLE_PLUGINS"):
+        catalogue().resolve("layer", "acme-layers:scale_x")
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("import not_there_at_all", "ModuleNotFoundError"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("Scales = 1", "no attribute 'Scale'"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_a_component_that_cannot_be_imported_names_distribution_and_remedy(distribution, source, why):
+    distribution("acme-layers", SCALE, scale=source)
+    with pytest.raises(SigmaPluginError, match="layer 'acme-layers:scale_x'.*--force-reinstall acme-layers") as caught:
+        catalogue().load("layer", "scale_x")
+    assert why in str(caught.value)
+
+
+def test_an_interrupt_while_a_component_is_imported_stays_an_interrupt(distribution):
+    distribution("acme-layers", SCALE, scale="raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        catalogue().load("layer", "scale_x")
+
+
+def test_versions_name_the_kernel_and_what_is_ready(distribution):
+    distribution("acme-layers", SCALE, version="3.4")
+    distribution("broken-plugin", text="raise RuntimeError")
+    assert catalogue().versions(["acme-layers"]) == {"sigma-kernel": sigma_kernel.__version__, "acme-layers": "3.4"}
+    assert catalogue().versions()["acme-layers"] == "3.4"
+    assert "broken-plugin" not in catalogue().versions()
+
+
+def test_a_plugin_that_is_not_installed_says_what_is_near(distribution):
+    distribution("acme-layers", SCALE)
+    with pytest.raises(SigmaPluginError, match=r"plugin 'acme-layer': not installed. Did you mean 'acme-layers'\?"):
+        catalogue().plugin("acme-layer")
+
+
+def test_plugins_come_in_the_order_of_their_names(distribution):
+    for name in ("zeta-plugin", "alpha-plugin"):
+        distribution(name, SCALE)
+    names = [plugin.name for plugin in find()]
+    assert names == sorted(names)
+
+
+def test_every_exported_name_resolves():
+    for name in sigma_kernel._EXPORTS:
+        assert getattr(sigma_kernel, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        sigma_kernel.nonsense  # noqa: B018
+
+
+def test_the_type_checker_sees_the_names_that_are_exported():
+    block = next(node for node in ast.parse(Path(sigma_kernel.__file__).read_text()).body if isinstance(node, ast.If))
+    shown = {
+        alias.asname: f"{node.module}.{alias.name}" if node.module == "sigma_kernel.graph" else node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert shown == {name: f"sigma_kernel.{module}" for name, module in sigma_kernel._EXPORTS.items()}
+
+
+def test_importing_the_kernel_costs_nothing_until_it_is_used():
+    code = "import sys, sigma_kernel; print(sorted(m for m in sys.modules if m.startswith(('sigma_kernel.', 'numpy'))))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
