@@ -1,0 +1,85 @@
+"""Where data comes from: bytes, records, sections, blocks, order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import IO
+
+import numpy as np
+
+from sigma_kernel.graph.node import Spec
+
+
+class Source(ABC):
+    """Where bytes come from."""
+
+    name: str
+
+    @abstractmethod
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        """Return an open binary file; whatever prevents it is a SigmaDataError that names the source."""
+
+
+class Reader(ABC):
+    """Turn bytes into arrays; what a file declares is checked against its size before anything is allocated."""
+
+    @abstractmethod
+    def read(self, source: Source) -> dict[str, np.ndarray]:
+        """Return named arrays with one row a record."""
+
+
+class Extractor(ABC):
+    """Turn what a reader returned into sections."""
+
+    @abstractmethod
+    def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return arrays by section, one row a sample."""
+
+
+class Preprocessor(ABC):
+    """Change one section; what it learns from the training split is saved with the model."""
+
+    section: str
+
+    @abstractmethod
+    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what is to be remembered of the training split (nothing, if stateless)."""
+
+    @abstractmethod
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the changed values, one row a sample."""
+
+
+class Dataset(ABC):
+    """Rows in blocks: a burst runs on one resident block; a small dataset is one block."""
+
+    @property
+    @abstractmethod
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's shape and dtype for one sample."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> int:
+        """Return the number of blocks."""
+
+    @abstractmethod
+    def rows(self, block: int) -> int:
+        """Return the number of rows of a block; never 0."""
+
+    @abstractmethod
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the arrays of a block, by section."""
+
+    def __len__(self) -> int:
+        return sum(self.rows(block) for block in range(self.blocks))
+
+
+class Order(ABC):
+    """The order in which the rows of a block form minibatches (the kind is called ``iterator``)."""
+
+    @abstractmethod
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return a permutation of ``range(rows)``, a function of the arguments alone."""

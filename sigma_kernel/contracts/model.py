@@ -1,0 +1,77 @@
+"""What a model is made of: layers, costs, and the values that parameters start from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.network import Architecture, Context, Outputs, Parameter, live
+
+
+@define(eq=False)
+class Layer(Architecture):
+    """One layer: its settings, the parameters it needs, and what it computes.  It holds no arrays.
+
+    ``name`` may contain ``#``, which becomes the layer's place in the network; ``share`` maps a parameter of this
+    layer to the address of another layer's (``{"weights": "2-dense.weights"}``).
+    """
+
+    name: str | None = field(default=None, kw_only=True)
+    share: Mapping[str, str] = field(factory=dict, kw_only=True)
+
+    role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
+
+    def parameters(self, *inputs: Spec) -> Mapping[str, Parameter]:
+        """Return the trainable parameters, given the inputs' shapes without the batch axis."""
+        return {}
+
+    def state(self, *inputs: Spec) -> Mapping[str, Parameter]:
+        """Return values that the layer itself updates while it trains (running statistics)."""
+        return {}
+
+    @abstractmethod
+    def run(self, context: Context, *inputs: Node) -> Node | Outputs:
+        """Return the output, built from graph functions; axis 0 of every input is the batch."""
+
+
+@define(eq=False)
+class CostLayer(Layer):
+    """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
+
+    ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.
+    """
+
+    targets: str = field(default="targets", kw_only=True)
+    weight: float = live(1.0, low=0.0, kw_only=True)
+
+    role: ClassVar[str] = "cost"
+
+    def prediction(self, output: Node) -> Node:
+        """Return what a user wants to see for this output, such as probabilities for scores."""
+        return output
+
+    def check(self, targets: np.ndarray, output: Spec) -> None:
+        """Raise SigmaDataError if targets (one row a sample) cannot belong to an output of this shape."""
+
+
+class Draws(Protocol):
+    """Random numbers of one parameter, the same on every backend; all are float64 arrays."""
+
+    def uniform(self, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> np.ndarray:
+        """Return uniform numbers of ``[low, high)``."""
+
+    def normal(self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0) -> np.ndarray:
+        """Return normal numbers."""
+
+
+class Initialiser(ABC):
+    """Give a parameter its first values."""
+
+    @abstractmethod
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return values of the parameter's shape, in float64."""

@@ -1,0 +1,139 @@
+"""How parameters change: an optimiser builds the update of a step as a graph."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.network import live, live_settings
+from sigma_kernel.registry import matches
+
+
+@frozen
+class Slot:
+    """One array an optimiser keeps for a parameter: its initial fill, and its shape where it is not the parameter's."""
+
+    fill: float = 0.0
+    shape: tuple[int, ...] | None = None
+
+
+@frozen
+class Update:
+    """New parameters and new slots: ``{address: node}`` and ``{(address, slot): node}``; absent ones stay as they are."""
+
+    parameters: Mapping[str, Node]
+    slots: Mapping[tuple[str, str], Node] = field(factory=dict)
+
+
+class Objective(Protocol):
+    """What an optimiser is given to build its update from; addresses start at ``network.layers``."""
+
+    parameters: Mapping[str, Node]  # the trainable ones; frozen parameters are not among them
+    step: Node  # how many updates were made, this one included; a scalar of the parameters' dtype
+
+    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the loss, at these parameters or at other values for them."""
+
+    def gradients(self, parameters: Mapping[str, Node] | None = None) -> Mapping[str, Node]:
+        """Return the loss's gradients, at these parameters or at other values for them."""
+
+    def setting(self, address: str, name: str) -> Node:
+        """Return a live setting's value in force for one parameter, as a scalar."""
+
+    def slot(self, address: str, name: str) -> Node:
+        """Return a slot's present value."""
+
+
+@define(eq=False, kw_only=True)
+class Optimiser(ABC):
+    """Build the update of all parameters as a graph.
+
+    ``settings`` are rules ``{name: {"match": pattern, setting: value, ...}}``, the most specific match winning for
+    each parameter; the setting ``frozen`` leaves a parameter and its slots untouched.  ``schedules`` multiply a
+    setting as time goes on.  ``modifiers`` act on each new parameter that they match.
+    """
+
+    settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    schedules: Mapping[str, Schedule] = field(factory=dict)
+    modifiers: Mapping[str, Modifier] = field(factory=dict)
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        """Return the slots that one parameter needs."""
+        return {}
+
+    @abstractmethod
+    def build(self, objective: Objective) -> Update:
+        """Return the update graph."""
+
+
+@define(eq=False, kw_only=True)
+class GradientOptimiser(Optimiser):
+    """An optimiser that treats every parameter by itself, after transforms over all gradients."""
+
+    learning_rate: float = live(0.01, low=0.0)
+    transforms: Mapping[str, Transform] = field(factory=dict)
+
+    @abstractmethod
+    def update(
+        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
+    ) -> tuple[Node, Mapping[str, Node]]:
+        """Return one parameter's new value and its new slots; ``hyper`` holds the live settings as scalars."""
+
+    def build(self, objective: Objective) -> Update:
+        """Return the update graph: transforms in their order, then :meth:`update` for each parameter."""
+        gradients = objective.gradients()
+        for name, transform in self.transforms.items():
+            gradients = transform.apply(gradients, objective, f"transforms.{name}")
+        parameters: dict[str, Node] = {}
+        slots: dict[tuple[str, str], Node] = {}
+        for address, parameter in objective.parameters.items():
+            old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
+            hyper = {name: objective.setting(address, name) for name in live_settings(self)}
+            parameters[address], new = self.update(gradients[address], parameter, old, objective.step, hyper)
+            slots |= {(address, name): value for name, value in new.items()}
+        return Update(parameters, slots)
+
+
+@define(eq=False)
+class Transform(ABC):
+    """Change the gradients before the update (clip, penalise), all of them at once.
+
+    ``match`` says which parameters it concerns; addresses start at ``network.layers``.
+    """
+
+    match: str = field(default="**", kw_only=True)
+
+    def concerned(self, gradients: Mapping[str, Node]) -> dict[str, Node]:
+        """Return the gradients whose addresses match."""
+        return {address: gradient for address, gradient in gradients.items() if matches(self.match, address)}
+
+    @abstractmethod
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+        """Return the changed gradients; live fields are read by ``objective.setting(owner, name)``."""
+
+
+class Schedule(ABC):
+    """A factor on a setting as a function of the clock."""
+
+    @abstractmethod
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return one factor for each iteration; both arrays count what was completed before it (epochs whole)."""
+
+
+@define(eq=False)
+class Modifier(ABC):
+    """Change a parameter at the end of its update, inside the step (clip, max-norm).
+
+    ``match`` says which parameters it concerns; addresses start at ``network.layers``.
+    """
+
+    match: str = field(default="**", kw_only=True)
+
+    @abstractmethod
+    def modify(self, parameter: Node) -> Node:
+        """Return the parameter's new value."""

@@ -1,0 +1,143 @@
+"""What measures, watches and steers a run: metrics, hooks, operators, monitors, recipes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, frozen
+
+from sigma_kernel.clock import Moment, TimeStep
+from sigma_kernel.graph.node import Node
+
+
+class Metric(ABC):
+    """A number about predictions: totals over rows that can be merged, and what to make of them."""
+
+    @abstractmethod
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        """Return sums over the rows of a batch, an array of any fixed shape."""
+
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the totals of two batches together."""
+        return a + b
+
+    def value(self, totals: np.ndarray, rows: int) -> float:
+        """Return the metric from the totals over so many rows."""
+        return float(totals) / rows
+
+
+class HookContext(Protocol):
+    """What a hook sees of its trainer; addresses start at the trainer."""
+
+    moment: Moment
+    memory: dict[str, Any]  # the hook's own, plain JSON values; saved with the run
+
+    def read(self, address: str) -> Any:
+        """Return a value that the hook declared in ``reads`` (arrays as host copies), or None if there is none yet."""
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value that the hook declared in ``writes``."""
+
+    def command(self, command: str, **arguments: Any) -> None:
+        """Ask for a change (``set``, ``stop``, ``save`` ...), applied at this boundary."""
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return ``loss`` and the metrics over a whole split of the data."""
+
+    def keep(self) -> None:
+        """Keep a copy of the parameters and layer state; saved with the run, replaced by the next one."""
+
+    def bring_back(self) -> None:
+        """Put back the parameters and layer state that were kept last."""
+
+    def tell(self, text: str) -> None:
+        """Say something to the people who watch."""
+
+
+@define(eq=False, kw_only=True)
+class Hook(ABC):
+    """Code of a run that fires on a time scale.
+
+    Fires whenever ``every`` is due and, if there is a criterion ``when``, the criterion holds.  ``reads``, ``writes``
+    and ``requires`` (names or types of hooks that go first) decide the order among hooks that are due together; where
+    they leave it open, the greater ``priority`` goes first, then the name.
+    """
+
+    every: TimeStep
+    when: Any = None  # a Criterion
+    priority: int = 0
+    scope: str = "global"  # or "local": in each worker
+    on_error: str = "fail"  # or "disable", "ignore"
+
+    @property
+    def guards(self) -> bool:
+        """Return whether the hook is to be run at once, due or not, when the loss is not finite."""
+        return False
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the addresses that the hook reads, patterns allowed."""
+        return ()
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return the addresses that the hook publishes."""
+        return ()
+
+    @property
+    def requires(self) -> Sequence[str]:
+        """Return names or types of hooks that must have run before this one."""
+        return ()
+
+    @abstractmethod
+    def run(self, context: HookContext) -> None:
+        """Act."""
+
+
+class Operator(ABC):
+    """Run a trainer: bursts between due points, workers, shards."""
+
+    @abstractmethod
+    def run(self, session: Any) -> None:
+        """Train a :class:`~sigma_kernel.training.session.Session` until its ``boundary()`` says that it is over."""
+
+
+class View(Protocol):
+    """What a monitor sees of an environment, from its own thread; addresses start at the root."""
+
+    def get(self, address: str) -> Any:
+        """Return a published value."""
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return all published values that match."""
+
+    def status(self) -> str:
+        """Return the lifecycle's state: created, prepared, compiling, running, paused, stopped or failed."""
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return numbered messages for people, newer than a number."""
+
+    def send(self, command: str, **arguments: Any) -> None:
+        """Send a command."""
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; return whether the run is over and the monitor should end."""
+
+
+class Monitor(ABC):
+    """Watch and steer an environment from a thread of its own; however slow, it never holds up training."""
+
+    @abstractmethod
+    def run(self, view: View) -> None:
+        """Watch until ``view.wait`` says that the run is over."""
+
+
+@frozen
+class Recipe:
+    """A ready-to-run configuration: the text of a TOML file."""
+
+    name: str
+    text: str
