@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sigma_kernel
-from sigma_kernel import Component, rooms
+from sigma_kernel import Component, contracts, rooms
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins import Catalogue, catalogue, find
 
@@ -200,6 +200,10 @@ def test_every_exported_name_resolves():
         assert getattr(sigma_kernel, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         sigma_kernel.nonsense  # noqa: B018
+
+
+def test_everything_a_plugin_can_offer_is_exported():
+    assert set(contracts.__all__) <= set(sigma_kernel._EXPORTS)
 
 
 def test_the_type_checker_sees_the_names_that_are_exported():
