@@ -9,57 +9,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # the same table again, for type checkers; a test compares the two
     from sigma_kernel.clock import after as after, between as between, every as every
-    from sigma_kernel.contracts import (
-        Architecture as Architecture,
-        Array as Array,
-        Backend as Backend,
-        Burst as Burst,
-        Context as Context,
-        CostLayer as CostLayer,
-        Dataset as Dataset,
-        Draws as Draws,
-        Extractor as Extractor,
-        GradientOptimiser as GradientOptimiser,
-        Hook as Hook,
-        HookContext as HookContext,
-        Initialiser as Initialiser,
-        Layer as Layer,
-        LoopProgram as LoopProgram,
-        Metric as Metric,
-        Modifier as Modifier,
-        Monitor as Monitor,
-        Objective as Objective,
-        Operator as Operator,
-        Optimiser as Optimiser,
-        Order as Order,
-        Outputs as Outputs,
-        Parameter as Parameter,
-        Preprocessor as Preprocessor,
-        Program as Program,
-        Reader as Reader,
-        Recipe as Recipe,
-        Schedule as Schedule,
-        Slot as Slot,
-        Source as Source,
-        Step as Step,
-        Transform as Transform,
-        Update as Update,
-        View as View,
-        live as live,
-    )
+    from sigma_kernel.contracts import *  # noqa: F403
     from sigma_kernel.environment import Environment as Environment
-    from sigma_kernel.errors import (
-        SigmaAddressError as SigmaAddressError,
-        SigmaCheckpointError as SigmaCheckpointError,
-        SigmaConfigError as SigmaConfigError,
-        SigmaDataError as SigmaDataError,
-        SigmaError as SigmaError,
-        SigmaGraphError as SigmaGraphError,
-        SigmaNetworkError as SigmaNetworkError,
-        SigmaPluginError as SigmaPluginError,
-        SigmaStateError as SigmaStateError,
-        SigmaTrainingError as SigmaTrainingError,
-    )
+    from sigma_kernel.errors import SigmaError as SigmaError
     from sigma_kernel.graph import functions as functions
     from sigma_kernel.registry import Registry as Registry
     from sigma_kernel.specs import Component as Component, hookimpl as hookimpl
@@ -72,8 +24,7 @@ _MODULES = {
     " Outputs Parameter Preprocessor Program Reader Recipe Schedule Slot Source Step Transform Update View"
     " live",
     "environment": "Environment",
-    "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
-    " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
+    "errors": "SigmaError",
     "graph.functions": "functions",
     "registry": "Registry",
     "specs": "Component hookimpl",

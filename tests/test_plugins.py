@@ -209,12 +209,12 @@ def test_everything_a_plugin_can_offer_is_exported():
 
 def test_the_type_checker_sees_the_names_that_are_exported():
     block = next(node for node in ast.parse(Path(sigma_kernel.__file__).read_text()).body if isinstance(node, ast.If))
-    shown = {
-        alias.asname: f"{node.module}.{alias.name}" if node.module == "sigma_kernel.graph" else node.module
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    shown = {}
+    for node in (node for node in block.body if isinstance(node, ast.ImportFrom)):
+        for alias in node.names:
+            inner = f"{node.module}.{alias.name}" if node.module == "sigma_kernel.graph" else node.module
+            names = import_module(node.module).__all__ if alias.name == "*" else [alias.asname]
+            shown |= dict.fromkeys(names, inner)
     assert shown == {name: f"sigma_kernel.{module}" for name, module in sigma_kernel._EXPORTS.items()}
 
 
