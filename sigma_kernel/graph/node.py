@@ -6,7 +6,7 @@ Nothing here knows what an op means: shapes, dtypes, gradients and expansions ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import index
 from typing import Any, ClassVar
 
@@ -104,16 +104,7 @@ class Graph:
 
     def __iter__(self) -> Iterator[Node]:
         """Yield every node that an output needs once, operands before users."""
-        seen: set[Node] = set()
-        stack = [(node, False) for node in reversed(self.outputs)]
-        while stack:
-            node, ready = stack.pop()
-            if ready:
-                yield node
-            elif node not in seen:
-                seen.add(node)
-                stack.append((node, True))
-                stack.extend((operand, False) for operand in reversed(node.inputs) if operand not in seen)
+        return ordered(self.outputs)
 
     def places(self) -> dict[Node, int]:
         """Return the number of each node: the inputs first, then every node after its operands."""
@@ -147,6 +138,21 @@ class Graph:
     def _key(self) -> tuple[Any, ...]:
         rows = tuple((op, operands, frozen_attrs(attrs), *spec) for op, operands, attrs, *spec in self.rows())
         return rows, self._ends()
+
+
+def ordered(outputs: Sequence[Node], border: Container[Node] = ()) -> Iterator[Node]:
+    """Yield every node that the outputs need once, operands before users; nothing from behind the border."""
+    seen: set[Node] = set()
+    stack = [(node, False) for node in reversed(outputs)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            if node not in border:
+                stack.extend((operand, False) for operand in reversed(node.inputs) if operand not in seen)
 
 
 def frozen_attrs(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

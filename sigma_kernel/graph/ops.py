@@ -5,11 +5,12 @@
 A gradient rule takes the gradient of the result, the result, the operands and the attributes, and returns one node for
 each operand, built from this same table.  It need not undo broadcasting, and it is asked for floats only:
 :func:`sigma_kernel.graph.gradient.gradient` sees to both.  An op without a rule lets no gradient through.  ``scan`` and
-``part`` are differentiated there, because a scan has several results.  Composites, which expand into these rows, stand
-in :mod:`sigma_kernel.graph.composites`.
+``part`` are differentiated there, because a scan has several results.
+
+Composites stand at the end: their last column is an expansion into the rows above, and one without a gradient rule is
+differentiated through it.
 """
 
-# ruff: noqa: A001
 from __future__ import annotations
 
 import math
@@ -92,6 +93,62 @@ def _parted(g: Node, xs: tuple[Node, ...], axis: int) -> tuple[Node, ...]:
         stop = tuple(at if i == axis else side for i, side in enumerate(g.shape))
         pieces.append(slice(g, start=start, stop=stop, step=(1,) * rank))
     return tuple(pieces)
+
+
+def _sigmoid(x: Node) -> Node:
+    """Expand without overflow: the exponential is never of a positive number."""
+    small = exp(-abs(x))
+    return where(x >= 0.0, 1.0, small) / (small + 1.0)
+
+
+def _softmax(x: Node, *, axis: int) -> Node:
+    powers = exp(x - max(x, axis=(axis,)))
+    return powers / sum(powers, axis=(axis,))
+
+
+def _log_softmax(x: Node, *, axis: int) -> Node:
+    shifted = x - max(x, axis=(axis,))
+    return shifted - log(sum(exp(shifted), axis=(axis,)))
+
+
+def hot(labels: Node, classes: int) -> Node:
+    """Return bool ``(*labels.shape, classes)``, true at each label."""
+    shape = (*labels.shape, 1)
+    places = iota(shape=(*(1,) * len(labels.shape), classes), axis=len(labels.shape), dtype=labels.dtype)
+    return equal(reshape(labels, shape=shape), places)
+
+
+def _cross_entropy(logits: Node, labels: Node) -> Node:
+    last = len(labels.shape)
+    shifted = logits - max(logits, axis=(last,))
+    chosen = sum(where(hot(labels, logits.shape[-1]), shifted, 0.0), axis=(last,))
+    return reshape(log(sum(exp(shifted), axis=(last,))) - chosen, shape=labels.shape)
+
+
+def _cross_entropy_flow(g: Node, logits: Node, labels: Node) -> Node:
+    likely = softmax(logits, axis=len(labels.shape))
+    return where(hot(labels, logits.shape[-1]), likely - 1.0, likely) * reshape(g, shape=(*labels.shape, 1))
+
+
+def _layer_norm(x: Node, scale: Node, shift: Node, *, epsilon: float) -> Node:
+    """Expand layer normalisation (Ba, Kiros and Hinton, arXiv:1607.06450)."""
+    last, side = (len(x.shape) - 1,), float(x.shape[-1])
+    centred = x - sum(x, axis=last) / side
+    variance = sum(centred * centred, axis=last) / side
+    return centred / sqrt(variance + epsilon) * scale + shift
+
+
+def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
+    """Expand inverted dropout; whatever the precision, float32 holds the threshold, cut to what uint32 holds."""
+    threshold = minimum(cast(rate, dtype="float32") * 2.0**32, 2.0**32 - 256.0)
+    kept = random_bits(*key, shape=x.shape, stream=stream) >= cast(threshold, dtype="uint32")
+    return where(kept, x * (1.0 / (1.0 - rate)), 0.0)
+
+
+def _attention(q: Node, k: Node, v: Node) -> Node:
+    """Expand scaled dot-product attention (Vaswani et al., arXiv:1706.03762)."""
+    scores = q @ swapped(k) * (1.0 / math.sqrt(q.shape[-1]))
+    return softmax(scores, axis=len(scores.shape) - 1) @ v
 
 
 # fmt: off
@@ -185,3 +242,20 @@ sum_unpool: Op = op("sum_unpool", shapes.unpooled, dtypes.floating, lambda h, z,
 random_bits: Op = op("random_bits", shapes.random, dtypes.random)
 scan: Op = op("scan", shapes.looped, dtypes.looped)
 part: Op = op("part", shapes.part, dtypes.part)
+
+# -- composites --------------------------------------------------------------------------------------------------------
+relu: Op = op("relu", shapes.same, dtypes.number, lambda g, z, x: where(z > 0.0, g, 0.0), lambda x: maximum(x, 0))
+sigmoid: Op = op("sigmoid", shapes.same, dtypes.floating, lambda g, z, x: g * (z * (1.0 - z)), _sigmoid)
+silu: Op = op("silu", shapes.same, dtypes.floating, None, lambda x: x * sigmoid(x))
+gelu: Op = op("gelu", shapes.same, dtypes.floating, None, lambda x: x * (erf(x * math.sqrt(0.5)) + 1.0) * 0.5)
+softplus: Op = op("softplus", shapes.same, dtypes.floating, lambda g, z, x: g * sigmoid(x),
+                  lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))))
+softmax: Op = op("softmax", shapes.along, dtypes.floating,
+                 lambda g, z, x, *, axis: z * (g - sum(g * z, axis=(axis,))), _softmax)
+log_softmax: Op = op("log_softmax", shapes.along, dtypes.floating,
+                     lambda g, z, x, *, axis: g - exp(z) * sum(g, axis=(axis,)), _log_softmax)
+softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtypes.classified,
+                               lambda g, z, x, labels: (_cross_entropy_flow(g, x, labels), None), _cross_entropy)
+layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
+dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, None, _dropout)
+attention: Op = op("attention", shapes.attended, dtypes.floating, None, _attention)

@@ -261,3 +261,38 @@ def looped(*shapes: Shape, body: Any, carries: int, sequences: int, length: int,
 def part(scan: Shape, *, index: int, shape: Shape, dtype: str) -> Shape:
     """Take the shape of one result."""
     return shape
+
+
+# -- composites --------------------------------------------------------------------------------------------------------
+def along(x: Shape, *, axis: int) -> Shape:
+    """Keep the shape; the axis must be there."""
+    chosen(x, axis=(axis,))
+    return x
+
+
+def classified(logits: Shape, labels: Shape) -> Shape:
+    """Lose the last side, along which the classes lie."""
+    if not logits or logits[:-1] != labels:
+        raise SigmaGraphError(f"scores (..., classes) need one label each: a shape {logits[:-1]}, not {labels}")
+    return labels
+
+
+def normalised(x: Shape, scale: Shape, shift: Shape, *, epsilon: float) -> Shape:
+    """Keep the shape; scale and shift are as long as the last side."""
+    if not x or not scale == shift == x[-1:]:
+        raise SigmaGraphError(f"scale and shift must have shape {x[-1:]}")
+    return x
+
+
+def dropped(x: Shape, rate: Shape, *key: Shape, stream: int) -> Shape:
+    """Keep the shape; the rate is one number."""
+    if rate != ():
+        raise SigmaGraphError("the rate is a scalar")
+    return random(*key, shape=x, stream=stream)
+
+
+def attended(q: Shape, k: Shape, v: Shape) -> Shape:
+    """Weigh values (..., s, e) by the likeness of queries (..., l, d) and keys (..., s, d)."""
+    if min(map(len, (q, k, v))) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
+        raise SigmaGraphError("it takes queries (..., l, d), keys (..., s, d) and values (..., s, e)")
+    return (*broadcast(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])

@@ -1,0 +1,374 @@
+"""What layers are written in: ``from sigma_kernel.graph import functions as f``.
+
+The table's ops, with axes that may count from the end and defaults for what is usual, and functions made of them.
+Every function takes nodes and returns nodes; a number beside a node takes its dtype.
+"""
+
+# ruff: noqa: I001  (one name a line would make the table of names below unreadable)
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from operator import index
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.node import Graph, Node, Shape, Spec, constant as constant, symbol as symbol, trace
+from sigma_kernel.graph.ops import (
+    abs as abs, add as add, attention as attention, cos as cos, div as div, dropout as dropout, equal as equal,
+    erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
+    greater_equal as greater_equal, is_finite as is_finite, log as log, log1p as log1p, logical_and as logical_and,
+    logical_not as logical_not, logical_or as logical_or, matmul as matmul, maximum as maximum, minimum as minimum,
+    mod as mod, mul as mul, neg as neg, pow as pow, random_bits as random_bits, relu as relu, sigmoid as sigmoid,
+    sign as sign, silu as silu, sin as sin, softmax_cross_entropy as softmax_cross_entropy, softplus as softplus,
+    sqrt as sqrt, stop as stop, sub as sub, tanh as tanh, where as where,
+)  # fmt: skip
+
+Axis = int | Sequence[int] | None
+Sides = int | Sequence[int]
+
+
+def _axis(x: Node, axis: int, extra: int = 0) -> int:
+    """Count an axis from the front; ``extra`` is 1 where it names a place between axes."""
+    rank = len(x.shape) + extra
+    if not -rank <= axis < rank:
+        raise SigmaGraphError(f"axis {axis} of {x!r}: the rank is {len(x.shape)}")
+    return axis % rank
+
+
+def _axes(x: Node, axis: Axis) -> Shape:
+    """Return axes in order; None means all."""
+    if axis is None:
+        return tuple(range(len(x.shape)))
+    places = [_axis(x, a) for a in ([axis] if isinstance(axis, int) else axis)]
+    return tuple(sorted(set(places)))
+
+
+def _dropped(x: Node, axes: Shape, keepdims: bool) -> Node:
+    return x if keepdims else squeeze(x, axes)
+
+
+def _sides(value: Sides, rank: int) -> Shape:
+    """Return one entry for each of so many sides."""
+    return (value,) * rank if isinstance(value, int) else tuple(value)
+
+
+# -- fills and comparisons ---------------------------------------------------------------------------------------------
+def zeros(shape: Sequence[int], dtype: str = "float32") -> Node:
+    """Return zeros."""
+    return full(0, tuple(shape), dtype)
+
+
+def ones(shape: Sequence[int], dtype: str = "float32") -> Node:
+    """Return ones."""
+    return full(1, tuple(shape), dtype)
+
+
+def iota(shape: Sequence[int], axis: int = -1, dtype: str = "int32") -> Node:
+    """Return the index along an axis."""
+    return ops.iota(shape=tuple(shape), axis=axis % len(shape), dtype=dtype)
+
+
+def less(x: Node | float, y: Node | float) -> Node:
+    """Return whether x is below y."""
+    return greater(y, x)
+
+
+def less_equal(x: Node | float, y: Node | float) -> Node:
+    """Return whether x is at most y."""
+    return greater_equal(y, x)
+
+
+def not_equal(x: Node | float, y: Node | float) -> Node:
+    """Return whether x and y differ; NaN differs from itself."""
+    return logical_not(equal(x, y))
+
+
+def one_hot(labels: Node, classes: int, dtype: str = "float32") -> Node:
+    """Return ``(*labels.shape, classes)``: 1 at each label, else 0."""
+    return cast(ops.hot(labels, classes), dtype)
+
+
+def hits(scores: Node, labels: Node, k: int = 1) -> Node:
+    """Return bool ``labels.shape``: whether fewer than k classes score above the label's; NaN is no hit."""
+    own = sum(where(ops.hot(labels, scores.shape[-1]), scores, 0), axis=-1, keepdims=True)
+    above = cast(logical_not(own >= scores), "int32")
+    return less(sum(above, axis=-1), k)
+
+
+# -- elementwise -------------------------------------------------------------------------------------------------------
+def cast(x: Node, dtype: str) -> Node:
+    """Return x in another dtype; a fraction is cut off, an integer wraps."""
+    return ops.cast(x, dtype=dtype)
+
+
+def square(x: Node) -> Node:
+    """Return the square."""
+    return x * x
+
+
+def clip(x: Node, low: Node | float, high: Node | float) -> Node:
+    """Return x, not below ``low`` and not above ``high``."""
+    return minimum(maximum(x, low), high)
+
+
+def leaky_relu(x: Node, slope: Node | float = 0.01) -> Node:
+    """Return x above 0 and ``slope * x`` below (Maas, Hannun and Ng, 2013)."""
+    return where(x > 0.0, x, x * slope)
+
+
+def elu(x: Node, alpha: Node | float = 1.0) -> Node:
+    """Return x above 0 and ``alpha * (exp(x) - 1)`` below (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289)."""
+    return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+def sum(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+    """Return the sum over axes, over all by default."""
+    axes = _axes(x, axis)
+    return _dropped(ops.sum(x, axis=axes), axes, keepdims)
+
+
+def max(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+    """Return the largest entry over axes, over all by default."""
+    axes = _axes(x, axis)
+    return _dropped(ops.max(x, axis=axes), axes, keepdims)
+
+
+def min(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+    """Return the smallest entry over axes, over all by default."""
+    return -max(-x, axis, keepdims)
+
+
+def argmax(x: Node, axis: int = -1, keepdims: bool = False) -> Node:
+    """Return the place of the largest entry, the first one on ties, int32."""
+    at = _axis(x, axis)
+    return _dropped(ops.argmax(x, axis=at), (at,), keepdims)
+
+
+def mean(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+    """Return the mean over axes, over all by default."""
+    return sum(x, axis, keepdims) / float(_count(x, axis))
+
+
+def variance(x: Node, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Node:
+    """Return the variance over axes: the squares' sum divided by their number less ``correction``."""
+    centred = x - mean(x, axis, keepdims=True)
+    return sum(square(centred), axis, keepdims) / (_count(x, axis) - correction)
+
+
+def norm(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+    """Return the Euclidean norm over axes, over all by default; its gradient at 0 is 0."""
+    squares = sum(square(x), axis, keepdims)
+    return where(equal(squares, 0.0), 0.0, sqrt(where(equal(squares, 0.0), 1.0, squares)))
+
+
+def log_sum_exp(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+    """Return ``log(sum(exp(x)))`` without overflow; of nothing but -inf it is -inf."""
+    axes = _axes(x, axis)
+    largest = stop(ops.max(x, axis=axes))
+    shift = where(is_finite(largest), largest, 0.0)
+    return _dropped(log(ops.sum(exp(x - shift), axis=axes)) + shift, axes, keepdims)
+
+
+def softmax(x: Node, axis: int = -1) -> Node:
+    """Return positive numbers that add up to 1 along an axis."""
+    return ops.softmax(x, axis=_axis(x, axis))
+
+
+def log_softmax(x: Node, axis: int = -1) -> Node:
+    """Return the logarithm of :func:`softmax`."""
+    return ops.log_softmax(x, axis=_axis(x, axis))
+
+
+def layer_norm(x: Node, scale: Node, shift: Node, epsilon: float = 1e-5) -> Node:
+    """Return x with mean 0 and variance 1 along the last axis, then scaled and shifted."""
+    return ops.layer_norm(x, scale, shift, epsilon=epsilon)
+
+
+def _count(x: Node, axis: Axis) -> int:
+    return math.prod(x.shape[a] for a in _axes(x, axis))
+
+
+# -- form --------------------------------------------------------------------------------------------------------------
+def reshape(x: Node, shape: Sequence[int]) -> Node:
+    """Return x in another shape; a side of -1 takes what is left."""
+    sides = [index(side) for side in shape]
+    if -1 in sides:
+        rest = math.prod(side for side in sides if side != -1)
+        sides[sides.index(-1)] = math.prod(x.shape) // rest if rest else 0
+    return ops.reshape(x, shape=tuple(sides))
+
+
+def flatten(x: Node, start: int = 1) -> Node:
+    """Return x with all sides from ``start`` on as one; by default the batch axis stays."""
+    return ops.reshape(x, shape=(*x.shape[:start], math.prod(x.shape[start:])))
+
+
+def permute(x: Node, axes: Sequence[int]) -> Node:
+    """Return x with its axes in another order."""
+    return ops.permute(x, axes=tuple(_axis(x, a) for a in axes))
+
+
+def swap_axes(x: Node, first: int, second: int) -> Node:
+    """Return x with two axes exchanged."""
+    a, b = _axis(x, first), _axis(x, second)
+    return ops.permute(x, axes=tuple({a: b, b: a}.get(i, i) for i in range(len(x.shape))))
+
+
+def stretch(x: Node, shape: Sequence[int]) -> Node:
+    """Return x broadcast to a shape."""
+    return ops.stretch(x, shape=tuple(shape))
+
+
+def squeeze(x: Node, axis: Axis = None) -> Node:
+    """Return x without axes whose side is 1; without all of them by default."""
+    axes = tuple(i for i, side in enumerate(x.shape) if side == 1) if axis is None else _axes(x, axis)
+    if any(x.shape[a] != 1 for a in axes):
+        raise SigmaGraphError(f"squeeze({x.shape}): axes {axes} have sides other than 1. Use reshape.")
+    return ops.reshape(x, shape=tuple(side for i, side in enumerate(x.shape) if i not in axes))
+
+
+def expand(x: Node, axis: int) -> Node:
+    """Return x with a new axis of side 1 at this place."""
+    at = _axis(x, axis, extra=1)
+    return ops.reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
+
+
+def slice(x: Node, start: Sequence[int], stop: Sequence[int], step: Sequence[int] | None = None) -> Node:
+    """Return the entries from ``start`` to before ``stop`` along each axis."""
+    steps = (1,) * len(x.shape) if step is None else tuple(step)
+    return ops.slice(x, start=tuple(start), stop=tuple(stop), step=steps)
+
+
+def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
+    """Return the entries from ``start`` to before ``stop`` along one axis."""
+    at = _axis(x, axis)
+    starts, stops, steps = ([d] * at + [v] + [d] * (len(x.shape) - at - 1) for d, v in ((0, start), (0, 0), (1, step)))
+    stops = [stop if i == at else side for i, side in enumerate(x.shape)]
+    return slice(x, starts, stops, steps)
+
+
+def split(x: Node, sizes: Sides, axis: int = -1) -> tuple[Node, ...]:
+    """Cut an axis into so many equal pieces, or into pieces of these sizes."""
+    side = x.shape[_axis(x, axis)]
+    pieces = [side // sizes] * sizes if isinstance(sizes, int) else list(sizes)
+    ends = [builtins.sum(pieces[: i + 1]) for i in range(len(pieces))]
+    if not ends or ends[-1] != side:
+        raise SigmaGraphError(f"split({x.shape}): {sizes} does not divide a side of {side}")
+    return tuple(narrow(x, axis, end - size, end) for size, end in zip(pieces, ends, strict=True))
+
+
+def concat(*nodes: Node, axis: int = -1) -> Node:
+    """Join along an axis."""
+    return ops.concat(*nodes, axis=_axis(nodes[0], axis))
+
+
+def stack(*nodes: Node, axis: int = 0) -> Node:
+    """Join along a new axis."""
+    return concat(*(expand(x, axis) for x in nodes), axis=axis)
+
+
+def pad(
+    x: Node, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None, value: float = 0
+) -> Node:
+    """Add entries before, after and between those of each axis."""
+    between = (0,) * len(x.shape) if interior is None else tuple(interior)
+    return ops.pad(x, low=tuple(low), high=tuple(high), interior=between, value=value)
+
+
+def take(x: Node, indices: Node, axis: int = 0) -> Node:
+    """Read entries along an axis, at places int32 or int64 of any shape."""
+    return ops.take(x, indices, axis=_axis(x, axis))
+
+
+def scatter_add(x: Node, indices: Node, updates: Node, axis: int = 0) -> Node:
+    """Add updates where :func:`take` would read; repeats accumulate."""
+    return ops.scatter_add(x, indices, updates, axis=_axis(x, axis))
+
+
+# -- windows -----------------------------------------------------------------------------------------------------------
+Padding = int | Sequence[int | Sequence[int]]
+
+
+def convolution(
+    x: Node, kernels: Node, stride: Sides = 1, padding: Padding = 0, dilation: Sides = 1, groups: int = 1
+) -> Node:
+    """Slide kernels ``(O, C / groups, *K)`` over samples ``(N, C, *S)``; settings are for all sides or for each."""
+    rank = len(kernels.shape) - 2
+    how = {"stride": _sides(stride, rank), "padding": _pairs(padding, rank), "dilation": _sides(dilation, rank)}
+    return ops.convolution(x, kernels, **how, groups=groups)
+
+
+def max_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
+    """Return the largest entry of each window over samples ``(N, C, *S)``; the stride is the window by default."""
+    return ops.max_pool(x, **_window(x, window, stride, padding))
+
+
+def sum_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
+    """Return the sum of each window over samples ``(N, C, *S)``; the stride is the window by default."""
+    return ops.sum_pool(x, **_window(x, window, stride, padding))
+
+
+def _window(x: Node, window: Sides, stride: Sides | None, padding: Padding) -> dict[str, tuple[object, ...]]:
+    rank = len(x.shape) - 2
+    steps = _sides(window if stride is None else stride, rank)
+    return {"window": _sides(window, rank), "stride": steps, "padding": _pairs(padding, rank)}
+
+
+def _pairs(padding: Padding, rank: int) -> tuple[tuple[int, ...], ...]:
+    """Return padding as ``(before, after)`` for each side."""
+    sides = (padding,) * rank if isinstance(padding, int) else padding
+    return tuple((side, side) if isinstance(side, int) else tuple(side) for side in sides)
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+def scan(
+    body: Callable[..., tuple[Sequence[Node], Sequence[Node]]],
+    carry: Sequence[Node],
+    sequences: Sequence[Node],
+    constants: Sequence[Node] = (),
+    reverse: bool = False,
+    length: int | None = None,
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Walk over the leading axis of the sequences; return the last carries and the outputs of all steps, stacked.
+
+    ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step.  It may
+    use no other nodes of the graph around it.  ``reverse`` walks from the last entry to the first, and stacks at the
+    place read.  ``length`` is needed where there is no sequence.
+    """
+    if length is None and not (sequences and sequences[0].shape):
+        raise SigmaGraphError("scan: nothing tells how many steps there are. Give it a sequence, or a length.")
+    steps = sequences[0].shape[0] if length is None else length
+    specs = [*(x.spec for x in carry), *(Spec(x.shape[1:], x.dtype) for x in sequences), *(x.spec for x in constants)]
+    counts: list[int] = []
+
+    def flat(*operands: Node) -> tuple[Node, ...]:
+        after, outputs = body(*operands)
+        counts.append(len(after))
+        return (*after, *outputs)
+
+    graph = trace(flat, *specs)
+    if counts != [len(carry)]:
+        raise SigmaGraphError(f"scan: the body takes {len(carry)} carries and returns {counts[0]}.")
+    return loop(graph, carry, sequences, constants, steps, reverse)
+
+
+def loop(
+    body: Graph, carry: Sequence[Node], sequences: Sequence[Node], constants: Sequence[Node], length: int, reverse: bool
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Return last carries and stacked outputs of a body that is a graph already."""
+    counts = {"carries": len(carry), "sequences": len(sequences)}
+    node = ops.scan(*carry, *sequences, *constants, body=body, **counts, length=length, reverse=reverse)
+    parts = results(node)
+    return parts[: len(carry)], parts[len(carry) : len(body.outputs)]
+
+
+def results(scan: Node) -> tuple[Node, ...]:
+    """Return all parts of a scan: last carries, stacked outputs, stacked incoming carries."""
+    body, carries = scan.attrs["body"], scan.attrs["carries"]
+    stacked = (*body.outputs[carries:], *body.inputs[:carries])
+    shapes = [*(x.shape for x in body.outputs[:carries]), *((scan.attrs["length"], *x.shape) for x in stacked)]
+    kinds = (x.dtype for x in (*body.outputs[:carries], *stacked))
+    return tuple(ops.part(scan, index=i, shape=s, dtype=d) for i, (s, d) in enumerate(zip(shapes, kinds, strict=True)))
