@@ -150,11 +150,6 @@ def _stretches(node: Node) -> bool:
     return node.shape == (1,) * (len(node.shape) - len(shape)) + shape
 
 
-de | None:
-    """Return what a node stretches, if it does: a reshape that puts ones in front counts, too."""
-    if node.op == "stretch":
-        return node.inputs[0]
-    if node.op != "reshape" or node.shape[: -len(node.inputs[0].shape) or None]
 def _neutral(node: Node) -> Node:
     """Drop an operand that changes nothing."""
     x, y = node.inputs
