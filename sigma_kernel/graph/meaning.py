@@ -1,0 +1,213 @@
+"""The meaning of each primitive, written once against an array namespace: the reference for every backend.
+
+    run = interpret(graph, numpy_namespace())
+    outputs = run(*arrays)
+
+A meaning takes the namespace, the operands in order, and the attributes by name.  An op without one has an
+expansion into ops that have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from typing import Any
+
+from attrs import frozen
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import windows
+from sigma_kernel.graph.namespace import Array, Namespace
+from sigma_kernel.graph.node import OPS, Graph, Node, symbol
+from sigma_kernel.graph.philox import random_bits
+
+Meaning = Callable[..., Any]
+Axes = tuple[int, ...]
+
+
+def _standard(name: str) -> Meaning:
+    """Return what the array API standard calls by this name."""
+    return lambda ns, *operands: getattr(ns.xp, name)(*operands)
+
+
+def _sum(ns: Namespace, x: Array, *, axis: Axes) -> Array:
+    return ns.xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
+
+
+def _argmax(ns: Namespace, x: Array, *, axis: int) -> Array:
+    return ns.cast(ns.xp.argmax(x, axis=axis, keepdims=True), "int32")
+
+
+def _slice(ns: Namespace, x: Array, *, start: Axes, stop: Axes, step: Axes) -> Array:
+    return x[tuple(map(slice, start, stop, step))]
+
+
+def _iota(ns: Namespace, *, shape: Axes, axis: int, dtype: str) -> Array:
+    row = ns.xp.reshape(ns.cast(ns.xp.arange(shape[axis]), dtype), (shape[axis], *(1,) * (len(shape) - axis - 1)))
+    return ns.xp.broadcast_to(row, shape)
+
+
+def _take(ns: Namespace, x: Array, indices: Array, *, axis: int) -> Array:
+    taken = ns.xp.take(x, ns.xp.reshape(indices, (prod(indices.shape),)), axis=axis)
+    return ns.xp.reshape(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def _scatter_add(ns: Namespace, x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
+    """Bring the axis to the front and make both arrays matrices, so that the namespace adds rows."""
+    places, rank = len(indices.shape), len(updates.shape)
+    order = (axis, *(i for i in range(len(x.shape)) if i != axis))
+    named = tuple(range(axis, axis + places))
+    front = ns.xp.permute_dims(x, order)
+    rows = ns.xp.permute_dims(updates, (*named, *(i for i in range(rank) if i not in named)))
+    width, count = prod(front.shape[1:]), prod(indices.shape)
+    matrices = ns.xp.reshape(front, (x.shape[axis], width)), ns.xp.reshape(rows, (count, width))
+    total = ns.scatter_add(ns.xp, matrices[0], ns.xp.reshape(indices, (count,)), matrices[1])
+    return ns.xp.permute_dims(ns.xp.reshape(total, front.shape), sorted(range(len(order)), key=order.__getitem__))
+
+
+def _part(ns: Namespace, parts: Mapping[int, Array], *, index: int, shape: Axes, dtype: str) -> Array:
+    return parts[index]
+
+
+def scan(
+    ns: Namespace, *operands: Array, run: Callable[..., tuple[Array, ...]], wanted: Mapping[int, Node],
+    carries: int, sequences: int, length: int, reverse: bool,
+) -> dict[int, Array]:  # fmt: skip
+    """Walk a body over the leading axis of the sequences and return the wanted parts.
+
+    ``run`` is the body as a function.  ``wanted`` are the nodes that read a part, by its number: final carries, stacked
+    outputs, stacked incoming carries.
+    """
+    carry, constants = operands[:carries], operands[carries + sequences :]
+    stacks: dict[int, list[Array]] = {index: [None] * length for index in wanted if index >= carries}
+    for t in reversed(range(length)) if reverse else range(length):
+        results = run(*carry, *(x[t, ...] for x in operands[carries : carries + sequences]), *constants)
+        passed = (*results, *carry)
+        for index, stack in stacks.items():
+            stack[t] = passed[index]
+        carry = results[:carries]
+    return {index: _stacked(ns, stacks[index], wanted[index]) if index in stacks else carry[index] for index in wanted}
+
+
+def _stacked(ns: Namespace, rows: list[Array], part: Node) -> Array:
+    return ns.xp.stack(rows) if rows else ns.xp.zeros(part.shape, dtype=ns.dtype(part.dtype))
+
+
+_SAME = (
+    "add pow maximum minimum abs sign floor exp expm1 log log1p sqrt sin cos tanh equal greater greater_equal"
+    " logical_and logical_or logical_not where matmul"
+)
+_RENAMED = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "mod": "remainder",
+    "is_finite": "isfinite",
+}  # fmt: skip
+
+MEANINGS: dict[str, Meaning] = {
+    **{name: _standard(name) for name in _SAME.split()},
+    **{name: _standard(standard) for name, standard in _RENAMED.items()},
+    "erf": lambda ns, x: ns.erf(ns.xp, x),
+    "stop": lambda ns, x: x,
+    "cast": lambda ns, x, dtype: ns.cast(x, dtype),
+    "sum": _sum,
+    "max": lambda ns, x, axis: ns.xp.max(x, axis=axis, keepdims=True),
+    "argmax": _argmax,
+    "reshape": lambda ns, x, shape: ns.xp.reshape(x, shape),
+    "permute": lambda ns, x, axes: ns.xp.permute_dims(x, axes),
+    "stretch": lambda ns, x, shape: ns.xp.broadcast_to(x, shape),
+    "slice": _slice,
+    "pad": windows.pad,
+    "concat": lambda ns, *operands, axis: ns.xp.concat(operands, axis=axis),
+    "iota": _iota,
+    "take": _take,
+    "scatter_add": _scatter_add,
+    "convolution": windows.convolution,
+    "convolution_input": windows.convolution_input,
+    "convolution_kernel": windows.convolution_kernel,
+    "max_pool": windows.max_pool,
+    "pool_argmax": windows.pool_argmax,
+    "pool_select": windows.pool_select,
+    "pool_scatter": windows.pool_scatter,
+    "sum_pool": windows.sum_pool,
+    "sum_unpool": windows.sum_unpool,
+    "random_bits": random_bits,
+    "scan": scan,
+    "part": _part,
+}
+
+
+def define(name: str, meaning: Meaning) -> None:
+    """Give a plugin's op (``distribution:name``) a meaning.  A second one for the same op is a SigmaGraphError."""
+    if name in MEANINGS:
+        raise SigmaGraphError(f"define({name!r}): this op has a meaning already. Choose another name for the op.")
+    MEANINGS[name] = meaning
+
+
+@frozen
+class _Call:
+    """One node at work: what to call, where its operands lie, where its value goes, and what nobody needs after it."""
+
+    function: Callable[..., Any]
+    operands: tuple[int, ...]
+    place: int
+    dead: tuple[int, ...]
+
+
+def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
+    """Return a function from input arrays to output arrays that runs the graph one node at a time."""
+    place = {node: i for i, node in enumerate(dict.fromkeys([*graph.inputs, *graph]))}
+    calls = _calls(graph, ns, place)
+    start = [ns.array(n.attrs["value"], n.dtype) if n.op == "constant" else None for n in place]
+    outputs = [place[node] for node in graph.outputs]
+
+    def run(*arrays: Array) -> tuple[Array, ...]:
+        values = start.copy()
+        for i, (_, array) in enumerate(zip(graph.inputs, arrays, strict=True)):
+            values[i] = array
+        with ns.quiet():
+            for call in calls:
+                values[call.place] = call.function(*[values[i] for i in call.operands])
+                for i in call.dead:
+                    values[i] = None
+        return tuple(values[i] for i in outputs)
+
+    return run
+
+
+def _calls(graph: Graph, ns: Namespace, place: Mapping[Node, int]) -> list[_Call]:
+    nodes = [node for node in graph if node.op not in ("input", "constant")]
+    last = {operand: node for node in nodes for operand in node.inputs}
+    kept = {*graph.outputs}
+    calls = []
+    for node in nodes:
+        dead = tuple(place[x] for x in {*node.inputs} if last[x] is node and x not in kept and x.op != "constant")
+        operands = tuple(place[x] for x in node.inputs)
+        calls.append(_Call(_function(node, ns, _wanted(nodes, node)), operands, place[node], dead))
+    return calls
+
+
+def _wanted(nodes: list[Node], scan: Node) -> dict[int, Node]:
+    if scan.op != "scan":
+        return {}
+    return {n.attrs["index"]: n for n in nodes if n.op == "part" and n.inputs[0] is scan}
+
+
+def _function(node: Node, ns: Namespace, wanted: Mapping[int, Node]) -> Callable[..., Any]:
+    """Return what computes a node from its operands' values."""
+    meaning = ns.own.get(node.op) or MEANINGS.get(node.op)
+    attrs = dict(node.attrs)
+    if meaning is None:
+        return _expanded(node, ns)
+    if node.op == "scan":
+        attrs |= {"run": interpret(attrs.pop("body"), ns), "wanted": wanted}
+    function = partial(meaning, ns, **attrs)
+    return (lambda *operands: ns.word(function(*operands))) if node.dtype == "uint32" else function
+
+
+def _expanded(node: Node, ns: Namespace) -> Callable[..., Array]:
+    expansion = OPS[node.op].expansion if node.op in OPS else None
+    if expansion is None:
+        raise SigmaGraphError(f"{node.op}: this op has neither a meaning nor an expansion. Give it one of them.")
+    symbols = tuple(symbol(x.shape, x.dtype) for x in node.inputs)
+    run = interpret(Graph(symbols, (expansion(*symbols, **node.attrs),)), ns)
+    return lambda *operands: run(*operands)[0]

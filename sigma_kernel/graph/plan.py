@@ -1,0 +1,259 @@
+"""Where every value of a graph lies, decided before the run: the order of work, buffers, updates in place, peak bytes.
+
+A value is *owned* by the node that computes its bytes; a view of it (a reshape, a slice ...) has the same owner.  An
+owner lies in one of three places: in the storage of a donated input, in the array of a result, or in an arena of bytes
+that serve one value after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from math import inf, prod
+
+from attrs import frozen
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.node import Graph, Node
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+BYTES = {
+    "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
+}  # fmt: skip
+LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: they take no part in the plan
+STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides
+FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
+ALIGNED = frozenset({
+    "add", "sub", "mul", "div", "pow", "maximum", "minimum", "mod", "neg", "abs", "sign", "floor", "exp", "expm1",
+    "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "where",
+})  # fmt: skip  # ops that read an operand only where they write, so that the result may take its storage
+
+
+@frozen
+class Storage:
+    """Bytes of the arena, taken from one step of the schedule to another (both inclusive)."""
+
+    offset: int
+    size: int
+    first: int
+    last: int
+
+    @property
+    def end(self) -> int:
+        """Return the offset after the last byte."""
+        return self.offset + self.size
+
+
+@frozen(eq=False)
+class Plan:
+    """The order of work, and where each value lies.
+
+    ``schedule``: every node but the leaves, operands first (views too, which cost nothing).
+    ``owner``: for every node the one whose storage holds its value, perhaps itself, perhaps a leaf.
+    ``arena``, ``in_place``, ``results``: for every owner that is computed, its bytes in the arena, or the input whose
+    storage it takes, or the number of the output whose new array it fills.
+    ``copies``: outputs to be copied when all is computed, into the storage of their donated input or a new array.
+    ``scratch``: bytes in the arena that a node needs while it is computed.
+    ``peak_bytes``: inputs, arena and new arrays together.
+    """
+
+    schedule: tuple[Node, ...]
+    owner: Mapping[Node, Node]
+    arena: Mapping[Node, Storage]
+    in_place: Mapping[Node, Node]
+    results: Mapping[Node, int]
+    copies: tuple[int, ...]
+    scratch: Mapping[Node, Storage]
+    arena_bytes: int
+    peak_bytes: int
+
+
+def plan(
+    graph: Graph,
+    in_place: Mapping[int, int] | None = None,
+    views: frozenset[str] = STRIDED,
+    scratch: Callable[[Node], int] = lambda node: 0,
+) -> Plan:
+    """Return the plan of a graph.
+
+    ``in_place`` maps an output to the input whose storage it may take: it does where the value is computed after the
+    last reader of the input, else it is copied there at the end.  ``views`` are the ops that a backend need not
+    compute; ``scratch`` says how many bytes a node needs beside its operands and its result.  A donation that does
+    not fit is a SigmaGraphError.
+    """
+    donated = _donations(graph, in_place or {})
+    nodes = [node for node in graph if node.op not in LEAVES]
+    owner = _owners(graph, views)
+    wanted = _candidates(graph, donated, owner)
+    schedule, updated = _schedule(nodes, wanted, owner)
+    results = _results(graph, donated, owner, updated)
+    arena, extra = _arena(graph, schedule, owner, {*updated, *results}, scratch)
+    size = max((storage.end for storage in (*arena.values(), *extra.values())), default=0)
+    there = (_arrives(out, node, donated, owner, updated, results) for out, node in enumerate(graph.outputs))
+    copies = tuple(out for out, arrived in enumerate(there) if not arrived)
+    fresh = [node for out, node in enumerate(graph.outputs) if out not in donated]
+    peak = size + sum(_aligned(node) for node in (*graph.inputs, *fresh))
+    return Plan(schedule, owner, arena, updated, results, copies, extra, size, peak)
+
+
+def _donations(graph: Graph, in_place: Mapping[int, int]) -> dict[int, Node]:
+    donated = {out: graph.inputs[position] for out, position in in_place.items()}
+    if len(set(donated.values())) < len(donated):
+        raise SigmaGraphError(f"plan: two outputs cannot take the storage of one input: {dict(in_place)}.")
+    for out, given in donated.items():
+        if graph.outputs[out].spec != given.spec:
+            raise SigmaGraphError(
+                f"plan: output {out}, {graph.outputs[out].spec}, does not fit the storage of input "
+                f"{in_place[out]}, {given.spec}. Donate an input of the same shape and dtype."
+            )
+    return donated
+
+
+def _owners(graph: Graph, views: frozenset[str]) -> dict[Node, Node]:
+    owner = {node: node for node in graph.inputs}
+    regular = set(graph.inputs)  # values whose elements lie one after the other
+    for node in graph:
+        flat = node.op in FLAT and node.inputs[0] in regular
+        is_view = node.op in views and (flat or node.op != "reshape")
+        owner[node] = owner[node.inputs[0]] if is_view else node
+        if flat or not is_view:
+            regular.add(node)
+    return owner
+
+
+def _candidates(graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, Node]) -> dict[Node, Node]:
+    """Return the owners that might be computed into the storage of an input."""
+    kept = {owner[node] for out, node in enumerate(graph.outputs) if donated.get(out) is not owner[node]}
+    found: dict[Node, Node] = {}
+    for out, given in donated.items():
+        value = owner[graph.outputs[out]]
+        apart = value.op not in LEAVES and value.op != "part" and value not in found and given not in kept
+        if apart and _whole(graph.outputs[out], value) and _harmless(value, given, owner):
+            found[value] = given
+    return found
+
+
+def _whole(node: Node, value: Node) -> bool:
+    """Say whether a node is its owner's value, element by element."""
+    while node is not value and node.op in FLAT:
+        node = node.inputs[0]
+    return node is value
+
+
+def _harmless(value: Node, given: Node, owner: Mapping[Node, Node]) -> bool:
+    """Say whether computing a value into an input's storage leaves what it reads there intact until it is read."""
+    touched = [x for x in value.inputs if owner[x] is given]
+    return not touched or (value.op in ALIGNED and all(_whole(x, given) and x.shape == value.shape for x in touched))
+
+
+def _schedule(
+    nodes: Sequence[Node], wanted: Mapping[Node, Node], owner: Mapping[Node, Node]
+) -> tuple[tuple[Node, ...], dict[Node, Node]]:
+    """Return an order in which readers of a donated input come before its writer, and the writers that this is true of.
+
+    Where readers and writers wait for each other in a circle, a writer is let go and writes elsewhere.
+    """
+    place = {node: i for i, node in enumerate(nodes)}
+    waits, blocks = _waits(nodes, wanted, owner)
+    ready = [place[node] for node in nodes if not waits[node]]
+    updated, left = dict(wanted), iter(nodes)
+    order: dict[Node, None] = {}
+    while len(order) < len(nodes):
+        if not ready:
+            stuck = next(node for node in left if node not in order)
+            updated.pop(stuck)  # its operands stand before it: it waits for readers only
+            waits[stuck].clear()
+            ready.append(place[stuck])
+        node = nodes[heappop(ready)]
+        order[node] = None
+        for other in blocks[node]:
+            if node in waits[other]:
+                waits[other].remove(node)
+                if not waits[other]:
+                    heappush(ready, place[other])
+    return tuple(order), updated
+
+
+def _waits(
+    nodes: Sequence[Node], wanted: Mapping[Node, Node], owner: Mapping[Node, Node]
+) -> tuple[dict[Node, set[Node]], dict[Node, list[Node]]]:
+    """Return what each node waits for, and who waits for it."""
+    writer = {given: value for value, given in wanted.items()}
+    waits: dict[Node, set[Node]] = {node: {x for x in node.inputs if x.op not in LEAVES} for node in nodes}
+    for node in nodes:
+        for value in {writer[owner[x]] for x in node.inputs if owner[x] in writer} - {node}:
+            waits[value].add(node)
+    blocks: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for node, before in waits.items():
+        for x in before:
+            blocks[x].append(node)
+    return waits, blocks
+
+
+def _results(
+    graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, Node], updated: Mapping[Node, Node]
+) -> dict[Node, int]:
+    """Return the owners that are computed straight into the new array of an output."""
+    found: dict[Node, int] = {}
+    for out, node in enumerate(graph.outputs):
+        value = owner[node]
+        if out not in donated and value.op not in LEAVES and value not in updated and _whole(node, value):
+            found.setdefault(value, out)
+    return found
+
+
+def _arrives(
+    out: int, node: Node, donated: Mapping[int, Node], owner: Mapping[Node, Node], updated: Mapping[Node, Node],
+    results: Mapping[Node, int],
+) -> bool:  # fmt: skip
+    """Say whether an output lies in its own place when all is computed."""
+    value = owner[node]
+    if out not in donated:
+        return results.get(value) == out
+    return _whole(node, value) and donated[out] in (value, updated.get(value))
+
+
+def _arena(
+    graph: Graph, schedule: Sequence[Node], owner: Mapping[Node, Node], elsewhere: Iterable[Node],
+    scratch: Callable[[Node], int],
+) -> tuple[dict[Node, Storage], dict[Node, Storage]]:  # fmt: skip
+    """Return the bytes of every value and of every node's scratch, first fit in the order of the schedule."""
+    apart, shelf = frozenset(elsewhere), _Shelf()
+    last = {owner[x]: step for step, node in enumerate(schedule) for x in node.inputs}
+    last |= dict.fromkeys((owner[node] for node in graph.outputs), len(schedule))
+    made: dict[Node, list[Node]] = {}  # by which step: a scan makes its parts
+    for node in schedule:
+        made.setdefault(node.inputs[0] if node.op == "part" else node, []).append(node)
+    arena: dict[Node, Storage] = {}
+    extra: dict[Node, Storage] = {}
+    for step, node in enumerate(schedule):
+        for value in made.get(node, ()):
+            if owner[value] is value and value.op != "scan" and value not in apart:
+                arena[value] = shelf.place(_aligned(value), step, last.get(value, step))
+        if size := _round(scratch(node)):
+            extra[node] = shelf.place(size, step, step)
+    return arena, extra
+
+
+class _Shelf:
+    """The arena as it fills: what is alive lies on it in the order of offsets."""
+
+    def __init__(self) -> None:
+        self.alive: list[Storage] = []
+
+    def place(self, size: int, first: int, last: int) -> Storage:
+        """Take the first gap that is large enough."""
+        self.alive = [storage for storage in self.alive if storage.last >= first]
+        starts = [0, *(storage.end for storage in self.alive)]
+        ends = [*(storage.offset for storage in self.alive), inf]
+        number = next(i for i, (start, end) in enumerate(zip(starts, ends, strict=True)) if start + size <= end)
+        self.alive.insert(number, Storage(starts[number], size, first, last))
+        return self.alive[number]
+
+
+def _aligned(node: Node) -> int:
+    return _round(prod(node.shape) * BYTES[node.dtype])
+
+
+def _round(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
