@@ -1,0 +1,329 @@
+"""The algebra of architectures: ``a + b``, ``n * a``, ``a.link(b)``, and the text that says the same.
+
+Layers are known here by a protocol only; what they are is said in :mod:`sigma_kernel.contracts`.  :func:`wire` turns
+architectures into a list of layers, each with what leads to it, sources first; :func:`write` turns them into text,
+which :func:`sigma_kernel.notation.parse` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter as Argument, signature
+from itertools import groupby, pairwise
+from typing import Any, Protocol, TypeVar
+
+import attrs
+from attrs import define, field, frozen
+
+from sigma_kernel.errors import SigmaNetworkError
+
+A = TypeVar("A", bound="Architecture")
+
+
+class LayerLike(Protocol):
+    """What a network knows of its layers; see :class:`sigma_kernel.contracts.Layer`."""
+
+    name: str | None
+    share: Mapping[str, str]
+    role: Any
+
+    def parameters(self, *inputs: Any) -> Mapping[str, Any]:
+        """Return what it trains."""
+
+    def state(self, *inputs: Any) -> Mapping[str, Any]:
+        """Return what it updates by itself."""
+
+    def run(self, context: Any, *inputs: Any) -> Any:
+        """Return what it computes."""
+
+
+# -- the algebra -------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Architecture(ABC):  # noqa: B024  its children are abstract
+    """A layer, or a chain of layers.
+
+    ``a + b`` leads a's end to b's start, ``n * a`` is a chain of n copies, and ``str(a)`` is the text form.  The same
+    layer object in two chains is one layer.  Copies are layers of their own: they have the same settings, and the same
+    branches where they merge, but no links.
+    """
+
+    _called: str = field(default="", init=False, repr=False)  # its component's name in the text that it was read from
+    _links: list[Architecture] = field(factory=list, init=False, repr=False)  # the starts that its end leads to
+    _linked: list[Architecture] = field(factory=list, init=False, repr=False)  # the ends that lead to its start
+
+    def __add__(self, other: Architecture) -> Architecture:
+        return Chain((*chained(self), *chained(other))) if isinstance(other, Architecture) else NotImplemented
+
+    def __rmul__(self, n: int) -> Architecture:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: the number of copies must be 1, 2, 3 ...")
+        return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))
+
+    def link(self, other: A) -> A:
+        """Lead the end of this to the start of another, as one more input of it; return the other."""
+        start = chained(other)[0]
+        chained(self)[-1]._links.append(start)
+        start._linked.append(self)
+        return other
+
+    def __str__(self) -> str:
+        return write([self])
+
+
+@define(eq=False)
+class Chain(Architecture):
+    """Layers, each leading to the next."""
+
+    layers: tuple[Any, ...]
+
+
+def chained(architecture: Architecture) -> tuple[Any, ...]:
+    """Return the layers of a chain; a layer is a chain of one."""
+    return architecture.layers if isinstance(architecture, Chain) else (architecture,)
+
+
+def component_name(made: object) -> str:
+    """Return the name of an object's class in snake case: a ``SquaredDifference`` is a ``squared_difference``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(made).__name__).lower()
+
+
+def label(layer: LayerLike) -> str:
+    """Return what a layer is called while it has no number."""
+    return layer.name or component_name(layer)
+
+
+def _copy(layer: Any) -> Any:
+    positional, named = arguments(layer)
+    copy = type(layer)(*positional, **named)
+    copy._called = layer._called
+    return copy
+
+
+def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments that make an attrs object again, the first by position; defaults are left out."""
+    fields = {f.alias: f for f in attrs.fields(type(made))}
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for i, p in enumerate(signature(type(made)).parameters.values()):
+        value = getattr(made, fields[p.name].name if p.name in fields else p.name)
+        if p.kind is Argument.VAR_POSITIONAL:
+            positional += value
+        elif not _is_default(value, p.default, fields.get(p.name)):
+            first = i == 0 and p.kind is not Argument.KEYWORD_ONLY
+            positional, named = ([value], named) if first else (positional, {**named, p.name: value})
+    return positional, named
+
+
+def _is_default(value: Any, default: Any, declared: attrs.Attribute[Any] | None) -> bool:
+    if declared is not None and default in (attrs.NOTHING, Argument.empty):
+        made = declared.default
+        default = made.factory() if isinstance(made, attrs.Factory) and not made.takes_self else made  # type: ignore[arg-type]
+    return type(value) is type(default) and bool(value == default)
+
+
+# -- wiring ------------------------------------------------------------------------------------------------------------
+@frozen
+class Wired:
+    """A layer, and the places of what leads to it: the layer before it in its chain, branches, and all others."""
+
+    layer: Any
+    before: int | None
+    branches: tuple[int, ...]
+    others: tuple[int, ...]
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Return the places of all that leads to it, in the order of its inputs."""
+        return (*(() if self.before is None else (self.before,)), *self.branches, *self.others)
+
+
+@define
+class _Edges:
+    """What leads to each layer, by the layer's identity."""
+
+    layers: dict[int, Any] = field(factory=dict)
+    before: dict[int, list[int]] = field(factory=dict)
+
+    def add(self, ends: Sequence[Architecture]) -> None:
+        """Add chains, and all that branches and links bring in."""
+        waiting = list(ends)
+        for architecture in waiting:  # grows while it is walked
+            chain = chained(architecture)
+            for layer in chain:
+                if id(layer) not in self.layers:
+                    self.layers[id(layer)] = layer
+                    self.before[id(layer)] = []
+                    waiting += [*_branches(layer), *layer._linked]
+            for first, second in pairwise(chain):
+                if id(first) not in self.before[id(second)]:
+                    self.before[id(second)].append(id(first))
+
+    def sources(self, layer: int) -> tuple[list[int], list[int], list[int]]:
+        """Return what leads to a layer: the first before it in a chain, branches, all others."""
+        found = self.layers[layer]
+        branches, linked = ([id(chained(a)[-1]) for a in ends] for ends in (_branches(found), found._linked))
+        return self.before[layer][:1], branches, self.before[layer][1:] + linked
+
+
+def _branches(layer: Any) -> tuple[Architecture, ...]:
+    return tuple(getattr(layer, "branches", ()))
+
+
+def wire(ends: Sequence[Architecture]) -> list[Wired]:
+    """Return every layer that leads to these ends, sources first; raises SigmaNetworkError for a cycle."""
+    edges = _Edges()
+    edges.add(ends)
+    place: dict[int, int] = {}
+    for end in ends:
+        for layer in _sources_first(edges, id(chained(end)[-1]), place):
+            place[layer] = len(place)
+    wired = []
+    for layer in place:
+        before, branches, others = (tuple(place[source] for source in group) for group in edges.sources(layer))
+        wired.append(Wired(edges.layers[layer], before[0] if before else None, branches, others))
+    return wired
+
+
+def _sources_first(edges: _Edges, end: int, done: Mapping[int, int]) -> Iterator[int]:
+    """Yield what leads to a layer and is not done yet, then the layer."""
+    path: dict[int, Iterator[int]] = {}
+    at = end
+    while at not in done:
+        path.setdefault(at, iter([source for group in edges.sources(at) for source in group]))
+        following = next((source for source in path[at] if source not in done), None)
+        if following in path:
+            around = [*list(path)[list(path).index(following) :], following]
+            raise SigmaNetworkError(_cycle([label(edges.layers[layer]) for layer in reversed(around)]))
+        if following is not None:
+            at = following
+            continue
+        path.pop(at)
+        yield at
+        at = next(reversed(path), end)
+
+
+def _cycle(names: Sequence[str]) -> str:
+    return (
+        f"architecture: {' -> '.join(names)} is a cycle. A layer cannot lead to itself: use a copy (2 * layer), "
+        "or take a link away."
+    )
+
+
+@frozen
+class Placed:
+    """A layer with its name in the network, and the names of the layers that lead to it."""
+
+    name: str
+    layer: Any
+    sources: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the layer's class, ``dense``; registries tag the layer with it."""
+        return component_name(self.layer)
+
+
+def place(wired: Sequence[Wired]) -> tuple[Placed, ...]:
+    """Name layers by their order; raises SigmaNetworkError for names that are taken or cannot be addresses."""
+    names = [(w.layer.name or f"#-{component_name(w.layer)}").replace("#", str(i)) for i, w in enumerate(wired)]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise SigmaNetworkError(f"network: {times} layers are called {name!r}. '#' in a name becomes the number.")
+        if not re.fullmatch(r"[\w-]+", name):
+            raise SigmaNetworkError(f"network: {name!r} cannot name a layer. Use letters, digits, - and _.")
+    sources = (tuple(names[i] for i in w.sources) for w in wired)
+    return tuple(Placed(name, w.layer, leading) for name, w, leading in zip(names, wired, sources, strict=True))
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+def write(ends: Sequence[Architecture], called: Callable[[str], str] = str) -> str:
+    """Return the text form of architectures; ``called`` may replace the names of components by others."""
+    writer = _Writer(called)
+    unnamed = writer.expressions(ends)
+    return "\n".join([*writer.statements, *unnamed])
+
+
+class _Verbatim(str):
+    """Text that already is notation."""
+
+
+@define
+class _Writer:
+    """Say each layer once: what leads to several others gets a name, in a statement before its use."""
+
+    called: Callable[[str], str]
+    statements: list[str] = field(factory=list)
+    _names: int = 0
+
+    def expressions(self, ends: Sequence[Architecture]) -> list[str]:
+        """Return one expression for every end that leads nowhere else."""
+        wired = wire(ends)
+        uses = Counter(source for w in wired for source in w.sources)
+        terms: list[list[str]] = []  # of each layer, with all before it in its chain
+        for place, w in enumerate(wired):
+            mine = [] if w.before is None else terms[w.before]
+            if w.before is None or uses[w.before] > 1:
+                mine = list(mine)
+            mine.append(self._layer(w, terms))
+            terms.append([self._define(_sum(mine))] if uses[place] > 1 else mine)
+        return [_sum(terms[place]) for place, w in enumerate(wired) if not uses[place]]
+
+    def _define(self, text: str) -> str:
+        self._names += 1
+        self.statements.append(f"x{self._names} = {text}")
+        return f"x{self._names}"
+
+    def _layer(self, w: Wired, terms: Sequence[Sequence[str]]) -> str:
+        positional, named = arguments(w.layer)
+        if w.branches:
+            branches = [_Verbatim(_sum(terms[place])) for place in w.branches]
+            keyword = "branches" in named
+            positional, named = (positional, {**named, "branches": branches}) if keyword else (branches, named)
+        text = self._call(w.layer, positional, named)
+        if w.others:
+            text = self._define(text)
+            self.statements += [f"{_sum(terms[place])} -> {text}" for place in w.others]
+        return text
+
+    def _call(self, layer: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+        settings = [*map(self._value, positional), *(f"{name}={self._value(x)}" for name, x in named.items())]
+        return f"{self.called(layer._called or component_name(layer))}({', '.join(settings)})"
+
+    def _value(self, value: Any) -> str:
+        match value:
+            case _Verbatim():
+                return value
+            case Architecture():
+                return self.expressions([value])[0]
+            case None:
+                return "none"
+            case bool() | str():
+                return json.dumps(value)
+            case int() | float():
+                return repr(float(value) if isinstance(value, float) else int(value))
+            case Mapping():
+                return "{" + ", ".join(f"{json.dumps(str(key))}: {self._value(x)}" for key, x in value.items()) + "}"
+            case list():
+                return f"[{', '.join(map(self._value, value))}]"
+            case tuple():
+                return f"({', '.join(map(self._value, value))}{',' if len(value) == 1 else ''})"
+        if attrs.has(type(value)):
+            return self._value(_table(value))
+        return f"<{getattr(value, '__qualname__', repr(value))}>"
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """Join the layers of a chain; equal ones in a row are copies."""
+    groups = [(term, len(list(group))) for term, group in groupby(terms)]
+    return " + ".join(f"{n} * {term}" if n > 1 else term for term, n in groups)
+
+
+def _table(component: Any) -> dict[str, Any]:
+    """Return another kind of component as its name and its settings."""
+    positional, named = arguments(component)
+    names = list(signature(type(component)).parameters)
+    return {"type": component_name(component), **dict(zip(names, positional, strict=False)), **named}

@@ -1,0 +1,270 @@
+"""Running layers on nodes: what a layer is given, what it gives, and what one trace of it tells.
+
+A trace runs layers one by one.  Without given values it puts symbols in their place, and notes what there has to be:
+parameters, layer state and live settings, by address.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite, prod
+from numbers import Real
+from typing import Any
+
+import attrs
+from attrs import evolve, field, frozen
+
+from sigma_kernel.architecture import Architecture, Chain, place, wire
+from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.graph.node import Node, Spec, symbol
+from sigma_kernel.graph.random import Key, Streams
+
+Resolve = Callable[[str, Any], Any]
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+@frozen
+class LiveSetting:
+    """A setting that is an input of the step: its value at the start, and the range that it stays in."""
+
+    name: str
+    value: float
+    low: float | None = None  # at least
+    high: float | None = None  # at most
+    below: float | None = None  # less than
+    above: float | None = None  # more than
+    doc: str = ""
+
+    def check(self, address: str, value: Any) -> None:
+        """Raise SigmaAddressError unless a value is a finite number within the range."""
+        if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+            raise SigmaAddressError(f"{address}: must be a finite number (got {value!r}).")
+        limits = [
+            (self.low, "at least", self.low is None or value >= self.low),
+            (self.above, "above", self.above is None or value > self.above),
+            (self.high, "at most", self.high is None or value <= self.high),
+            (self.below, "below", self.below is None or value < self.below),
+        ]
+        if not all(kept for _, _, kept in limits):
+            wanted = " and ".join(f"{word} {limit:g}" for limit, word, _ in limits if limit is not None)
+            raise SigmaAddressError(f"{address}: must be {wanted} (got {value!r}).")
+
+
+def live(
+    default: float,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    below: float | None = None,
+    above: float | None = None,
+    doc: str = "",
+    kw_only: bool = False,
+) -> Any:
+    """Return an attrs field for a number that can be changed while a run goes on.
+
+    ``low <= value <= high`` and ``above < value < below`` hold, here and later; else a SigmaAddressError is raised.
+    """
+    setting = LiveSetting("", default, low, high, below, above, doc)
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        setting.check(f"{type(instance).__name__}.{attribute.name}", value)
+
+    return field(default=default, kw_only=kw_only, validator=check, metadata={"live": setting})
+
+
+def live_settings(component: Any) -> dict[str, LiveSetting]:
+    """Return the live settings of any attrs object by name, each with its present value."""
+    found = [f for f in attrs.fields(type(component)) if "live" in f.metadata]
+    return {f.name: evolve(f.metadata["live"], name=f.name, value=float(getattr(component, f.name))) for f in found}
+
+
+@frozen
+class Parameter:
+    """What a layer trains or remembers: its shape, and where its first values come from.
+
+    ``initialiser`` is a number (everywhere), the name of a component, a table ``{"type": ..., ...}`` or an Initialiser.
+    Fans default to the last two sides, or the only one; ``dtype`` to the precision of the network.
+    """
+
+    shape: tuple[int, ...] = field(converter=lambda shape: tuple(int(side) for side in shape))
+    initialiser: Any = 0.0
+    fan_in: int = field()
+    fan_out: int = field()
+    dtype: str | None = None
+
+    @fan_in.default
+    def _(self) -> int:
+        return self.shape[-2:][0] if self.shape else 1
+
+    @fan_out.default
+    def _(self) -> int:
+        return self.shape[-1] if self.shape else 1
+
+
+# -- what a layer is given, and gives ----------------------------------------------------------------------------------
+@frozen
+class Outputs:
+    """What a layer returns that remembers something: its value, and its new state by name."""
+
+    value: Node
+    state: Mapping[str, Node]
+
+
+@frozen(eq=False)
+class Context:
+    """What a layer is given to run: its own values by name, whether it trains, and a key for random numbers.
+
+    ``live`` holds its live settings as scalars; ``key`` is None where nothing may be random; ``precision`` is the
+    dtype of the network's numbers.
+    """
+
+    address: str
+    parameters: Mapping[str, Node]
+    state: Mapping[str, Node]
+    live: Mapping[str, Node]
+    training: bool
+    key: Key | None
+    precision: str
+    _trace: Trace
+
+    def resolve(self, kind: str, chosen: Any) -> Any:
+        """Return a component by its name, such as an activation; what is not a name comes back as it is."""
+        return self._trace.resolve(kind, chosen)
+
+    def run(self, name: str, owned: Architecture, *inputs: Node) -> Node:
+        """Run a layer or a chain that this layer owns; its addresses begin with this layer's and the name."""
+        return self._trace.owned(self.address, name, owned, inputs)
+
+
+@frozen
+class Shapes:
+    """What one trace of a network tells, by address: all that has to be there before it can run."""
+
+    parameters: dict[str, Parameter] = field(factory=dict)
+    state: dict[str, Parameter] = field(factory=dict)
+    live: dict[str, LiveSetting] = field(factory=dict)
+    shared: dict[str, str] = field(factory=dict)  # a parameter that is not its layer's own: whose it is
+    outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
+    streams: Streams = field(factory=Streams)
+
+    def count(self, layer: str) -> int:
+        """Return how many numbers a layer trains, those of the layers that it owns included."""
+        return sum(prod(p.shape) for address, p in self.parameters.items() if address.startswith(f"{layer}."))
+
+
+# -- one trace ---------------------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class Trace:
+    """Run layers on nodes and note in ``shapes`` what they need; without ``given`` values, symbols stand for them."""
+
+    resolve: Resolve
+    training: bool
+    key: Key | None
+    precision: str
+    given: Mapping[str, Node] | None = None
+    shapes: Shapes = field(factory=Shapes)
+    state: dict[str, Node] = field(factory=dict)  # as layers leave it
+    _symbols: dict[str, Node] = field(factory=dict)
+    _borrowed: dict[str, Parameter] = field(factory=dict)
+
+    def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
+        """Return a layer's value; what goes wrong inside says the layer's name."""
+        try:
+            return self._value(address, layer.run(self._context(address, layer, inputs), *inputs))
+        except SigmaError as error:
+            raise SigmaNetworkError(f"{name}: {error}") from error
+        except Exception as error:
+            error.add_note(f"This happened in the layer {address!r}.")
+            raise
+
+    def owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
+        """Return the value of a layer or a chain that another layer owns, given what it begins with."""
+        if not isinstance(owned, Chain) and not getattr(owned, "branches", ()):
+            return self.run(f"{owner}.{name}", name, owned, inputs)
+        values: dict[str, Node] = {}
+        for placed in place(wire([owned])):
+            if placed.layer.role in ("input", "cost"):
+                raise SigmaNetworkError(f"{name}.{placed.name}: what a layer owns has no inputs or costs.")
+            sources = [values[source] for source in placed.sources] or inputs
+            label = f"{name}.{placed.name}"
+            values[placed.name] = self.run(f"{owner}.{label}", label, placed.layer, sources)
+        return values[placed.name]
+
+    def setting(self, address: str, setting: LiveSetting) -> Node:
+        """Return a live setting as a scalar."""
+        self.shapes.live[address] = setting
+        return self._node(address, Spec((), self.precision))
+
+    def _context(self, address: str, layer: Any, inputs: Sequence[Node]) -> Context:
+        specs = [Spec(x.shape[1:], x.dtype) for x in inputs]
+        parameters = layer.parameters(*specs)
+        for name in layer.share:
+            if name not in parameters:
+                raise SigmaNetworkError(f"share: it has no parameter {name!r}.{near(name, parameters)}")
+        state, live = layer.state(*specs), live_settings(layer)
+        for name, times in Counter((*parameters, *state, *live)).items():
+            if times > 1:
+                raise SigmaNetworkError(f"{address}.{name} means {times} things: parameters, state and live settings.")
+        return Context(
+            address,
+            {name: self._parameter(f"{address}.{name}", p, layer.share.get(name)) for name, p in parameters.items()},
+            {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()},
+            {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()},
+            self.training,
+            self.key.named(address) if self.key else None,
+            self.precision,
+            self,
+        )
+
+    def _parameter(self, address: str, parameter: Parameter, lender: str | None) -> Node:
+        if lender is not None:
+            self.shapes.shared[address] = lender
+            self._borrowed[address] = parameter
+        else:
+            known = self.shapes.parameters.setdefault(address, parameter)
+            if known.shape != parameter.shape:
+                raise SigmaNetworkError(
+                    f"{address} is wanted with shapes {known.shape} and {parameter.shape}. Give what it owns two names."
+                )
+        return self._node(lender or address, self._spec(parameter))
+
+    def _remembered(self, address: str, parameter: Parameter) -> Node:
+        self.shapes.state[address] = parameter
+        return self.state.get(address) or self._node(address, self._spec(parameter))
+
+    def _spec(self, parameter: Parameter) -> Spec:
+        return Spec(parameter.shape, parameter.dtype or self.precision)
+
+    def _node(self, address: str, spec: Spec) -> Node:
+        if self.given is None:
+            return self._symbols.setdefault(address, symbol(spec.shape, spec.dtype, address))
+        if address not in self.given:
+            raise SigmaNetworkError(f"there is no value for {address}. Network.declare tells what has to be given.")
+        return self.given[address]
+
+    def _value(self, address: str, result: Any) -> Node:
+        """Return the value in what a layer returned; its new state is kept."""
+        value, state = (result.value, result.state) if isinstance(result, Outputs) else (result, {})
+        if not isinstance(value, Node):
+            raise SigmaNetworkError(f"it returned {value!r}. A layer returns a node, or Outputs(node, state).")
+        for name, node in state.items():
+            if f"{address}.{name}" not in self.shapes.state:
+                raise SigmaNetworkError(f"it returned state {name!r}, which it does not declare in state().")
+            self.state[f"{address}.{name}"] = node
+        return value
+
+    def check_shares(self) -> None:
+        """Raise SigmaNetworkError unless each shared parameter is another layer's own, and of the same shape."""
+        own = self.shapes.parameters
+        for address, parameter in self._borrowed.items():
+            lender = self.shapes.shared[address]
+            if lender in self.shapes.shared:
+                raise SigmaNetworkError(f"{address}: {lender} is shared itself. Name {self.shapes.shared[lender]!r}.")
+            if lender not in own:
+                raise SigmaNetworkError(f"{address}: there is no parameter {lender!r} to share.{near(lender, own)}")
+            if own[lender].shape != parameter.shape:
+                raise SigmaNetworkError(
+                    f"{address}: it needs shape {parameter.shape}; {lender} has {own[lender].shape}. "
+                    "Share only between layers of equal shapes."
+                )
