@@ -113,7 +113,7 @@ def _selection() -> list[Sample]:
         Sample("logical_not", (_truths(3, 5),)),
         Sample("where", (_truths(3, 5), _floats(3, 5), _floats(5)[::-1])),
         Sample("where", (_truths(5), _floats(3, 1), _floats())),
-        Sample("where", (_truths(4), _whole(4), _whole(4)[::-1])),
+        Sample("where", (_truths(4), _whole(4), _whole(4) * 2)),
         *(Sample("cast", (x,), {"dtype": dtype}) for dtype, x in casts.items()),
         Sample("cast", (_whole(5) - 3,), {"dtype": "uint32"}),
         Sample("cast", (_floats(5, low=0.0, high=2.0**32),), {"dtype": "uint32"}),

@@ -1,0 +1,98 @@
+"""The meanings on jax.numpy, torch and the strict array API, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import WORD, Namespace, numpy_namespace
+from sigma_kernel.graph.node import Spec, trace
+from sigma_kernel.graph.ops import cast
+from sigma_kernel.testing.samples import samples
+
+NAMES = ("float32", "float64", "int32", "int64", "bool", "uint32")
+EVERY = [sample for rows in samples().values() for sample in rows]
+TOLERANCE = {"float32": 2e-6, "float64": 5e-15}
+
+
+def strict() -> Namespace:
+    xp = pytest.importorskip("array_api_strict")
+    return Namespace("strict", xp, {name: getattr(xp, name) for name in NAMES}, xp.int64)
+
+
+def torch() -> Namespace:
+    xp = pytest.importorskip("array_api_compat.torch")
+    dtypes = {name: getattr(xp, name) for name in NAMES} | {"uint32": xp.int64}  # torch has no arithmetic of its own
+    return Namespace(
+        "torch", xp, dtypes, xp.int64, word=lambda x: x & WORD, erf=lambda xp, x: xp.special.erf(x),
+        scatter_add=lambda xp, x, places, updates: x.index_add(0, places, updates),
+    )  # fmt: skip
+
+
+def jax(names: tuple[str, ...] = NAMES) -> Namespace:
+    xp = pytest.importorskip("jax.numpy")
+    special = pytest.importorskip("jax.scipy.special")
+    return Namespace(
+        "jax", xp, {name: getattr(xp, "bool_" if name == "bool" else name) for name in names}, xp.uint32,
+        erf=lambda xp, x: special.erf(x), scatter_add=lambda xp, x, places, updates: x.at[places].add(updates),
+    )  # fmt: skip
+
+
+@pytest.fixture(params=[strict, torch, jax], ids=lambda make: make.__name__)
+def ns(request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    if request.param is not jax:
+        yield request.param()
+        return
+    wide = pytest.importorskip("jax").enable_x64
+    with wide(True):
+        yield jax()
+
+
+def agree(ns: Namespace, sample: Any, precision: str) -> None:
+    graph, arrays = sample.graph(precision), sample.at(precision)
+    expected = interpret(graph, numpy_namespace())(*arrays)
+    results = interpret(graph, ns)(*(ns.array(x, x.dtype.name) for x in arrays))
+    for node, result, wanted in zip(graph.outputs, results, expected, strict=True):
+        assert result.dtype == ns.dtype(node.dtype)
+        found = np.asarray(result)
+        if wanted.dtype.kind == "f":
+            near = TOLERANCE[precision]
+            np.testing.assert_allclose(found, wanted, rtol=near, atol=near * max(1.0, np.abs(wanted).max(initial=0)))
+        else:
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("sample", EVERY, ids=str)
+def test_every_sample_has_the_values_of_numpy_in_float64(ns, sample):
+    agree(ns, sample, "float64")
+
+
+@pytest.mark.parametrize("make", [strict, torch], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("sample", EVERY, ids=str)
+def test_every_sample_has_the_values_of_numpy_in_float32(make, sample):
+    agree(make(), sample, "float32")
+
+
+@pytest.mark.parametrize("sample", [s for op in ("random_bits", "dropout") for s in samples()[op]], ids=str)
+def test_jax_draws_the_same_bits_without_64_bit_integers(sample):
+    agree(jax(("float32", "int32", "uint32", "bool")), sample, "float32")
+
+
+def test_what_jax_lacks_without_64_bits_is_refused():
+    graph = trace(lambda x: cast(x, dtype="float64"), Spec((2,)))
+    narrow = jax(("float32", "int32", "uint32", "bool"))
+    with pytest.raises(SigmaGraphError, match="jax: there is no float64 here"):
+        interpret(graph, narrow)(narrow.array([1, 2], "float32"))
+
+
+def test_meanings_can_be_compiled_by_jax():
+    compiler = pytest.importorskip("jax")
+    sample, ns = samples()["dropout"][1], jax(("float32", "int32", "uint32", "bool"))
+    arrays = [ns.array(x, x.dtype.name) for x in sample.at("float32")]
+    run = interpret(sample.graph("float32"), ns)
+    np.testing.assert_array_equal(compiler.jit(run)(*arrays)[0], run(*arrays)[0])
