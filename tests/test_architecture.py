@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
-    "errors", "graph", "addresses registry clock", "architecture network", "contracts", "training", "specs rooms",
+    "errors", "graph", "addresses registry clock", "architecture notation tracing network", "contracts", "training", "specs rooms",
     "plugins", "environment", "config", "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}

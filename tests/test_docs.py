@@ -1,0 +1,53 @@
+"""What the documentation shows is true: its examples run, its files are valid, its commands and links exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sigma_kernel.config import load
+from sigma_kernel.launcher.group import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+BLOCK = re.compile(r"^```(python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for written, text in BLOCK.findall(page.read_text()) if written == language]
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.stem}
+    for text in blocks(page, "python"):
+        exec(compile(text, page.name, "exec"), names)
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=lambda page: page.name)
+def test_the_configurations_of_a_page_are_valid(page):
+    for text in blocks(page, "toml"):
+        assert tomllib.loads(text)
+        if text.startswith("format"):
+            assert load(text).trainers
+
+
+@on_every_page
+def test_the_commands_of_a_page_exist(page):
+    lines = re.findall(r"^    (.*)$|`(sigma .*?)`", page.read_text(), re.MULTILINE)
+    used = {name for pair in lines for name in re.findall(r"\bsigma ([a-z]+)", " ".join(pair))}
+    assert used <= {*COMMANDS, "greet"}
+
+
+@on_every_page
+def test_the_links_of_a_page_lead_somewhere(page):
+    for target in re.findall(r"\]\(((?!https?:)[^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
