@@ -11,7 +11,18 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     from sigma_kernel.clock import after as after, between as between, every as every
     from sigma_kernel.contracts import *  # noqa: F403
     from sigma_kernel.environment import Environment as Environment
-    from sigma_kernel.errors import SigmaError as SigmaError
+    from sigma_kernel.errors import (
+        SigmaAddressError as SigmaAddressError,
+        SigmaCheckpointError as SigmaCheckpointError,
+        SigmaConfigError as SigmaConfigError,
+        SigmaDataError as SigmaDataError,
+        SigmaError as SigmaError,
+        SigmaGraphError as SigmaGraphError,
+        SigmaNetworkError as SigmaNetworkError,
+        SigmaPluginError as SigmaPluginError,
+        SigmaStateError as SigmaStateError,
+        SigmaTrainingError as SigmaTrainingError,
+    )
     from sigma_kernel.graph import functions as functions
     from sigma_kernel.registry import Registry as Registry
     from sigma_kernel.specs import Component as Component, hookimpl as hookimpl
@@ -24,7 +35,8 @@ _MODULES = {
     " Outputs Parameter Preprocessor Program Reader Recipe Schedule Slot Source Step Transform Update View"
     " live",
     "environment": "Environment",
-    "errors": "SigmaError",
+    "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
+    " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
     "graph.functions": "functions",
     "registry": "Registry",
     "specs": "Component hookimpl",
@@ -37,7 +49,8 @@ def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_EXPORTS[name]}")
-    return globals().setdefault(name, getattr(module, name, module))  # ``functions`` is a module itself
+    globals()[name] = value = getattr(module, name, module)  # ``functions`` is a module itself
+    return value
 
 
 def __dir__() -> list[str]:
