@@ -190,7 +190,7 @@ is_finite: Op = op("is_finite", shapes.same, dtypes.tested)
 where: Op = op("where", shapes.ternary, dtypes.selected,
                lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)))
 stop: Op = op("stop", shapes.same, dtypes.same)
-cast: Op = op("cast", shapes.cast, dtypes.cast, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype))
+cast: Op = op("cast", shapes.same, dtypes.wanted, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype))
 
 # -- reductions (sides are kept) ---------------------------------------------------------------------------------------
 sum: Op = op("sum", shapes.reduced, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape))
@@ -206,7 +206,7 @@ slice: Op = op("slice", shapes.sliced, dtypes.same,
 pad: Op = op("pad", shapes.padded, dtypes.number,
              lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior))
 concat: Op = op("concat", shapes.joined, dtypes.same, lambda g, z, *xs, axis: _parted(g, xs, axis))
-iota: Op = op("iota", shapes.counted, dtypes.counted)
+iota: Op = op("iota", shapes.counted, dtypes.wanted)
 
 # -- gathering ---------------------------------------------------------------------------------------------------------
 take: Op = op("take", shapes.taken, dtypes.taken,
@@ -232,14 +232,14 @@ max_pool: Op = op("max_pool", shapes.pooled, dtypes.floating,
 pool_argmax: Op = op("pool_argmax", shapes.pooled, dtypes.place)
 pool_select: Op = op("pool_select", shapes.pool_selected, dtypes.taken,
                      lambda g, z, x, i, **how: (pool_scatter(g, i, shape=x.shape, **how), None))
-pool_scatter: Op = op("pool_scatter", shapes.pool_scattered, dtypes.taken,
+pool_scatter: Op = op("pool_scatter", shapes.unpooled, dtypes.taken,
                       lambda h, z, g, i, *, shape, **how: (pool_select(h, i, **how), None))
 sum_pool: Op = op("sum_pool", shapes.pooled, dtypes.floating,
                   lambda g, z, x, **how: sum_unpool(g, shape=x.shape, **how))
 sum_unpool: Op = op("sum_unpool", shapes.unpooled, dtypes.floating, lambda h, z, g, *, shape, **how: sum_pool(h, **how))
 
 # -- random bits and loops ---------------------------------------------------------------------------------------------
-random_bits: Op = op("random_bits", shapes.random, dtypes.random)
+random_bits: Op = op("random_bits", shapes.random, dtypes.words)
 scan: Op = op("scan", shapes.looped, dtypes.looped)
 part: Op = op("part", shapes.part, dtypes.part)
 

@@ -1,0 +1,187 @@
+"""Nodes and graphs: what they say, when they are equal, and that depth costs no recursion."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import functions as f, ops
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, apply, constant, symbol, trace
+
+
+def chain(x: Node) -> Node:
+    for i in range(3000):
+        x = x * 0.5 if i % 2 else ops.sin(x)
+    return x
+
+
+def recurrent(h: Node, x: Node, w: Node) -> tuple[Node, ...]:
+    def body(h: Node, x: Node, w: Node) -> tuple[list[Node], list[Node]]:
+        new = ops.tanh(h @ w + x)
+        return [new], [new * new]
+
+    (last,), (squares,) = f.scan(body, [h], [x], [w])
+    return last, squares
+
+
+RECURRENT = Spec((2, 3)), Spec((5, 2, 3)), Spec((3, 3))
+
+
+def test_a_graph_prints_as_one_row_for_each_node():
+    graph = trace(lambda x, y: ops.exp(x @ y) * 2.0, Spec((2, 3)), Spec((3, 1), "float32"))
+    assert str(graph).splitlines() == [
+        "%0 = input(name='') : float32[2, 3]",
+        "%1 = input(name='') : float32[3, 1]",
+        "%2 = matmul(%0, %1) : float32[2, 1]",
+        "%3 = exp(%2) : float32[2, 1]",
+        "%4 = constant(value=2.0) : float32[]",
+        "%5 = mul(%3, %4) : float32[2, 1]",
+        "return %5",
+    ]
+
+
+def test_the_body_of_a_scan_is_printed_below_it():
+    lines = str(trace(recurrent, *RECURRENT)).splitlines()
+    at = next(i for i, line in enumerate(lines) if "= scan(" in line)
+    assert lines[at] == "%3 = scan(%0, %1, %2, carries=1, sequences=1, length=5, reverse=False) : tuple[]"
+    assert lines[at + 1 : at + 3] == ["    body:", "    %0 = input(name='') : float32[2, 3]"]
+
+
+@pytest.mark.parametrize("graph", [trace(chain, (2,)), trace(recurrent, *RECURRENT)], ids=["chain", "scan"])
+def test_a_graph_survives_printing_comparing_and_pickling(graph):
+    copy = pickle.loads(pickle.dumps(graph))
+    assert copy == graph
+    assert hash(copy) == hash(graph)
+    assert str(copy) == str(graph)
+    assert copy.outputs[0] is not graph.outputs[0]
+
+
+def test_a_node_deep_in_a_chain_can_be_pickled_alone():
+    node = pickle.loads(pickle.dumps(trace(chain, (2,)).outputs[0]))
+    assert len(list(Graph((), (node,)))) == 3000 + 1500 + 1
+
+
+def test_inputs_that_nothing_reads_are_kept_in_their_place():
+    graph = pickle.loads(pickle.dumps(trace(lambda unused, x: (x, x), (4,), (2,))))
+    assert [x.shape for x in graph.inputs] == [(4,), (2,)]
+    assert graph.outputs == (graph.inputs[1], graph.inputs[1])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x: x + 0.0,
+        lambda x: x - (-0.0),
+        lambda x: ops.sum(x, axis=(0,)),
+        lambda x: (x + (-0.0), x),
+        lambda x: ops.exp(x),
+    ],
+)
+def test_graphs_that_say_different_things_differ(other):
+    graph = trace(lambda x: x + (-0.0), (2,))
+    assert graph != trace(other, (2,))
+    assert graph != trace(lambda x: x + (-0.0), (3,))
+    assert graph != trace(lambda x: x + (-0.0), Spec((2,), "float64"))
+    assert graph == trace(lambda x: x + (-0.0), (2,))
+
+
+def test_graphs_with_nan_in_them_are_equal_to_themselves():
+    assert trace(lambda x: x + float("nan"), (2,)) == trace(lambda x: x + float("nan"), (2,))
+
+
+def test_nodes_are_visited_once_and_operands_first():
+    x = symbol((2,))
+    y = x + x
+    graph = Graph((x,), (y * y, y))
+    order = list(graph)
+    assert len(order) == len(set(order)) == 3
+    assert all(order.index(operand) < order.index(node) for node in order for operand in node.inputs)
+
+
+def test_nodes_are_equal_only_to_themselves():
+    assert symbol((2,)) != symbol((2,))
+    assert len({symbol((2,)), symbol((2,))}) == 2
+
+
+@pytest.mark.parametrize(
+    ("made", "op", "operands"),
+    [
+        (lambda x: 2 - x, "sub", "cx"), (lambda x: x**2, "pow", "xc"), (lambda x: 2**x, "pow", "cx"),
+        (lambda x: 1 / x, "div", "cx"), (lambda x: x % 2, "mod", "xc"), (lambda x: -x, "neg", "x"),
+        (lambda x: x < 1, "greater", "cx"), (lambda x: x <= 1, "greater_equal", "cx"),
+        (lambda x: x > 1, "greater", "xc"), (lambda x: x >= 1, "greater_equal", "xc"), (lambda x: 1 + x, "add", "cx"),
+        (lambda x: 3 * x, "mul", "cx"), (lambda x: x @ x, "matmul", "xx"),
+    ],
+)  # fmt: skip
+def test_operators_make_nodes(made, op, operands):
+    x = symbol((2, 2), "float64")
+    node = made(x)
+    assert node.op == op
+    assert "".join("x" if operand is x else "c" for operand in node.inputs) == operands
+    assert {operand.dtype for operand in node.inputs} == {"float64"}
+
+
+def test_a_number_takes_the_dtype_of_the_node_beside_it():
+    assert (symbol((2,), "int32") + 1).inputs[1].attrs == {"value": 1}
+    assert repr((symbol((2,), "float16") + 1).inputs[1].attrs["value"]) == "1.0"
+    chosen = ops.where(symbol((2,), "bool"), symbol((2,), "float64"), 0)
+    assert chosen.dtype == chosen.inputs[2].dtype == "float64"
+    assert (symbol((), "uint32") + np.int64(3)).inputs[1].attrs == {"value": 3}
+
+
+def test_lists_in_attributes_become_tuples():
+    assert ops.sum(symbol((2, 3)), axis=[0, 1]).attrs == {"axis": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda x, i: x @ x, r"matmul\(\(2, 3\), \(2, 3\)\): inner sides differ: 3 and 2"),
+        (lambda x, i: i + 0.5, r"add\(\(2, 3\), 0.5\): 0.5 is no int32. Cast the other operand"),
+        (lambda x, i: i + 2**31, r"add\(\(2, 3\), 2147483648\): 2147483648 is no int32"),
+        (lambda x, i: ops.cast(i, dtype="uint32") - (-1), r"-1 is no uint32"),
+        (lambda x, i: x + i, r"add\(\(2, 3\), \(2, 3\)\): dtypes float32 and int32 do not mix. Cast one of them."),
+        (lambda x, i: ops.where(x > 0, 1.0, 0.0), r"where\(\(2, 3\), 1.0, 0.0\): nothing tells the dtype of a number"),
+        (lambda x, i: (x > 0) + (x > 1), r"it takes numbers, not bool. Cast or compare first"),
+        (lambda x, i: ops.exp(i), r"exp\(\(2, 3\)\): it takes floats, not int32"),
+        (lambda x, i: ops.exp(x, x), r"exp\(\(2, 3\), \(2, 3\)\): same\(\) takes 1 positional argument"),
+        (lambda x, i: ops.sum(x), r"sum\(\(2, 3\)\): .*'axis'"),
+        (lambda x, i: apply("matmull", x, x), r"there is no op 'matmull'. Did you mean 'matmul'\?"),
+        (lambda x, i: np.ones(3) * x, r"mul\(array.*a ndarray cannot stand in a graph. Make it an input."),
+        (lambda x, i: x + np.ones(3), r"a ndarray cannot stand in a graph"),
+        (lambda x, i: x + "one", r"a str cannot stand in a graph"),
+        (lambda x, i: x + None, r"a NoneType cannot stand in a graph"),
+        (lambda x, i: constant(0.5, "bool"), r"0.5 is no bool"),
+        (lambda x, i: constant(1.0, "float23"), r"there is no dtype 'float23', only .* Did you mean 'float32'\?"),
+        (lambda x, i: symbol((2, -1)), r"shape \(2, -1\): a side cannot be negative"),
+        (lambda x, i: max(x, x + 1), r"greater bool\[2, 3\]: its value is unknown while the graph is built"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_built_is_refused_in_a_sentence(build, message):
+    with pytest.raises(SigmaGraphError, match=message):
+        build(symbol((2, 3)), symbol((2, 3), "int32"))
+
+
+def test_a_condition_on_a_node_is_refused_with_the_remedy():
+    with pytest.raises(SigmaGraphError, match=r"Use where\(condition, x, y\) instead of if"):
+        trace(lambda x: x if x > 0 else -x, (2,))
+
+
+def test_a_function_that_reaches_outside_its_graph_is_refused():
+    outside = symbol((2,), name="weights")
+    with pytest.raises(SigmaGraphError, match=r"uses input float32\[2\] 'weights' from outside. Hand it in"):
+        trace(lambda x: x + outside, (2,))
+    with pytest.raises(SigmaGraphError, match="for a scan: among its constants"):
+        f.scan(lambda h, x: ([h + outside], []), [symbol((2,))], [symbol((4, 2))])
+
+
+def test_a_row_of_the_table_is_defined_once(monkeypatch):
+    monkeypatch.delitem(OPS, "acme:double", raising=False)
+    double = ops.op("acme:double", lambda x: x, lambda x: x, None, lambda x: x + x)
+    assert apply("acme:double", symbol((2,))).op == double.name
+    with pytest.raises(SigmaGraphError, match="op 'acme:double' is already defined"):
+        ops.op("acme:double", lambda x: x, lambda x: x)
+    monkeypatch.delitem(OPS, "acme:double")

@@ -1,0 +1,261 @@
+"""The table of ops: derivatives against finite differences, limits, and what each rule refuses."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import functions as f, ops
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Spec, constant, symbol, trace
+from sigma_kernel.testing.samples import Sample, samples
+
+NUMPY = numpy_namespace()
+STRICT = evolve(NUMPY, quiet=partial(np.errstate, over="raise", divide="raise", invalid="raise"))
+
+
+def smooth(nodes: tuple[Node, ...], graph: Graph) -> Graph:
+    """Return a graph of one number that depends on every entry of some nodes, and not linearly."""
+    return Graph(graph.inputs, (sum((f.sum(ops.sin(x * 1.3 + 0.5)) for x in nodes), constant(0.0, "float64")),))
+
+
+def differentiable() -> list[Sample]:
+    """Return the samples that have a float to differentiate by and a float to differentiate."""
+    every = (sample for name, rows in samples().items() if name not in ("stop", "part") for sample in rows)
+    return [s for s in every if any(x.dtype in FLOATS for x in s.graph().outputs) and places(s)]
+
+
+def places(sample: Sample) -> list[int]:
+    """Return the operands to differentiate by; a rate of 0 is on the border of what is allowed."""
+    return [i for i, x in enumerate(sample.arrays) if x.dtype == np.float64 and (x.shape or x)]
+
+
+def slope(graph: Graph, arrays: tuple[np.ndarray, ...], along: dict[int, np.ndarray], step: float = 1e-4) -> float:
+    """Return the derivative along a direction by central differences of fourth order."""
+    run = interpret(graph, NUMPY)
+
+    def at(offset: float) -> float:
+        return float(run(*(x + offset * step * along[i] if i in along else x for i, x in enumerate(arrays)))[0])
+
+    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("sample", differentiable(), ids=str)
+def test_derivatives_equal_finite_differences(sample, order):
+    graph = sample.graph()
+    loss = smooth(tuple(x for x in graph.outputs if x.dtype in FLOATS), graph)
+    if order == 2:
+        loss = smooth(gradient(loss.outputs[0], [graph.inputs[i] for i in places(sample)]), graph)
+    flows = gradient(loss.outputs[0], [graph.inputs[i] for i in places(sample)])
+    values = interpret(Graph(graph.inputs, flows), NUMPY)(*sample.arrays)
+    assert [(x.shape, x.dtype) for x in values] == [(sample.arrays[i].shape, np.float64) for i in places(sample)]
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        along = {i: np.asarray(rng.normal(size=x.shape)) for i, x in enumerate(sample.arrays) if i in places(sample)}
+        along = {i: v / np.sqrt(v.size) for i, v in along.items()}
+        expected = slope(loss, sample.arrays, along)
+        found = sum(float((x * v).sum()) for x, v in zip(values, along.values(), strict=True))
+        assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
+def test_every_op_that_maps_floats_to_floats_is_differentiated_above():
+    tested = {sample.op for sample in differentiable()}
+    whole = {"equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "is_finite", "argmax",
+             "pool_argmax", "iota", "random_bits", "part", "stop", "cast"}  # fmt: skip
+    assert tested == set(samples()) - whole
+
+
+def run(function, *arrays):
+    """Run a function of nodes on arrays, refusing overflow and division by zero."""
+    graph = trace(function, *(Spec(x.shape, x.dtype.name) for x in arrays))
+    results = interpret(graph, STRICT)(*arrays)
+    return results[0] if len(results) == 1 else results
+
+
+def slopes(function, *arrays):
+    """Return the gradient of the sum of a function with respect to its first operand."""
+    return run(lambda x, *rest: gradient(f.sum(function(x, *rest)), [x]), *arrays)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+FAR = np.array([-1000.0, -800.0, -0.0, 0.0, 800.0, 1000.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("op", "values", "gradients"),
+    [
+        (ops.sigmoid, [0, 0, 0.5, 0.5, 1, 1], [0, 0, 0.25, 0.25, 0, 0]),
+        (ops.softplus, [0, 0, np.log(2), np.log(2), 800, 1000], [0, 0, 0.5, 0.5, 1, 1]),
+        (ops.silu, [0, 0, 0, 0, 800, 1000], [0, 0, 0.5, 0.5, 1, 1]),
+        (ops.gelu, [0, 0, 0, 0, 800, 1000], [0, 0, 0.5, 0.5, 1, 1]),
+        (ops.relu, [0, 0, 0, 0, 800, 1000], [0, 0, 0, 0, 1, 1]),
+    ],
+)
+def test_activations_neither_overflow_nor_lose_their_slope(op, values, gradients, dtype):
+    np.testing.assert_allclose(run(op, FAR.astype(dtype)), values, rtol=1e-6)
+    np.testing.assert_allclose(slopes(op, FAR.astype(dtype)), gradients, rtol=1e-6, atol=1e-30)
+
+
+def test_softmax_and_cross_entropy_stand_scores_of_a_thousand():
+    scores = np.array([[1000.0, -1000.0, 0.0], [-1000.0, -1000.0, -1000.0]])
+    labels = np.array([1, 2], "int32")
+    loss = run(ops.softmax_cross_entropy, scores, labels)
+    np.testing.assert_allclose(loss, [2000.0, np.log(3)], rtol=1e-14)
+    expected = [[1, -1, 0], [1 / 3, 1 / 3, -2 / 3]]
+    np.testing.assert_allclose(slopes(ops.softmax_cross_entropy, scores, labels), expected, rtol=1e-14)
+    np.testing.assert_allclose(run(partial(f.log_softmax, axis=-1), scores)[0], [0, -2000, -1000])
+    np.testing.assert_allclose(run(partial(f.softmax, axis=-1), scores)[1], [1 / 3] * 3)
+
+
+def test_small_probabilities_keep_their_digits():
+    x = np.array([-40.0, -700.0])
+    np.testing.assert_allclose(run(ops.sigmoid, x), np.exp(x), rtol=1e-15)
+    np.testing.assert_allclose(run(ops.softplus, x), np.exp(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x**2.0, 0.0), (lambda x: x**1.0, 1.0), (lambda x: x**0.0, 0.0),
+        (lambda x: x ** (x * 0.0 + 2.0), 0.0), (lambda x: x ** (x * 0.0), 0.0), (lambda x: 0.0**x, 0.0),
+        (lambda x: ops.abs(x), 0.0), (lambda x: ops.maximum(x, 0.0), 0.0),
+    ],
+)  # fmt: skip
+def test_derivatives_at_zero_are_what_one_expects(function, expected):
+    assert slopes(function, np.zeros(1)).tolist() == [expected]
+
+
+def test_equal_largest_entries_share_the_gradient():
+    x = np.array([[3.0, 1.0, 3.0], [2.0, 2.0, 2.0]])
+    np.testing.assert_allclose(slopes(lambda x: ops.max(x, axis=(1,)), x), [[0.5, 0, 0.5], [1 / 3] * 3])
+
+
+def test_stop_lets_values_through_and_no_gradient():
+    assert slopes(lambda x: x * ops.stop(x), np.array([3.0])).tolist() == [3.0]
+
+
+def test_a_gradient_takes_the_dtype_back_through_a_cast():
+    result = slopes(lambda x: f.cast(x, "float64") * 3.0, np.ones(2, "float32"))
+    assert (result.dtype, result.tolist()) == (np.dtype("float32"), [3.0, 3.0])
+
+
+def test_dropout_drops_everything_at_a_rate_that_rounds_to_one():
+    key = np.array([1, 2], "uint32"), *(np.array(0, "uint32"),) * 3
+    result = run(lambda *operands: ops.dropout(*operands, stream=0), np.ones(999), np.array(1 - 1e-12), *key)
+    assert not result.any()
+
+
+def test_nan_passes_through_rectifiers_and_pools():
+    x = np.array([[[np.nan, 1.0, -1.0, 2.0]]])
+    how = {"window": (2,), "stride": (2,), "padding": ((0, 0),)}
+    graph = trace(lambda x: (ops.relu(x), ops.max_pool(x, **how)), Spec(x.shape, "float64"))
+    rectified, pooled = interpret(graph, NUMPY)(x)
+    assert np.isnan(rectified[0, 0, 0])
+    assert np.isnan(pooled[0, 0, 0])
+    assert pooled[0, 0, 1] == 2.0
+
+
+# -- what rules refuse -------------------------------------------------------------------------------------------------
+X, V, B, I, W = symbol((2, 3)), symbol((3,)), symbol((2, 3), "bool"), symbol((2,), "int32"), symbol((2,), "uint32")
+IMAGE, KERNEL = symbol((2, 4, 8, 8)), symbol((6, 4, 3, 3))
+CONVOLVE = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+POOL = {"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))}
+SCAN = f.scan(lambda h, x: ([h + x], []), [V], [X])[0][0].inputs[0]
+BODY = SCAN.attrs["body"]
+LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": False}
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attrs", "message"),
+    [
+        ("add", (X, I), {}, r"add\(\(2, 3\), \(2,\)\): sides 3 and 2 do not broadcast"),
+        ("where", (X, X, X), {}, "it takes bool, not float32"),
+        ("where", (B, X, I), {}, "do not broadcast"),
+        ("logical_and", (B, X), {}, "dtypes bool and float32 do not mix"),
+        ("logical_not", (X,), {}, "it takes bool"),
+        ("greater", (B, B), {}, "it takes numbers, not bool"),
+        ("is_finite", (I,), {}, "it takes floats, not int32"),
+        ("cast", (X,), {"dtype": "float8"}, "there is no dtype 'float8'"),
+        ("sum", (X,), {"axis": (2,)}, r"sum\(\(2, 3\)\): there is no axis 2: the rank is 2"),
+        ("sum", (X,), {"axis": (-1,)}, "there is no axis -1"),
+        ("sum", (B,), {"axis": (0,)}, "it takes numbers, not bool"),
+        ("max", (symbol((0, 3)),), {"axis": (0,)}, "an empty side has no largest entry"),
+        ("argmax", (symbol((0,)),), {"axis": 0}, "an empty side has no largest entry"),
+        ("reshape", (X,), {"shape": (4,)}, r"6 elements do not fill shape \(4,\), which holds 4"),
+        ("permute", (X,), {"axes": (0, 0)}, r"axes \(0, 0\) must name each of the 2 axes once"),
+        ("stretch", (X,), {"shape": (3,)}, r"it does not broadcast to \(3,\)"),
+        ("stretch", (X,), {"shape": (2, 4)}, "do not broadcast"),
+        ("slice", (X,), {"start": (0,), "stop": (1,), "step": (1,)}, r"start \(0,\) must have 2 entries"),
+        ("slice", (V,), {"start": (0,), "stop": (4,), "step": (1,)}, "0:4:1 is no slice of a side of 3"),
+        ("slice", (V,), {"start": (0,), "stop": (3,), "step": (0,)}, "0:3:0 is no slice"),
+        ("pad", (V,), {"low": (-1,), "high": (0,), "interior": (0,), "value": 0.0}, "padding cannot be negative"),
+        ("concat", (X, V), {"axis": 0}, "the sides must be equal, except along axis 0"),
+        ("concat", (), {"axis": 0}, "there is nothing to join"),
+        ("iota", (), {"shape": (2,), "axis": 1, "dtype": "int32"}, "there is no axis 1"),
+        ("take", (X, V), {"axis": 0}, "it takes places that are int32 or int64, not float32"),
+        ("take", (X, I), {"axis": 2}, "there is no axis 2"),
+        ("scatter_add", (X, I, V), {"axis": 0}, r"the updates must have shape \(2, 3\)"),
+        ("matmul", (X, V), {}, "both operands need two sides or more. Reshape the vector."),
+        ("matmul", (B, B), {}, "inner sides differ"),
+        ("convolution", (X, KERNEL), CONVOLVE, "need as many sides each"),
+        ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "groups": 3}, r"4 channels in 3 group\(s\) do not fit 6 kernels"),
+        ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "stride": (1,)}, r"stride \(1,\) must have 2 entries"),
+        ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "dilation": (4, 1)}, "a window of 9 does not fit a side of 8"),
+        ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "stride": (0, 1)}, "windows, strides and dilations start at 1"),
+        ("convolution_input", (IMAGE, KERNEL), {**CONVOLVE, "shape": (2, 4, 8, 8)}, "it must have the shape of"),
+        ("convolution_kernel", (IMAGE, IMAGE), {**CONVOLVE, "shape": (6, 4, 3, 3)}, "it must have the shape of"),
+        ("max_pool", (X,), POOL, "samples need a batch axis, a channel axis and sides to pool"),
+        ("max_pool", (IMAGE,), {**POOL, "padding": ((2, 0), (0, 0))}, "must be smaller than the window"),
+        ("sum_unpool", (IMAGE,), {**POOL, "shape": (2, 4, 8, 8)}, r"the result, \(2, 4, 4, 4\)"),
+        ("pool_select", (IMAGE, I), POOL, "it must have the shape of the result"),
+        ("random_bits", (W, I, I, I), {"shape": (2,), "stream": 0}, r"the key has shape \(2,\)"),
+        ("scan", (V,), LOOP, "the body takes 2 values, not 1"),
+        ("scan", (V, V), LOOP, r"operand 1 must have shape \(2, 3\) for this body"),
+        ("scan", (V, symbol((2, 3), "float64")), LOOP, "operand 1 is float64; the body takes float32"),
+        ("part", (X,), {"index": 0, "shape": (), "dtype": "float32"}, "only a scan has parts"),
+        ("neg", (SCAN,), {}, "a scan has several results. Read one of them with part."),
+        ("softmax", (X,), {"axis": 2}, "there is no axis 2"),
+        ("softmax_cross_entropy", (X, V), {}, r"scores \(..., classes\) need labels of shape \(2,\)"),
+        ("softmax_cross_entropy", (X, symbol((2,))), {}, "it takes labels that are integers, not float32"),
+        ("layer_norm", (X, V, X), {"epsilon": 1e-5}, r"scale and shift must have shape \(3,\)"),
+        ("attention", (X, X, V), {}, "it takes queries"),
+        ("dropout", (X, V, W, W, W, W), {"stream": 0}, "the rate is a scalar"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_rule_says_what_is_wrong(op, operands, attrs, message):
+    with pytest.raises(SigmaGraphError, match=message):
+        OPS[op](*operands, **attrs)
+
+
+def test_a_scan_whose_carry_changes_is_refused():
+    with pytest.raises(SigmaGraphError, match=r"carry 0 has shape \(\) before a step and \(3,\) after it"):
+        f.scan(lambda h, x: ([h + x], []), [symbol(())], [X])
+    with pytest.raises(SigmaGraphError, match="operand 0 is float32; the body takes float32 and hands on int32"):
+        f.scan(lambda h, x: ([f.cast(h, "int32")], []), [V], [X])
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attrs", "shape"),
+    [
+        ("add", ((0, 3), (1, 3)), {}, (0, 3)),
+        ("sum", ((0, 3),), {"axis": (0,)}, (1, 3)),
+        ("matmul", ((2, 0), (0, 3)), {}, (2, 3)),
+        ("convolution", ((0, 4, 8, 8), (6, 4, 3, 3)), CONVOLVE, (0, 6, 6, 6)),
+        ("slice", ((3,),), {"start": (1,), "stop": (1,), "step": (1,)}, (0,)),
+        ("pad", ((0,),), {"low": (1,), "high": (2,), "interior": (3,), "value": 0.0}, (3,)),
+    ],
+)
+def test_a_side_may_be_empty_where_that_means_something(op, operands, attrs, shape):
+    graph = Graph(*zip(*((x, x) for x in map(symbol, operands)), strict=True))
+    node = OPS[op](*graph.inputs, **attrs)
+    result = interpret(Graph(graph.inputs, (node,)), NUMPY)(*(np.ones(s, "float32") for s in operands))[0]
+    assert node.shape == result.shape == shape
