@@ -68,6 +68,11 @@ class Draws(Protocol):
     def normal(self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0) -> np.ndarray:
         """Return normal numbers."""
 
+    def truncated_normal(
+        self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0, bound: float = 2.0
+    ) -> np.ndarray:
+        """Return normal numbers, none of them more than ``bound`` deviations from the mean."""
+
 
 class Initialiser(ABC):
     """Give a parameter its first values."""

@@ -1,0 +1,24 @@
+"""Measure how often a classifier is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+from attrs.validators import ge
+
+from sigma_hooks.evaluate import Evaluate
+from sigma_hooks.metrics import AccuracyMetric
+from sigma_kernel.contracts import Metric
+
+
+@define(eq=False, kw_only=True)
+class Accuracy(Evaluate):
+    """Publish ``<on>.loss`` and ``<on>.accuracy``; with ``top`` > 1 it is called ``<on>.accuracy_top<k>``."""
+
+    top: int = field(default=1, validator=ge(1))
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the accuracy beside the metrics that were asked for."""
+        name = "accuracy" if self.top == 1 else f"accuracy_top{self.top}"
+        return {name: AccuracyMetric(self.top), **self.metrics}

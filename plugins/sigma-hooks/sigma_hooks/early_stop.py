@@ -1,0 +1,59 @@
+"""End training when it no longer helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field
+from attrs.validators import ge, in_
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+
+@define(eq=False, kw_only=True)
+class EarlyStop(Hook):
+    """End training when ``value`` has not improved ``patience`` times in a row.
+
+    An improvement is a value better than the best one by more than ``by``; ``better`` says which way that is.  With
+    ``restore``, the parameters of the best moment are brought back.
+    """
+
+    every: TimeStep = every(1, "epoch")
+    value: str = field(default="validation.loss", kw_only=False)
+    patience: int = field(default=5, validator=ge(1))
+    by: float = field(default=0.0, validator=ge(0.0))
+    better: str = field(default="lower", validator=in_(("lower", "higher")))
+    restore: bool = False
+    priority: int = -50
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the value to watch."""
+        return [self.value]
+
+    def run(self, context: HookContext) -> None:
+        """Compare, remember, and stop when patience is at its end."""
+        value, memory = context.read(self.value), context.memory
+        if value is None:
+            return
+        if "best" not in memory or self._improved(value, memory["best"]):
+            memory.update(best=value, waited=0, epoch=context.moment.epoch)
+            if self.restore:
+                context.keep()
+            return
+        memory["waited"] += 1
+        if memory["waited"] >= self.patience:
+            self._stop(context)
+
+    def _improved(self, value: float, best: float) -> bool:
+        gain = best - value if self.better == "lower" else value - best
+        return gain > self.by
+
+    def _stop(self, context: HookContext) -> None:
+        memory = context.memory
+        back = "; its parameters are back" if self.restore else ""
+        context.tell(f"stopped: {self.value} was best in epoch {memory['epoch']} ({memory['best']:.4g}){back}")
+        if self.restore:
+            context.bring_back()
+        context.command("stop")

@@ -1,0 +1,33 @@
+"""Measure a network over a split of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext, Metric
+
+
+@define(eq=False, kw_only=True)
+class Evaluate(Hook):
+    """Publish ``<on>.loss``, and ``<on>.<name>`` for each metric, over all rows of a split of the data."""
+
+    every: TimeStep = every(1, "epoch")
+    on: str = "validation"
+    metrics: Mapping[str, Metric] = field(factory=dict)
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return the addresses of the loss and the metrics."""
+        return [f"{self.on}.{name}" for name in ("loss", *self.measured())]
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the metrics by the name under which they are published."""
+        return self.metrics
+
+    def run(self, context: HookContext) -> None:
+        """Evaluate and publish."""
+        for name, value in context.evaluate(self.on, self.measured()).items():
+            context.publish(f"{self.on}.{name}", value)

@@ -1,0 +1,35 @@
+"""A hook made of a Python function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+
+@define(eq=False, kw_only=True)
+class FunctionHook(Hook):
+    """Call ``function(context)`` whenever it is due; say in ``inputs`` what it reads and in ``outputs`` what it publishes."""
+
+    every: TimeStep = every(1, "epoch")
+    function: Callable[[HookContext], Any] = field(kw_only=False)
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return what the function reads."""
+        return self.inputs
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return what the function publishes."""
+        return self.outputs
+
+    def run(self, context: HookContext) -> None:
+        """Call it."""
+        self.function(context)

@@ -1,0 +1,16 @@
+"""Tell the training loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field
+
+from sigma_hooks.report import Report
+
+
+@define(eq=False, kw_only=True)
+class Loss(Report):
+    """Tell the loss of the last training step."""
+
+    values: Sequence[str] = field(default=("training.loss",), init=False)

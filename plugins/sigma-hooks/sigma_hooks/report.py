@@ -1,0 +1,38 @@
+"""Tell values to the people who watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+
+@define(eq=False, kw_only=True)
+class Report(Hook):
+    """Tell the values under some addresses, such as ``["validation.loss", "optimiser.learning_rate"]``."""
+
+    every: TimeStep = every(1, "epoch")
+    values: Sequence[str] = field(factory=list)
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the addresses to be told."""
+        return self.values
+
+    def run(self, context: HookContext) -> None:
+        """Tell them on one line."""
+        told = ", ".join(f"{address} {shown(context.read(address))}" for address in self.reads)
+        context.tell(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {told}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as people read it: four significant digits, arrays by their shape."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"array{tuple(value.shape)}" if hasattr(value, "shape") and value.shape else str(value)

@@ -1,0 +1,113 @@
+"""The console monitor: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+from attrs.validators import gt
+
+from sigma_kernel.contracts import Monitor, View
+from sigma_monitor_console.reading import Reading, Speed, read
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@define(eq=False)
+class ConsoleMonitor(Monitor):
+    """Show how training goes, on standard error.
+
+    ``interval`` is the time between two plain lines in seconds; a terminal or a notebook is redrawn ten times a second.
+    """
+
+    interval: float = field(default=10.0, validator=gt(0.0))
+
+    def run(self, view: View) -> None:
+        """Watch until the run is over."""
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        (_Live if console.is_terminal or console.is_jupyter else _Plain)(view, console, self.interval).run()
+
+
+@define(eq=False)
+class _Watch:
+    """What both ways of showing share: speeds, and the messages said since the last look."""
+
+    view: View
+    console: Console
+    interval: float
+    speeds: dict[str, Speed] = field(factory=dict)
+    told: int = 0
+
+    def look(self) -> list[tuple[Reading, str]]:
+        """Return each trainer's reading and its speed in words."""
+        now, looks = time.monotonic(), []
+        for reading in read(self.view):
+            last = self.speeds.get(reading.name, Speed(reading.iteration, now))
+            self.speeds[reading.name] = last.moved(reading.iteration, now)
+            looks.append((reading, self.speeds[reading.name].words(reading.goal)))
+        return looks
+
+    def news(self) -> list[str]:
+        """Return the messages since the last look."""
+        found = self.view.messages(self.told)
+        self.told = found[-1][0] if found else self.told
+        return [text for _, text in found]
+
+
+class _Plain(_Watch):
+    """One line every interval, and every message, for pipes and files."""
+
+    def run(self) -> None:
+        """Write lines until the run is over."""
+        over, last = False, time.monotonic()
+        while not over:
+            over = self.view.wait(min(0.2, self.interval))
+            for text in self.news():
+                self._line(text)
+            if over or time.monotonic() - last >= self.interval:
+                last = time.monotonic()
+                self._lines()
+
+    def _lines(self) -> None:
+        for reading, speed in self.look():
+            self._line(f"{reading.name}  epoch {reading.epoch}  iteration {reading.iteration}  {reading.numbers()}  {speed}")
+
+    def _line(self, text: str) -> None:
+        print(text.rstrip(), file=sys.stderr, flush=True)
+
+
+class _Live(_Watch):
+    """One bar for each trainer, redrawn in place; messages scroll above it."""
+
+    def run(self) -> None:
+        """Draw until the run is over."""
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        text = [TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[numbers]}")]
+        with Progress(*text, console=self.console, refresh_per_second=10) as progress:
+            tasks: dict[str, Any] = {}
+            over = False
+            while not over:
+                over = self.view.wait(0.1)
+                for line in self.news():
+                    progress.console.print(line, markup=False, highlight=False)
+                self._draw(progress, tasks)
+
+    def _draw(self, progress: Any, tasks: dict[str, Any]) -> None:
+        status = self.view.status()
+        for reading, speed in self.look():
+            if reading.name not in tasks:
+                tasks[reading.name] = progress.add_task(reading.name, total=None, numbers="")
+            words = speed if status == "running" else status
+            progress.update(
+                tasks[reading.name],
+                description=f"{reading.name}  epoch {reading.epoch}",
+                completed=reading.iteration,
+                total=reading.goal,
+                numbers=f"{reading.numbers()}  {words}",
+            )

@@ -1,0 +1,78 @@
+"""What the console says about a trainer: read from published values, put into words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from sigma_kernel.contracts import View
+
+
+@frozen
+class Reading:
+    """Where a trainer stands at one time; ``goal`` is the iteration at which it will end, if that is known."""
+
+    name: str
+    iteration: int
+    epoch: int
+    goal: int | None
+    values: Mapping[str, float]
+
+    def numbers(self) -> str:
+        """Return the measured values on one line."""
+        return "  ".join(f"{name} {shown(value)}" for name, value in self.values.items())
+
+
+def read(view: View) -> list[Reading]:
+    """Return a reading of every trainer."""
+    names = [address for address, _ in view.find("*<trainer>")]
+    return [_reading(view, name) for name in names]
+
+
+def _reading(view: View, name: str) -> Reading:
+    found: dict[str, Any] = {}
+    for pattern in ("training.*", "validation.*", "test.*"):
+        found |= {address.removeprefix(f"{name}."): value for address, value in view.find(f"{name}.{pattern}")}
+    values = {key.replace("training.loss", "loss"): value for key, value in found.items() if isinstance(value, float)}
+    iteration, epoch, goal = (view.get(f"{name}.{key}") for key in ("iteration", "epoch", "goal"))
+    return Reading(name, iteration, epoch, goal, values)
+
+
+def shown(value: float) -> str:
+    """Return a number with four significant digits."""
+    return f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people read them: ``45 s``, ``3:20 min``, ``2:05 h``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02} min" if whole < 3600 else f"{whole // 3600}:{whole % 3600 // 60:02} h"
+
+
+@frozen
+class Speed:
+    """Iterations a second, measured between two readings."""
+
+    iteration: int
+    seconds: float
+    rate: float | None = None
+
+    def moved(self, iteration: int, seconds: float) -> Speed:
+        """Return the speed after a later reading; recent time counts more."""
+        passed = seconds - self.seconds
+        if passed <= 0 or iteration < self.iteration:
+            return Speed(iteration, seconds, self.rate)
+        now = (iteration - self.iteration) / passed
+        return Speed(iteration, seconds, now if self.rate is None else 0.7 * self.rate + 0.3 * now)
+
+    def words(self, goal: int | None) -> str:
+        """Return the speed, and the time left where the end is known."""
+        if not self.rate:
+            return ""
+        left = f"  {duration((goal - self.iteration) / self.rate)} left" if goal and goal > self.iteration else ""
+        return f"{self.rate:,.0f} it/s{left}" if self.rate >= 10 else f"{self.rate:.2g} it/s{left}"

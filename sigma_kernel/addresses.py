@@ -1,0 +1,102 @@
+"""The language of addresses: ``trainer.network.layers.2-dense.weights``, ``**.layers.*<dense>.weights``.
+
+An address names one value, level by level.  A pattern may leave levels open: ``*`` stands for any characters inside a
+level, ``**`` for any number of whole levels, none included; ``<tag>`` (or ``<tag,other>``) asks for a level with these
+tags, whatever its name, and ``2-*<dense>`` for both.  Where several patterns match an address, the most specific one
+wins: the one with more literal levels, then more levels named in part, then more literal characters in these, then more
+tags, then more single ``*``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from sigma_kernel.errors import SigmaAddressError
+
+Tags = Callable[[str], frozenset[str]]  # the tags of the level at an address
+
+_LEVEL = re.compile(r"(?P<name>[\w*-]*)(<(?P<tags>[\w-]+(,[\w-]+)*)>)?")
+
+
+class Level(NamedTuple):
+    """One level of a pattern: a name with ``*`` in it, and tags that are asked for."""
+
+    name: str
+    tags: frozenset[str] = frozenset()
+
+    @property
+    def deep(self) -> bool:
+        """Return whether it stands for any number of levels."""
+        return self.name == "**"
+
+    @property
+    def literal(self) -> bool:
+        """Return whether it is a plain name."""
+        return "*" not in self.name and not self.tags
+
+    def fits(self, name: str, tags: frozenset[str]) -> bool:
+        """Return whether one level of an address matches."""
+        return self.tags <= tags and _glob(self.name).fullmatch(name) is not None
+
+
+@cache
+def _glob(name: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, name.split("*"))))
+
+
+@cache
+def levels(pattern: str) -> tuple[Level, ...]:
+    """Return a pattern level by level; raises SigmaAddressError if it is not one."""
+    found = []
+    for part in pattern.split("."):
+        level = _LEVEL.fullmatch(part)
+        if level is None or not part or ("**" in part and part != "**"):
+            raise SigmaAddressError(
+                f"{pattern!r} is no address: {part!r} cannot be a level. Levels are names of letters, digits, '-' and '_', "
+                "with '*' for any part of one, '**' for any number of levels, or a <tag>."
+            )
+        tags = frozenset(level["tags"].split(",")) if level["tags"] else frozenset()
+        found.append(Level(level["name"] or "*", tags))
+    return tuple(found)
+
+
+def literal(pattern: str) -> bool:
+    """Return whether a pattern names one address only."""
+    return all(level.literal for level in levels(pattern))
+
+
+def _untagged(address: str) -> frozenset[str]:
+    return frozenset()
+
+
+def matches(pattern: str, address: str, tags: Tags = _untagged) -> bool:
+    """Return whether a pattern matches an address; ``tags`` tells the tags of each level by its address."""
+    return _matches(levels(pattern), address.split("."), tags, [])
+
+
+def _matches(wanted: Sequence[Level], names: Sequence[str], tags: Tags, path: list[str]) -> bool:
+    if not wanted:
+        return not names
+    first, rest = wanted[0], wanted[1:]
+    if first.deep:
+        return any(_matches(rest, names[skip:], tags, [*path, *names[:skip]]) for skip in range(len(names) + 1))
+    if not names:
+        return False
+    here = [*path, names[0]]
+    return first.fits(names[0], tags(".".join(here))) and _matches(rest, names[1:], tags, here)
+
+
+def specificity(pattern: str) -> tuple[int, ...]:
+    """Return a key that is greater for a more specific pattern."""
+    parts = levels(pattern)
+    partial = [level for level in parts if "*" in level.name and level.name.strip("*")]
+    return (
+        sum("*" not in level.name for level in parts),
+        len(partial),
+        sum(len(level.name.replace("*", "")) for level in partial),
+        sum(len(level.tags) for level in parts),
+        sum(level.name == "*" for level in parts),
+    )

@@ -1,0 +1,94 @@
+"""Minimise a function of one's own with the same compiled step, without layers.
+
+::
+
+    def loss(p, batch):
+        hidden = f.tanh(batch["inputs"] @ p["w1"] + p["b1"])
+        return f.mean(f.square(hidden @ p["w2"] + p["b2"] - batch["targets"]))
+
+    found = minimise(loss, start, {"inputs": x, "targets": y}, Adam(0.01), epochs=20)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Dataset, Optimiser, Parameter
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.network import Forward, Resolve, Shapes
+from sigma_kernel.training.feed import Rows
+
+Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node]
+
+
+@frozen
+class Plain:
+    """A function of parameters and a batch where others have a network."""
+
+    loss: Loss
+    start: Mapping[str, np.ndarray]
+    names: tuple[str, ...]
+    costs: tuple[Any, ...] = ()
+    layers: tuple[Any, ...] = ()
+
+    def sections(self, costs: bool = True) -> list[str]:
+        """Return all sections of the data: a function may read any of them."""
+        return list(self.names)
+
+    def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
+        """Return the parameters, each starting from the value given for it."""
+        parameters = {name: Parameter(np.shape(value), _Given(value)) for name, value in self.start.items()}
+        return Shapes(parameters)
+
+    def forward(self, sections: Mapping[str, Node], parameters: Mapping[str, Node], *_: Any, **__: Any) -> Forward:
+        """Return the loss."""
+        loss = self.loss(parameters, sections)
+        if not isinstance(loss, Node) or loss.shape != ():
+            shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
+            raise SigmaConfigError(f"minimise: the loss must be a scalar (got {shape}). Take the mean over the batch.")
+        return Forward(values={}, predictions={}, costs={"loss": loss}, state={})
+
+
+@frozen
+class _Given:
+    """Values that are there already, in place of an initialiser."""
+
+    value: Any
+
+    def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
+        """Return them."""
+        return np.asarray(self.value, np.float64)
+
+
+def minimise(
+    loss: Loss,
+    parameters: Mapping[str, np.ndarray],
+    data: Mapping[str, np.ndarray] | Dataset,
+    optimiser: Optimiser,
+    callback: Callable[[Moment, float], bool | None] | None = None,
+    *,
+    epochs: int = 1,
+    **settings: Any,
+) -> dict[str, np.ndarray]:
+    """Return the parameters that training leaves, as host arrays of the same names and shapes.
+
+    ``loss(parameters, batch)`` is written in graph functions and returns a scalar.  ``callback(moment, loss)`` is called
+    after each epoch; if it returns True, training ends.  ``settings`` are those of a trainer: batch_size, backend,
+    precision, seed, ...  Raises SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is not finite.
+    """
+    dataset = data if isinstance(data, Dataset) else Rows(data)
+    with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
+        trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=dataset, **settings)
+        trainer.network = Plain(loss, parameters, tuple(dataset.sections))
+        for _ in range(epochs):
+            history = trainer.fit(epochs=1)
+            if callback is not None and callback(trainer.session.clock.moment, float(history["training.loss"][-1])):
+                break
+        return {name: trainer.session.host(f"network.layers.{name}") for name in parameters}

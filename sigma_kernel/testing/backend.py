@@ -1,0 +1,200 @@
+"""What every backend must do, as a class to inherit in a plugin's tests.
+
+::
+
+    class TestMyBackend(BackendSuite):
+        def backend(self) -> Backend:
+            return MyBackend()
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts import Backend, Burst, Step
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, Node, symbol
+from sigma_kernel.testing.samples import Sample, samples
+
+TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
+STATE = ("weights", "iteration")
+
+
+def training_step(batch: int = 5) -> Step:
+    """Return a step of logistic regression on three features: state, data, a live rate, a loss."""
+    weights, iteration = symbol((3, 1)), symbol((), "uint32")
+    x, y, rate = symbol((batch, 3)), symbol((batch, 1)), symbol(())
+    loss = f.mean(f.softplus(x @ weights) - y * (x @ weights))
+    (slope,) = gradient(loss, [weights])
+    outputs = (weights - rate * slope, iteration + 1, loss)
+    graph = Graph((weights, iteration, x, y, rate), outputs)
+    return Step(graph, STATE, ("inputs", "targets"), ("rate",), STATE, ("loss",))
+
+
+class BackendSuite(ABC):
+    """Inherit, override :meth:`backend`, and let pytest find the rest."""
+
+    precisions: Sequence[str] = ("float32", "float64")
+
+    @abstractmethod
+    def backend(self) -> Backend:
+        """Return the backend under test."""
+
+    # -- graphs --------------------------------------------------------------------------------------------------------
+    def test_every_op_agrees_with_its_meaning(self) -> None:
+        backend = self.backend()
+        for precision in self.precisions:
+            for group in samples().values():
+                for sample in group:
+                    self._agrees(backend, sample, precision)
+
+    def _agrees(self, backend: Backend, sample: Sample, precision: str) -> None:
+        graph = sample.graph(precision)
+        with np.errstate(all="ignore"):
+            wanted = interpret(graph, numpy_namespace())(*sample.at(precision))
+        found = backend.lower(graph, {})(*(backend.to_device(x) for x in sample.at(precision)))
+        for a, b in zip(found, wanted, strict=True):
+            host, reference = backend.to_host(a), np.asarray(b)
+            assert (host.dtype, host.shape) == (reference.dtype, reference.shape), str(sample)
+            tolerance = TOLERANCE[precision] if reference.dtype.kind == "f" else 0.0
+            np.testing.assert_allclose(host, reference, rtol=tolerance, atol=tolerance, err_msg=str(sample))
+
+    def test_a_donated_input_gives_the_same_result(self) -> None:
+        backend = self.backend()
+        x, y = symbol((7, 3)), symbol((7, 3))
+        graph = Graph((x, y), (x * 2.0 + y, f.sum(x, axis=0)))
+        arrays = [np.arange(21, dtype=np.float32).reshape(7, 3), np.ones((7, 3), np.float32)]
+        kept = backend.lower(graph, {})(*map(backend.to_device, arrays))
+        given = backend.lower(graph, {0: 0})(*map(backend.to_device, arrays))
+        for a, b in zip(kept, given, strict=True):
+            np.testing.assert_array_equal(backend.to_host(a), backend.to_host(b))
+
+    def test_results_survive_the_next_call(self) -> None:
+        backend = self.backend()
+        x = symbol((5,))
+        call = backend.lower(Graph((x,), (x + 1.0, x)), {})
+        first = call(backend.to_device(np.zeros(5, np.float32)))
+        call(backend.to_device(np.full(5, 9.0, np.float32)))
+        np.testing.assert_array_equal(backend.to_host(first[0]), np.ones(5))
+        np.testing.assert_array_equal(backend.to_host(first[1]), np.zeros(5))
+
+    def test_arrays_on_the_device_are_copies(self) -> None:
+        backend = self.backend()
+        host = np.ones(4, np.float32)
+        device = backend.to_device(host)
+        host[:] = 5.0
+        back = backend.to_host(device)
+        back[:] = 7.0
+        np.testing.assert_array_equal(backend.to_host(device), np.ones(4))
+
+    def test_arrays_that_are_not_contiguous_keep_their_values(self) -> None:
+        backend = self.backend()
+        host = np.arange(24, dtype=np.float32).reshape(4, 6)
+        for view in (host.T, host[::2, 1::2], host[:, ::-1]):
+            np.testing.assert_array_equal(backend.to_host(backend.to_device(view)), view)
+
+    def test_scalars_stay_scalars(self) -> None:
+        backend = self.backend()
+        assert backend.to_host(backend.to_device(np.array(3, np.int32))).shape == ()
+
+    # -- programs ------------------------------------------------------------------------------------------------------
+    def _start(self, backend: Backend) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
+        draw = np.random.default_rng(0)
+        x = draw.normal(size=(40, 3)).astype(np.float32)
+        block = {"inputs": backend.to_device(x), "targets": backend.to_device((x[:, :1] > 0).astype(np.float32))}
+        state = {"weights": backend.to_device(np.zeros((3, 1), np.float32)), "iteration": backend.to_device(np.uint32(0))}
+        return state, block, draw.permutation(40).astype(np.int32).reshape(8, 5)
+
+    def _run(self, backend: Backend, parts: Sequence[int], rate: Any = np.float32(0.5)) -> list[Burst]:
+        state, block, rows = self._start(backend)
+        program, bursts, done = backend.compile(training_step()), [], 0
+        for n in parts:
+            live = rate[done : done + n] if np.ndim(rate) else rate
+            bursts.append(program.run(state, block, rows[done : done + n], {"rate": live}, n))
+            state, done = bursts[-1].state, done + n
+        return bursts
+
+    def test_one_burst_equals_single_steps_to_the_bit(self) -> None:
+        backend = self.backend()
+        (whole,), singles = self._run(backend, [8]), self._run(backend, [1] * 8)
+        for name in STATE:
+            a, b = (backend.to_host(burst.state[name]) for burst in (whole, singles[-1]))
+            assert a.tobytes() == b.tobytes(), name
+        assert whole.ring["loss"].tobytes() == b"".join(burst.ring["loss"].tobytes() for burst in singles)
+        assert whole.done == 8 and int(backend.to_host(whole.state["iteration"])) == 8
+
+    def test_training_steps_agree_with_numpy_written_by_hand(self) -> None:
+        backend = self.backend()
+        state, block, rows = self._start(backend)
+        x, y, w = backend.to_host(block["inputs"]), backend.to_host(block["targets"]), np.zeros((3, 1))
+        for chosen in rows:
+            p = 1.0 / (1.0 + np.exp(-(x[chosen].astype(np.float64) @ w)))
+            w -= 0.5 * x[chosen].T @ (p - y[chosen]) / 5
+        (burst,) = self._run(backend, [8])
+        np.testing.assert_allclose(backend.to_host(burst.state["weights"]), w, rtol=1e-5, atol=1e-6)
+
+    def test_a_live_value_may_be_one_number_or_one_for_each_step(self) -> None:
+        backend = self.backend()
+        one, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
+        assert backend.to_host(one.state["weights"]).tobytes() == backend.to_host(many.state["weights"]).tobytes()
+        falling = self._run(backend, [8], np.linspace(1.0, 0.1, 8, dtype=np.float32))[0]
+        assert backend.to_host(falling.state["weights"]).tobytes() != backend.to_host(many.state["weights"]).tobytes()
+
+    def test_a_burst_ends_after_a_loss_that_is_not_finite(self) -> None:
+        backend = self.backend()
+        state, block, rows = self._start(backend)
+        spoilt = backend.to_host(block["inputs"])
+        spoilt[rows[3][0]] = np.nan
+        block["inputs"] = backend.to_device(spoilt)
+        burst = backend.compile(training_step()).run(state, block, rows, {"rate": np.float32(0.5)}, 8)
+        assert burst.done == 4
+        assert np.isfinite(burst.ring["loss"][:3]).all() and np.isnan(burst.ring["loss"][3])
+
+    def test_what_a_step_only_reads_stays_alive(self) -> None:
+        backend = self.backend()
+        state, block, rows = self._start(backend)
+        full = training_step()
+        graph = Graph(full.graph.inputs, (full.graph.outputs[2],))
+        step = Step(graph, full.state, full.data, full.steer, (), ("loss",))
+        program = backend.compile(step)
+        losses = [program.run(state, block, rows, {"rate": np.float32(0)}, 8).ring["loss"] for _ in range(2)]
+        assert losses[0].tobytes() == losses[1].tobytes()
+        np.testing.assert_array_equal(backend.to_host(state["weights"]), np.zeros((3, 1)))
+
+    def test_many_threads_may_use_one_backend_at_once(self) -> None:
+        backend = self.backend()
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: backend.to_host(self._run(backend, [3, 5])[-1].state["weights"]), range(16)))
+        assert len({weights.tobytes() for weights in found}) == 1
+
+    def test_many_threads_may_call_one_program_at_once(self) -> None:
+        backend = self.backend()
+        x = symbol((64, 64))
+        call = backend.lower(Graph((x,), (f.tanh(x @ x) + x,)), {})
+        inputs = [np.full((64, 64), i / 100, np.float32) for i in range(16)]
+        alone = [backend.to_host(call(backend.to_device(v))[0]).tobytes() for v in inputs]
+        with ThreadPoolExecutor(8) as pool:
+            together = list(pool.map(lambda v: backend.to_host(call(backend.to_device(v))[0]).tobytes(), inputs))
+        assert alone == together
+
+    def test_equal_runs_give_equal_bits(self) -> None:
+        backend = self.backend()
+        first, second = (backend.to_host(self._run(backend, [8])[0].state["weights"]).tobytes() for _ in range(2))
+        assert first == second
+
+    def test_a_dtype_it_does_not_know_is_refused(self) -> None:
+        unknown = sorted({"float16", "bfloat16"} - self.backend().dtypes)
+        if unknown:
+            x: Node = symbol((2,), unknown[0])
+            with pytest.raises(SigmaError, match=unknown[0]):
+                self.backend().lower(Graph((x,), (x + 1.0,)), {})

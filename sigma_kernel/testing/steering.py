@@ -1,0 +1,275 @@
+"""What every hook, operator and monitor must do, as classes to inherit in a plugin's tests.
+
+::
+
+    class TestAccuracy(HookSuite):
+        def hook(self) -> Hook:
+            return Accuracy()
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.clock import Moment, TimeStep, every
+from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator
+from sigma_kernel.environment import Environment
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_kernel.minimise import Plain
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.training.feed import Rows
+from sigma_kernel.training.trainer import Trainer
+
+
+@define(eq=False, kw_only=True)
+class Descent(GradientOptimiser):
+    """The plainest optimiser there is."""
+
+    def update(
+        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
+    ) -> tuple[Node, Mapping[str, Node]]:
+        """Step against the gradient."""
+        return parameter - hyper["learning_rate"] * gradient, {}
+
+
+def small_environment(operator: Operator, seed: int = 0, rows: int = 23, **settings: Any) -> Environment:
+    """Return an environment that fits a plane to ``rows`` points with batches of 5, on the null backend."""
+    draw = np.random.default_rng(7)
+    x = draw.normal(size=(rows, 3)).astype(np.float32)
+    data = Rows({"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], np.float32)})
+    environment = Environment("small", seed=seed)
+    trainer = environment.create_trainer("trainer", backend=NullBackend(), operator=operator, batch_size=5, **settings)
+    trainer.data = {"training": data, "validation": data}
+    trainer.optimiser = Descent(learning_rate=0.05)
+    trainer.network = Plain(
+        lambda p, batch: f.mean(f.square(batch["inputs"] @ p["weights"] - batch["targets"])),
+        {"weights": np.zeros((3, 1))},
+        ("inputs", "targets"),
+    )
+    return environment
+
+
+def state_bytes(trainer: Trainer) -> dict[str, bytes]:
+    """Return every array of a trainer's state tree as bytes."""
+    return {name: value.tobytes() for name, value in trainer.session.snapshot().arrays.items()}
+
+
+@define(eq=False)
+class Desk:
+    """A context for hooks under test: values to read, and a record of all that they do."""
+
+    values: dict[str, Any] = field(factory=dict)
+    moment: Moment = field(factory=Moment)
+    memory: dict[str, Any] = field(factory=dict)
+    commands: list[tuple[str, dict[str, Any]]] = field(factory=list)
+    told: list[str] = field(factory=list)
+    done: list[str] = field(factory=list)
+
+    def read(self, address: str) -> Any:
+        """Return what was put there."""
+        return self.values.get(address)
+
+    def publish(self, address: str, value: Any) -> None:
+        """Put a value there."""
+        self.values[address] = value
+
+    def command(self, command: str, **arguments: Any) -> None:
+        """Record a command."""
+        self.commands.append((command, arguments))
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return 0.5 for everything."""
+        return {name: 0.5 for name in ("loss", *metrics)}
+
+    def keep(self) -> None:
+        """Record that parameters were kept."""
+        self.done.append("keep")
+
+    def bring_back(self) -> None:
+        """Record that parameters were brought back."""
+        self.done.append("bring_back")
+
+    def tell(self, text: str) -> None:
+        """Record what was said."""
+        self.told.append(text)
+
+
+class HookSuite(ABC):
+    """Inherit, override :meth:`hook`, and let pytest find the rest."""
+
+    @abstractmethod
+    def hook(self) -> Hook:
+        """Return the hook under test."""
+
+    def values(self) -> dict[str, Any]:
+        """Return what the hook will find to read; numbers by default."""
+        return {address: 0.5 for address in self.hook().reads}
+
+    def test_it_says_when_it_fires_and_what_it_touches(self) -> None:
+        hook = self.hook()
+        assert isinstance(hook.every, TimeStep)
+        for addresses in (hook.reads, hook.writes, hook.requires):
+            assert all(isinstance(address, str) and address for address in addresses)
+        assert hook.scope in ("global", "local") and hook.on_error in ("fail", "disable", "ignore")
+
+    def test_it_runs_and_publishes_only_what_it_declared(self) -> None:
+        hook, desk = self.hook(), Desk(self.values())
+        before = set(desk.values)
+        context: HookContext = desk
+        hook.run(context)
+        assert set(desk.values) - before <= set(hook.writes)
+
+    def test_it_runs_where_nothing_has_been_published_yet(self) -> None:
+        self.hook().run(Desk())
+
+    def test_its_memory_is_plain_and_is_all_that_it_remembers(self) -> None:
+        one, other = Desk(self.values()), Desk(self.values())
+        hook = self.hook()
+        hook.run(one)
+        hook.run(one)
+        copy = json.loads(json.dumps(one.memory))
+        assert copy == one.memory, "a hook's memory must be plain JSON values"
+        hook.run(other)
+        fresh = Desk(self.values())
+        self.hook().run(fresh)
+        assert other.memory == fresh.memory, "a hook must remember nothing outside its memory"
+
+
+class OperatorSuite(ABC):
+    """Inherit, override :meth:`operator`, and let pytest find the rest."""
+
+    @abstractmethod
+    def operator(self) -> Operator:
+        """Return the operator under test."""
+
+    def test_it_trains_until_the_goal_and_no_further(self) -> None:
+        with small_environment(self.operator()) as sigma:
+            history = sigma.trainer("trainer").fit(epochs=3)
+            moment = sigma.trainer("trainer").session.clock.moment
+        assert (moment.epoch, moment.iteration, moment.sample) == (3, 15, 69)
+        assert len(history["training.loss"]) == 15
+
+    def test_the_same_seed_gives_the_same_bits(self) -> None:
+        found = []
+        for _ in range(2):
+            with small_environment(self.operator()) as sigma:
+                sigma.trainer("trainer").fit(epochs=2)
+                found.append(state_bytes(sigma.trainer("trainer")))
+        assert found[0] == found[1]
+
+    def test_hooks_fire_exactly_when_they_are_due(self) -> None:
+        fired: dict[str, list[tuple[int, int]]] = {"third": [], "epoch": []}
+        hooks = {"third": Note(fired["third"], every=every(3, "iteration")), "epoch": Note(fired["epoch"], every=every(1, "epoch"))}
+        with small_environment(self.operator(), hooks=hooks) as sigma:
+            sigma.trainer("trainer").fit(epochs=2)
+        assert [iteration for iteration, _ in fired["third"]] == [3, 6, 9]
+        assert fired["epoch"] == [(5, 1), (10, 2)]
+
+    def test_it_pauses_steps_goes_on_and_stops(self) -> None:
+        with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
+            thread = threading.Thread(target=sigma.run)
+            thread.start()
+            _until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.clock.moment.iteration > 2)
+            sigma.pause()
+            at = sigma.trainer("trainer").session.clock.moment.iteration
+            sigma.step(3)
+            _until(lambda: sigma.trainer("trainer").session.control.status == "paused")
+            assert sigma.trainer("trainer").session.clock.moment.iteration == at + 3
+            sigma.go()
+            sigma.stop()
+            thread.join(10)
+            assert not thread.is_alive() and sigma.state == "stopped"
+
+    def test_a_reset_starts_again_with_the_same_bits(self) -> None:
+        with small_environment(self.operator()) as sigma:
+            trainer = sigma.trainer("trainer")
+            trainer.fit(epochs=2)
+            first = state_bytes(trainer)
+            sigma.reset()
+            assert trainer.session.clock.moment.iteration == 0
+            trainer.fit(epochs=2)
+            assert state_bytes(trainer) == first
+
+
+@define(eq=False, kw_only=True)
+class Note(Hook):
+    """Note the moments at which it fired."""
+
+    fired: list[tuple[int, int]] = field(kw_only=False)
+
+    def run(self, context: HookContext) -> None:
+        """Note the iteration and the epoch."""
+        self.fired.append((context.moment.iteration, context.moment.epoch))
+
+
+@define(eq=False, kw_only=True)
+class Slow(Hook):
+    """Give other threads time between two iterations."""
+
+    every: TimeStep = every(1, "iteration")
+
+    def run(self, context: HookContext) -> None:
+        """Sleep for two milliseconds."""
+        time.sleep(0.002)
+
+
+def _until(holds: Any, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.001)
+
+
+class MonitorSuite(ABC):
+    """Inherit, override :meth:`monitor` and :meth:`operator`, and let pytest find the rest."""
+
+    @abstractmethod
+    def monitor(self) -> Monitor:
+        """Return the monitor under test."""
+
+    @abstractmethod
+    def operator(self) -> Operator:
+        """Return an operator to train with."""
+
+    def test_it_watches_a_run_and_ends_with_it(self) -> None:
+        with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
+            sigma.monitors["it"] = self.monitor()
+            thread = threading.Thread(target=sigma.run)
+            thread.start()
+            time.sleep(0.3)
+            sigma.stop()
+            thread.join(10)
+            assert not thread.is_alive()
+            assert not [t for t in threading.enumerate() if t.name == "sigma-it"], "the monitor still runs"
+            assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
+
+    def test_it_changes_no_bit_of_what_it_watches(self) -> None:
+        found = []
+        for monitors in ({}, {"it": self.monitor()}):
+            with small_environment(self.operator()) as sigma:
+                sigma.monitors.update(monitors)
+                trainer = sigma.trainer("trainer")
+                trainer.hooks = {"end": _End()}
+                sigma.run()
+                found.append(state_bytes(trainer))
+        assert found[0] == found[1]
+
+
+@define(eq=False, kw_only=True)
+class _End(Hook):
+    """Stop after two epochs."""
+
+    every: TimeStep = every(2, "epoch")
+
+    def run(self, context: HookContext) -> None:
+        """Stop."""
+        context.command("stop")

@@ -1,0 +1,96 @@
+"""The addresses of a session: parameters, live values, the clock and all that is published, in its registry.
+
+``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``,
+``iteration``, ``epoch``, ``second``, ``goal``, ``training.loss``, and whatever hooks declare in ``writes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.errors import SigmaAddressError
+from sigma_kernel.network import live_settings
+from sigma_kernel.registry import NOTHING, Kind
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import LAYERS
+
+
+def register(session: Session) -> None:
+    """Bind everything that a session knows under its address."""
+    _clock(session)
+    _network(session)
+    _live(session)
+    for name in ("training.loss", *(f"training.{metric}" for metric in session.model.metrics)):
+        published(session, name)
+    for hook in session.runner.hooks.values():
+        for address in hook.writes:
+            published(session, address)
+
+
+def published(session: Session, address: str) -> None:
+    """Make a published value readable under its address."""
+
+    session.registry.bind(address, lambda: session.published.get(address, NOTHING))
+
+
+def _clock(session: Session) -> None:
+    for name in ("iteration", "epoch", "second", "sample"):
+        session.registry.bind(name, partial(_moment, session, name))
+    session.registry.bind("goal", session.goal)
+
+
+def _moment(session: Session, name: str) -> Any:
+    return getattr(session.clock.moment, name)
+
+
+def _network(session: Session) -> None:
+    for placed in session.model.network.layers:
+        session.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
+    for address in (*session.model.shapes.parameters, *session.model.shapes.state):
+        name = LAYERS + address
+        session.registry.bind(name, partial(_read, session, name), partial(_write, session, name))
+
+
+def _read(session: Session, name: str) -> np.ndarray:
+    values: np.ndarray = session.control.ask(partial(session.host, name))
+    return values
+
+
+def _write(session: Session, name: str, value: Any) -> None:
+    """Replace a parameter at a boundary; a single number fills it."""
+    old = session.control.ask(partial(session.host, name))
+    new = np.asarray(value)
+    if new.dtype.kind not in "fiu" or new.shape not in ((), old.shape):
+        shape = f"{new.dtype} of shape {new.shape}"
+        raise SigmaAddressError(f"{session.name}.{name}: holds {old.dtype} of shape {old.shape} (got {shape}).")
+    placed = session.programs.backend.to_device(np.full(old.shape, new, old.dtype))
+    session.control.ask(partial(session.arrays.__setitem__, name, placed))
+
+
+def _live(session: Session) -> None:
+    for name, value in session.live.values.items():
+        setting = value.setting
+        kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
+        session.registry.bind(name, partial(session.live.base.__getitem__, name), _setter(session, name), kind)
+    optimiser = session.model.optimiser
+    for setting in live_settings(optimiser).values() if optimiser is not None else ():
+        names = [f"optimiser.{address}.{setting.name}" for address in session.model.trainable()]
+        kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
+        group = f"optimiser.{setting.name}"
+        session.registry.bind(group, partial(_group, session, names, setting.value), _setter(session, *names), kind)
+
+
+def _setter(session: Session, *names: str) -> Callable[[Any], None]:
+    def put(value: Any) -> None:
+        session.control.ask(lambda: [session.live.set(name, value) for name in names])
+
+    return put
+
+
+def _group(session: Session, names: list[str], default: float) -> float:
+    """Return a group's value: that of the first parameter, which all share unless rules or edits say otherwise."""
+    return session.live.base[names[0]] if names else default

@@ -1,0 +1,132 @@
+"""Commands: typed changes from outside, applied by the training thread at a boundary between bursts.
+
+Whoever sends one gets a ticket, which is answered with the moment at which the command acted, or with the reason why it
+was refused.  A command that is malformed is refused before it is queued.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from attrs import asdict, define, field, fields, frozen
+
+from sigma_kernel.clock import TimeScale
+from sigma_kernel.errors import SigmaStateError, near
+
+
+@frozen
+class Command:
+    """A change; its fields are plain JSON values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the command as the journal writes it."""
+        return {"command": NAMES[type(self)], **asdict(self)}
+
+
+@frozen
+class Set(Command):
+    """Set every value that an address pattern names; addresses start at the trainer."""
+
+    pattern: str
+    value: Any
+
+
+@frozen
+class Pause(Command):
+    """Stop after the present burst, and wait."""
+
+
+@frozen
+class Go(Command):
+    """Go on after a pause."""
+
+
+@frozen
+class StepBy(Command):
+    """Go on for so many ticks of a time scale, then pause again."""
+
+    count: int = field(default=1)
+    scale: str = "iteration"
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse steps that cannot be made."""
+        if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 1:
+            raise SigmaStateError(f"step: the count must be a whole number from 1 on (got {self.count!r}).")
+        if self.scale not in (TimeScale.ITERATION.value, TimeScale.EPOCH.value):
+            raise SigmaStateError(f"step: the scale must be 'iteration' or 'epoch' (got {self.scale!r}).")
+
+
+@frozen
+class Stop(Command):
+    """End training after the present burst."""
+
+
+@frozen
+class Save(Command):
+    """Write a checkpoint."""
+
+
+@frozen
+class Reset(Command):
+    """Go back to the initial state, at iteration 0, and go on from there."""
+
+
+KINDS: dict[str, type[Command]] = {
+    "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": Stop, "save": Save, "reset": Reset,
+}  # fmt: skip
+NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def command(name: str, arguments: Mapping[str, Any]) -> Command:
+    """Return the command of that name; SigmaStateError if there is none, or its arguments do not fit."""
+    if name not in KINDS:
+        raise SigmaStateError(f"command {name!r}: unknown.{near(name, KINDS)} Known are {', '.join(KINDS)}.")
+    known = [a.name for a in fields(KINDS[name])]
+    for argument in arguments:
+        if argument not in known:
+            raise SigmaStateError(f"command {name!r}: has no {argument!r}.{near(argument, known)}")
+    try:
+        return KINDS[name](**arguments)
+    except TypeError:
+        raise SigmaStateError(f"command {name!r}: needs {', '.join(known)}.") from None
+
+
+@frozen
+class Ticket:
+    """A command on its way, or a question that the training thread answers between bursts."""
+
+    command: Command | None
+    act: Callable[[], Any] | None = None
+    answer: Future[Any] = field(factory=Future)
+
+
+@define(eq=False)
+class Inbox:
+    """What waits for the training thread."""
+
+    _waiting: deque[Ticket] = field(factory=deque)
+    _changed: threading.Condition = field(factory=threading.Condition)
+
+    def put(self, ticket: Ticket) -> Ticket:
+        """Queue a ticket and wake whoever waits."""
+        with self._changed:
+            self._waiting.append(ticket)
+            self._changed.notify_all()
+        return ticket
+
+    def take(self) -> Ticket | None:
+        """Return the oldest ticket, if there is one."""
+        if not self._waiting:  # cheap: asked at every boundary
+            return None
+        with self._changed:
+            return self._waiting.popleft() if self._waiting else None
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until there is a ticket, or so long."""
+        with self._changed:
+            if not self._waiting:
+                self._changed.wait(seconds)

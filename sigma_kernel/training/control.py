@@ -1,0 +1,74 @@
+"""Who may act when: the training thread between bursts, and nobody else.
+
+Other threads leave commands and questions; the training thread answers them at a boundary.  While nothing trains, they
+are answered at once, by whoever asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.training.commands import Command, Inbox, Ticket
+
+
+@define(eq=False)
+class Control:
+    """The gate of one session."""
+
+    act: Callable[[Command], Any]
+    status: str = "prepared"
+    over: bool = False
+    _inbox: Inbox = field(factory=Inbox, init=False)
+    _thread: int | None = field(default=None, init=False)
+    _idle: threading.RLock = field(factory=threading.RLock, init=False)
+
+    def begin(self) -> None:
+        """Take the calling thread as the training thread."""
+        with self._idle:
+            self._thread, self.over, self.status = threading.get_ident(), False, "running"
+
+    def end(self, status: str) -> None:
+        """Give the training thread back, and answer whoever still waits."""
+        with self._idle:
+            self._thread, self.status = None, status
+            self._drain()
+
+    def boundary(self) -> bool:
+        """Answer what waits, and wait here while paused; return whether training goes on."""
+        while True:
+            self._drain()
+            if self.over:
+                return False
+            if self.status != "paused":
+                return True
+            self._inbox.wait(0.5)
+
+    def send(self, command: Command) -> Ticket:
+        """Leave a command; its ticket is answered with what acting returned, or with the error."""
+        return self._submit(Ticket(command))
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Return the answer to a question about the state, asked where nothing moves."""
+        return self._submit(Ticket(None, question)).answer.result()
+
+    def _submit(self, ticket: Ticket) -> Ticket:
+        with self._idle:
+            if self._thread in (None, threading.get_ident()):
+                self._answer(ticket)
+            else:
+                self._inbox.put(ticket)
+        return ticket
+
+    def _drain(self) -> None:
+        while (ticket := self._inbox.take()) is not None:
+            self._answer(ticket)
+
+    def _answer(self, ticket: Ticket) -> None:
+        try:
+            ticket.answer.set_result(self.act(ticket.command) if ticket.command else ticket.act and ticket.act())
+        except Exception as error:  # whoever asked is told; training goes on
+            ticket.answer.set_exception(error)

@@ -1,0 +1,262 @@
+"""The data of a trainer: one resident block, an order of rows, and a cursor.
+
+A burst runs on one block.  Minibatches are cut from the block's rows in an order that is a function of the seed, the
+epoch and the block alone; what is left at the end of a block is a smaller batch, or is dropped.  While a burst runs,
+the next block is already being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from sigma_kernel.contracts import Dataset, Order, Preprocessor
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph.random import permutation
+
+Host = dict[str, np.ndarray]
+
+
+@frozen
+class Shuffled(Order):
+    """Every row once in each epoch, in an order drawn from the seed."""
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return the permutation of one epoch and block."""
+        return permutation(seed, block, epoch, rows)
+
+
+@frozen
+class Cursor:
+    """Where training stands in its data: the epoch, the block in it, and the first row not yet used."""
+
+    epoch: int = 0
+    block: int = 0
+    row: int = 0
+
+
+@frozen
+class Batches:
+    """Minibatches of equal size from one block: ``rows`` has shape ``(n, batch)``."""
+
+    block: Mapping[str, Any]
+    rows: np.ndarray
+
+
+@frozen
+class Preparation:
+    """What is done to every block before it is used: preprocessors, then the trainer's dtypes."""
+
+    precision: str
+    preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
+    fitted: Mapping[str, Host] = field(factory=dict)
+
+    def fit(self, dataset: Dataset) -> Preparation:
+        """Return this preparation with every preprocessor fitted, each on what those before it leave."""
+        values = _whole(dataset) if self.preprocessors else {}
+        fitted: dict[str, Host] = {}
+        for name, step in self.preprocessors.items():
+            if step.section not in values:
+                raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
+            fitted[name] = step.fit(values[step.section])
+            values[step.section] = step.apply(values[step.section], fitted[name])
+        return evolve(self, fitted=fitted)
+
+    def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
+        """Return a block as the step wants it."""
+        values = dict(block)
+        for name, step in self.preprocessors.items():
+            if step.section in values:
+                values[step.section] = step.apply(values[step.section], self.fitted[name])
+        return {name: self._cast(name, value) for name, value in values.items()}
+
+    def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind == "f":
+            return np.asarray(values, self.precision, order="C")
+        if values.dtype.kind in "iu":
+            _fits_int32(name, values)
+            return np.asarray(values, np.int32, order="C")
+        if values.dtype.kind == "b":
+            return np.asarray(values, order="C")
+        raise SigmaDataError(f"data: section {name!r} holds {values.dtype}. Use numbers or booleans.")
+
+
+def _whole(dataset: Dataset) -> Host:
+    blocks = [dataset.block(i) for i in range(dataset.blocks)]
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _fits_int32(name: str, values: np.ndarray) -> None:
+    limits = np.iinfo(np.int32)
+    if values.size and (values.min() < limits.min or values.max() > limits.max):
+        raise SigmaDataError(f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats.")
+
+
+@define(eq=False)
+class Feed:
+    """Hand out minibatches of one dataset; ``check`` looks at each prepared block, ``place`` puts it on the device."""
+
+    dataset: Dataset
+    batch_size: int
+    seed: int
+    prepare: Callable[[Mapping[str, np.ndarray]], Host]
+    place: Callable[[np.ndarray], Any]
+    check: Callable[[Host], None] = lambda block: None
+    order: Order = field(factory=Shuffled)
+    keep_last: bool = True
+    cursor: Cursor = Cursor()
+    _resident: tuple[int, Mapping[str, Any]] | None = field(default=None, init=False)
+    _permuted: tuple[int, int, np.ndarray] | None = field(default=None, init=False)
+    _reader: ThreadPoolExecutor | None = field(default=None, init=False)
+    _next: tuple[int, Future[Mapping[str, Any]]] | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot be trained on."""
+        if len(self.dataset) == 0:
+            raise SigmaDataError("data: there is no row. Check the path, the split and the filters.")
+        if self.batch_size > len(self.dataset):
+            raise SigmaDataError(
+                f"data: a batch of {self.batch_size} is larger than the data, {len(self.dataset)} rows. "
+                "Choose a smaller batch_size."
+            )
+        if not self.iterations_per_epoch:
+            raise SigmaDataError(
+                f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
+                "Choose a smaller batch_size, or last_batch = 'keep'."
+            )
+        self.rewind()
+
+    # -- counting ------------------------------------------------------------------------------------------------------
+    def batches(self, block: int) -> int:
+        """Return the number of minibatches in a block."""
+        rows = self.dataset.rows(block)
+        return -(-rows // self.batch_size) if self.keep_last else rows // self.batch_size
+
+    @property
+    def iterations_per_epoch(self) -> int:
+        """Return the number of iterations that use every row once."""
+        return sum(self.batches(block) for block in range(self.dataset.blocks))
+
+    @property
+    def iteration_in_epoch(self) -> int:
+        """Return the number of iterations of this epoch that are done."""
+        return sum(map(self.batches, range(self.cursor.block))) + -(-self.cursor.row // self.batch_size)
+
+    # -- handing out ---------------------------------------------------------------------------------------------------
+    def next(self, most: int) -> Batches:
+        """Return at most so many minibatches of equal size, from the cursor on; the cursor stays."""
+        block, row = self.cursor.block, self.cursor.row
+        left = self.dataset.rows(block) - row
+        size = min(self.batch_size, left)
+        n = max(1, min(most, left // size))
+        rows = self._rows()[row : row + n * size].reshape(n, size)
+        return Batches(self._block(block), rows)
+
+    def advance(self, batches: Batches, done: int) -> None:
+        """Move the cursor past the first ``done`` minibatches."""
+        row = self.cursor.row + done * batches.rows.shape[1]
+        left = self.dataset.rows(self.cursor.block) - row
+        if left >= self.batch_size or (left and self.keep_last):
+            self.cursor = evolve(self.cursor, row=row)
+        else:
+            self._turn()
+
+    def rewind(self) -> None:
+        """Go back to the start."""
+        self.cursor = Cursor()
+        if not self.batches(0):
+            self._turn()
+
+    def _turn(self) -> None:
+        block, epoch = self.cursor.block + 1, self.cursor.epoch
+        if block == self.dataset.blocks:
+            block, epoch = 0, epoch + 1
+        self.cursor = Cursor(epoch, block, 0)
+        if not self.batches(block):  # a block smaller than a batch, where such are dropped
+            self._turn()
+
+    def _rows(self) -> np.ndarray:
+        at = (self.cursor.epoch, self.cursor.block)
+        if self._permuted is None or self._permuted[:2] != at:
+            order = self.order.order(self.seed, *at, self.dataset.rows(at[1]))
+            self._permuted = (*at, np.ascontiguousarray(order, np.int32))
+        return self._permuted[2]
+
+    # -- residence -----------------------------------------------------------------------------------------------------
+    def _block(self, block: int) -> Mapping[str, Any]:
+        if self._resident is None or self._resident[0] != block:
+            self._resident = (block, self._fetched(block))
+        if self.dataset.blocks > 1 and self._next is None:
+            self._prefetch((block + 1) % self.dataset.blocks)
+        return self._resident[1]
+
+    def _fetched(self, block: int) -> Mapping[str, Any]:
+        following, self._next = self._next, None
+        if following is not None and following[0] == block:
+            return following[1].result()
+        return self._load(block)
+
+    def _prefetch(self, block: int) -> None:
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, thread_name_prefix="sigma-data")
+        self._next = (block, self._reader.submit(self._load, block))
+
+    def _load(self, block: int) -> Mapping[str, Any]:
+        prepared = self.prepare(self.dataset.block(block))
+        self.check(prepared)
+        return {name: self.place(values) for name, values in prepared.items()}
+
+    def close(self) -> None:
+        """Stop reading ahead."""
+        if self._reader is not None:
+            self._reader.shutdown(wait=True, cancel_futures=True)
+            self._reader = self._next = None
+
+
+def check_finite(block: Host) -> None:
+    """Raise SigmaDataError for the first number that is not finite, naming its section and row."""
+    for name, values in block.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            row = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise SigmaDataError(
+                f"data: section {name!r} holds a value that is not finite, first in row {row}. "
+                "Fill or drop such rows before training."
+            )
+
+
+def specs(block: Host) -> dict[str, Spec]:
+    """Return the specs of one sample of each section of a prepared block."""
+    return {name: Spec(values.shape[1:], str(values.dtype)) for name, values in block.items()}
+
+
+class Rows(Dataset):
+    """Arrays in memory, one row a sample, as one block."""
+
+    def __init__(self, sections: Mapping[str, np.ndarray]) -> None:
+        self._block = {name: np.asarray(values) for name, values in sections.items()}
+        counts = {name: len(values) for name, values in self._block.items()}
+        if len(set(counts.values())) != 1:
+            raise SigmaDataError(f"data: sections must have equally many rows (got {counts}).")
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's spec."""
+        return specs(self._block)
+
+    @property
+    def blocks(self) -> int:
+        """Return 1."""
+        return 1
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self._block.values())))
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the arrays."""
+        return self._block

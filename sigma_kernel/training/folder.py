@@ -1,0 +1,48 @@
+"""The run folder: what a run leaves on the disk, each file whole or absent.
+
+``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json`` and
+``checkpoints/<trainer>/<iteration>/``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.errors import SigmaConfigError
+
+FORMAT = 1
+
+
+def create(parent: Path, name: str) -> Path:
+    """Make a new folder ``<name>-<time>`` in ``parent`` and return it."""
+    base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    for number in range(1000):
+        folder = parent / (base if not number else f"{base}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise SigmaConfigError(f"{folder}: cannot be made: {error.strerror}. Choose another run.folder.") from error
+        return folder
+    raise SigmaConfigError(f"{parent / base}: and a thousand more exist. Choose another run.name.")
+
+
+def put_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write values as a JSON document."""
+    put_text(path, json.dumps({"format": FORMAT, **values}, indent=1) + "\n")
+
+
+def put_text(path: Path, text: str) -> None:
+    """Write a file by renaming a finished one, so that it is never half there."""
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,163 @@
+"""Hooks of a trainer: which are due, in which order, and what happens when one fails.
+
+The order is computed from what hooks declare: who writes an address goes before who reads it, ``requires`` goes first;
+where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name run once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+from attrs import define, field, frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.registry import matches
+
+OBSERVED = ("gradients.", "updates.", "activations.")
+
+
+@frozen
+class Reason:
+    """Why one hook runs before another."""
+
+    first: str
+    then: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.first} before {self.then}: {self.why}"
+
+
+def reads(hook: Hook) -> tuple[str, ...]:
+    """Return all addresses that a hook reads, its criterion's included."""
+    asked = hook.when.addresses() if hook.when is not None else ()
+    return (*hook.reads, *asked)
+
+
+def observed(hook: Hook) -> tuple[str, ...]:
+    """Return what a hook reads that only an observing program can tell."""
+    return tuple(address for address in reads(hook) if address.startswith(OBSERVED))
+
+
+def merged(hooks: Mapping[str, Hook]) -> dict[str, Hook]:
+    """Return the hooks without those that equal an earlier one."""
+    kept: dict[str, Hook] = {}
+    for name, hook in hooks.items():
+        if not any(_equal(hook, other) for other in kept.values()):
+            kept[name] = hook
+    return kept
+
+
+def _equal(a: Hook, b: Hook) -> bool:
+    if type(a) is not type(b) or not attrs.has(type(a)):
+        return a is b
+    return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in attrs.fields(type(a)))
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return a is b or bool(a == b)
+    except ValueError:  # arrays: too many answers
+        return False
+
+
+def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
+    """Return everything that the hooks' declarations say about their order."""
+    found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
+    for reader, hook in hooks.items():
+        for writer, other in hooks.items():
+            shared = [a for a in other.writes for pattern in reads(hook) if matches(pattern, a)] if reader != writer else []
+            if shared:
+                found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
+    return found
+
+
+def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
+    found = []
+    for wanted in hook.requires:
+        firsts = [other for other, h in hooks.items() if wanted in (other, _type(h)) and other != name]
+        if not firsts:
+            raise SigmaConfigError(f"hooks.{name}: requires {wanted!r}, which is not among the hooks. Add it.")
+        found += [Reason(first, name, f"{name} requires {wanted}") for first in firsts]
+    return found
+
+
+def _type(hook: Hook) -> str:
+    return type(hook).__name__
+
+
+def ordered(hooks: Mapping[str, Hook]) -> list[str]:
+    """Return the names in the order in which hooks that are due together run.
+
+    Raises SigmaConfigError, naming the cycle, where the declarations contradict each other.
+    """
+    before: dict[str, set[str]] = {name: set() for name in hooks}
+    for reason in reasons(hooks):
+        before[reason.then].add(reason.first)
+    order: list[str] = []
+    while len(order) < len(hooks):
+        ready = [name for name in hooks if name not in order and before[name] <= set(order)]
+        if not ready:
+            raise SigmaConfigError(f"hooks: they wait for each other: {_cycle(before, order)}. Change what one reads.")
+        order.append(min(ready, key=lambda name: (-hooks[name].priority, name)))
+    return order
+
+
+def _cycle(before: Mapping[str, set[str]], done: Sequence[str]) -> str:
+    path = [next(name for name in before if name not in done)]
+    while path.count(path[-1]) == 1:
+        path.append(min(before[path[-1]] - set(done)))
+    return " -> ".join(reversed(path[path.index(path[-1]) :]))
+
+
+@define(eq=False)
+class Runner:
+    """The hooks of one session, in their order, with their memory."""
+
+    hooks: Mapping[str, Hook]
+    tell: Callable[[str], None]
+    memory: dict[str, dict[str, Any]] = field(factory=dict)
+    order: list[str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Compute the order once."""
+        self.hooks = merged(self.hooks)
+        self.order = ordered(self.hooks)
+        self.forget()
+
+    def forget(self) -> None:
+        """Give every hook an empty memory."""
+        self.memory = {name: {"hook": {}, "criterion": {}, "disabled": False} for name in self.order}
+
+    def active(self) -> list[Hook]:
+        """Return the hooks that were not disabled."""
+        return [self.hooks[name] for name in self.order if not self.memory[name]["disabled"]]
+
+    def due(self, before: Moment, now: Moment) -> list[str]:
+        """Return the names of the hooks that are due between two moments, in their order."""
+        return [n for n in self.order if self.hooks[n].every.due(before, now) and not self.memory[n]["disabled"]]
+
+    def guards(self) -> list[str]:
+        """Return the hooks to run when the loss is not finite."""
+        return [name for name in self.order if self.hooks[name].guards]
+
+    def fire(self, name: str, context: HookContext) -> None:
+        """Run a hook if its criterion holds; its error policy decides what a failure does."""
+        hook, memory = self.hooks[name], self.memory[name]
+        try:
+            if hook.when is None or hook.when.ask(context.read, memory["criterion"], context.moment):
+                hook.run(context)
+        except Exception as error:  # whatever a plugin's code raises
+            self._failed(name, error)
+
+    def _failed(self, name: str, error: Exception) -> None:
+        policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {type(error).__name__}: {error}"
+        if policy == "fail":
+            raise SigmaTrainingError(f"{text}. Set on_error = 'disable' or 'ignore' to train on.") from error
+        self.memory[name]["disabled"] = policy == "disable"
+        self.memory[name]["error"] = text
+        self.tell(f"{text}; it is {'disabled' if policy == 'disable' else 'ignored'}")

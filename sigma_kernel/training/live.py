@@ -1,0 +1,126 @@
+"""Live values: the settings that are inputs of the step, so that changing one never recompiles.
+
+The value in force is a settable base times a schedule, a function of the clock.  A setting of the optimiser exists
+once for each parameter, as ``optimiser.<address>.<setting>``; the group's value fans out to all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.contracts import Optimiser, Schedule
+from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.network import LiveSetting, live_settings
+from sigma_kernel.registry import matches, specificity
+from sigma_kernel.training.step import LAYERS, Model
+
+
+def best_rule(rules: Mapping[str, str], address: str) -> str | None:
+    """Return the name of the rule whose pattern matches an address most specifically; the later one wins a tie."""
+    hits = [(specificity(pattern), i, name) for i, (name, pattern) in enumerate(rules.items()) if matches(pattern, address)]
+    return max(hits)[2] if hits else None
+
+
+def setting_rule(optimiser: Optimiser, address: str, setting: str) -> str | None:
+    """Return the rule of the optimiser's ``settings`` that decides one setting of one parameter."""
+    rules = {name: str(rule["match"]) for name, rule in optimiser.settings.items() if setting in rule}
+    return best_rule(rules, address)
+
+
+def frozen_parameters(optimiser: Optimiser | None, addresses: Iterable[str]) -> frozenset[str]:
+    """Return the parameters that the optimiser's rules freeze."""
+    if optimiser is None:
+        return frozenset()
+    hits = {address: setting_rule(optimiser, address, "frozen") for address in addresses}
+    return frozenset(address for address, rule in hits.items() if rule and optimiser.settings[rule]["frozen"])
+
+
+@frozen
+class LiveValue:
+    """One settable value: its base, its range, its schedule."""
+
+    setting: LiveSetting
+    base: float
+    schedule: Schedule | None = None
+
+
+def live_values(model: Model) -> dict[str, LiveValue]:
+    """Return every live value of a model by name."""
+    values = {LAYERS + address: LiveValue(s, s.value) for address, s in model.shapes.live.items()}
+    return {**values, **(_optimiser_values(model, model.optimiser) if model.optimiser else {})}
+
+
+def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
+    settings = live_settings(optimiser)
+    check_rules(optimiser, settings)
+    values: dict[str, LiveValue] = {}
+    for address in model.trainable():
+        for name, setting in settings.items():
+            rule = setting_rule(optimiser, address, name)
+            base = optimiser.settings[rule][name] if rule else setting.value
+            setting.check(f"optimiser.{address}.{name}", base)
+            values[f"optimiser.{address}.{name}"] = LiveValue(setting, float(base), optimiser.schedules.get(name))
+    for owner, transform in getattr(optimiser, "transforms", {}).items():
+        for name, setting in live_settings(transform).items():
+            values[f"optimiser.transforms.{owner}.{name}"] = LiveValue(setting, setting.value)
+    return values
+
+
+def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> None:
+    """Raise SigmaConfigError for a rule or schedule about something that the optimiser does not have."""
+    known = [*settings, "match", "frozen"]
+    for name, rule in optimiser.settings.items():
+        if "match" not in rule:
+            raise SigmaConfigError(f"optimiser.settings.{name}: says nothing of whom it concerns. Add match = '**'.")
+        for key in rule:
+            if key not in known:
+                raise SigmaConfigError(f"optimiser.settings.{name}.{key}: no such setting.{near(key, known)}")
+    for key in optimiser.schedules:
+        if key not in settings:
+            raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, settings)}")
+
+
+@define(eq=False)
+class Live:
+    """The live values of a session, as a burst wants them."""
+
+    values: dict[str, LiveValue]
+    dtype: str
+    base: dict[str, float] = field(init=False)
+    _ready: dict[str, Any] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Start from the configured values."""
+        self.base = {name: value.base for name, value in self.values.items()}
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a base value; SigmaAddressError if it does not fit."""
+        self.values[name].setting.check(name, value)
+        self.base[name] = float(value)
+        self._ready.clear()
+
+    def at(self, names: Sequence[str], iteration: int, epoch: int, n: int) -> dict[str, Any]:
+        """Return the values in force for ``n`` iterations: one scalar each, or ``n`` where there is a schedule."""
+        return {name: self._constant(name) if self._plain(name) else self._course(name, iteration, epoch, n) for name in names}
+
+    def _plain(self, name: str) -> bool:
+        return name not in self.values or self.values[name].schedule is None
+
+    def _constant(self, name: str) -> Any:
+        if name not in self._ready:
+            self._ready[name] = np.dtype(self.dtype).type(self.base[name])
+        return self._ready[name]
+
+    def _course(self, name: str, iteration: int, epoch: int, n: int) -> np.ndarray:
+        schedule = self.values[name].schedule
+        assert schedule is not None  # only asked for where there is one
+        factors = schedule.factors(np.arange(iteration, iteration + n), np.full(n, epoch))
+        return np.asarray(self.base[name] * factors, self.dtype)
+
+    def in_force(self, name: str, iteration: int, epoch: int) -> float:
+        """Return the value in force at one iteration."""
+        return float(np.ravel(self.at([name], iteration, epoch, 1)[name])[0])

@@ -1,0 +1,145 @@
+"""The compiled steps of a session, and what is computed with them beside training: evaluation, prediction, observation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.contracts import Backend, Dataset, Metric, Order, Program, Step
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
+from sigma_kernel.training.feed import Feed, Host
+from sigma_kernel.training.step import Model
+
+Compiled = tuple[Step, Program]
+Steer = Callable[[Step], Mapping[str, Any]]
+
+
+@define(eq=False)
+class Programs:
+    """Compile a step when it is first wanted; several threads may ask at once."""
+
+    backend: Backend
+    _made: dict[Any, Compiled] = field(factory=dict)
+    _lock: threading.RLock = field(factory=threading.RLock)
+    compiling: bool = False
+
+    def get(self, key: Any, step: Callable[[], Step]) -> Compiled:
+        """Return the program for a key, of the step that is made if it is new."""
+        with self._lock:
+            if key not in self._made:
+                self.compiling = True
+                try:
+                    traced = step()
+                    self._made[key] = (traced, self.backend.compile(traced))
+                finally:
+                    self.compiling = False
+            return self._made[key]
+
+    def peak_bytes(self) -> int:
+        """Return the greatest working memory among the programs compiled so far."""
+        return max((program.peak_bytes for _, program in self._made.values()), default=0)
+
+
+class InOrder(Order):
+    """The rows as they come."""
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return the identity."""
+        return np.arange(rows)
+
+
+@define(eq=False)
+class Evaluator:
+    """Measure and predict with a model, for parameters given as device arrays."""
+
+    model: Model
+    programs: Programs
+    splits: Mapping[str, Dataset]
+    batch_size: int
+    prepare: Callable[[Mapping[str, np.ndarray]], Host]
+    check: Callable[[Host], None]
+    _feeds: dict[str, Feed] = field(factory=dict, init=False)
+
+    # -- evaluation ----------------------------------------------------------------------------------------------------
+    def evaluate(
+        self, arrays: Mapping[str, Any], steer: Steer, on: str, metrics: Mapping[str, Metric]
+    ) -> dict[str, float]:
+        """Return ``loss``, the mean over all rows of a split, and each metric over them."""
+        feed = self._feed(on)
+        totals: dict[str, Any] = {}
+        rows = 0
+        losses = 0.0
+        for loss, found, count in self._batches(feed, arrays, steer, metrics):
+            losses, rows = losses + loss * count, rows + count
+            totals = {name: metrics[name].merge(totals[name], t) if name in totals else t for name, t in found.items()}
+        return {"loss": losses / rows, **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
+
+    def _batches(self, feed: Feed, arrays: Mapping[str, Any], steer: Steer, metrics: Mapping[str, Metric]) -> Any:
+        feed.rewind()
+        while feed.cursor.epoch == 0:
+            batches = feed.next(feed.iterations_per_epoch)
+            n, size = batches.rows.shape
+            key = ("evaluation", size, *metrics.items())
+            step, program = self.programs.get(key, lambda size=size: self.model.evaluation(size, metrics))  # type: ignore[misc]
+            ring = program.run(arrays, batches.block, batches.rows, steer(step), n).ring
+            totals = {name: reduce(metrics[name].merge, ring[f"metrics.{name}"]) for name in metrics}
+            feed.advance(batches, n)
+            yield float(np.mean(ring["loss"], dtype=np.float64)), totals, n * size
+
+    def _feed(self, on: str) -> Feed:
+        if on not in self.splits:
+            raise SigmaConfigError(f"data: there is no split {on!r}.{near(on, self.splits)} There are: {', '.join(self.splits)}.")
+        if on not in self._feeds:
+            dataset = self.splits[on]
+            size = min(self.batch_size, len(dataset))
+            place = self.programs.backend.to_device
+            self._feeds[on] = Feed(dataset, size, 0, self.prepare, place, self.check, InOrder())
+        return self._feeds[on]
+
+    # -- prediction ----------------------------------------------------------------------------------------------------
+    def predict(self, arrays: Mapping[str, Any], samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the predictions for samples by section, one row a sample, by output."""
+        block = self._samples(samples)
+        count = len(next(iter(block.values())))
+        size = min(self.batch_size, count)
+        full = count - count % size
+        parts = [self._predicted(arrays, block, np.arange(full, dtype=np.int32).reshape(-1, size))]
+        if full < count:
+            parts.append(self._predicted(arrays, block, np.arange(full, count, dtype=np.int32).reshape(1, -1)))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _samples(self, samples: Mapping[str, np.ndarray]) -> Host:
+        wanted = self.model.network.sections(costs=False)
+        for name in wanted:
+            if name not in samples:
+                raise SigmaDataError(f"predict: section {name!r} is missing.{near(name, samples)}")
+        block = self.prepare({name: np.asarray(samples[name]) for name in wanted})
+        for name, values in block.items():
+            shape = self.model.sections[name].shape
+            if values.shape[1:] != shape or not len(values):
+                raise SigmaDataError(
+                    f"predict: section {name!r} has shape {values.shape}; the network takes (n, {', '.join(map(str, shape))})."
+                )
+        return block
+
+    def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:
+        n, size = rows.shape
+        step, program = self.programs.get(("prediction", size), lambda: self.model.prediction(size))
+        device = {name: self.programs.backend.to_device(values) for name, values in block.items()}
+        ring = program.run(arrays, device, rows, {}, n).ring
+        return {name: values.reshape(n * size, *values.shape[2:]) for name, values in ring.items()}
+
+    # -- observation ---------------------------------------------------------------------------------------------------
+    def observe(
+        self, arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any], rows: np.ndarray, wanted: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Return gradients, updates and activations of one coming iteration, without touching the state."""
+        size = rows.shape[1]
+        step, program = self.programs.get(("observing", size, tuple(wanted)), lambda: self.model.observing(size, wanted))
+        ring = program.run(arrays, block, rows[:1], steer(step), 1).ring
+        return {name: values[0] for name, values in ring.items()}

@@ -1,0 +1,74 @@
+"""What a session leaves for people: history, messages, and the files of its run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.training.journal import Lines, Samples
+
+
+@define(eq=False)
+class History(Mapping[str, np.ndarray]):
+    """What was measured: ``training.*`` once an iteration, everything else whenever it was published."""
+
+    _rings: dict[str, list[np.ndarray]] = field(factory=dict)
+    _points: dict[str, list[float]] = field(factory=dict)
+
+    def record(self, ring: Mapping[str, np.ndarray]) -> None:
+        """Add the records of a burst."""
+        for name, values in ring.items():
+            self._rings.setdefault(name, []).append(values)
+
+    def point(self, name: str, value: float) -> None:
+        """Add one published number."""
+        self._points.setdefault(name, []).append(value)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.concatenate(self._rings[name]) if name in self._rings else np.asarray(self._points[name])
+
+    def __iter__(self) -> Any:
+        return iter((*self._rings, *self._points))
+
+    def __len__(self) -> int:
+        return len(self._rings) + len(self._points)
+
+
+@define(eq=False)
+class Records:
+    """Where a session writes; without a folder it only remembers."""
+
+    trainer: str
+    say: Callable[[str], None] = lambda text: None
+    history: History = field(factory=History)
+    journal: Lines = field(factory=Lines)
+    samples: Samples = field(factory=lambda: Samples(Lines()))
+
+    def open(self, folder: Path) -> None:
+        """Write into a run folder from now on."""
+        self.journal = Lines(folder / "journal.jsonl")
+        self.samples = Samples(Lines(folder / "metrics.jsonl"))
+
+    def head(self, moment: Moment) -> dict[str, Any]:
+        """Return what every row starts with."""
+        return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
+
+    def burst(self, moment: Moment, ring: Mapping[str, np.ndarray], force: bool) -> None:
+        """Take the records of a burst, one value an iteration."""
+        self.history.record(ring)
+        self.samples.add(self.head(moment), ring, force)
+
+    def publish(self, moment: Moment, name: str, value: Any) -> None:
+        """Take one published value; numbers go into the history and the metrics."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self.history.point(name, float(value))
+            self.samples.lines.append({**self.head(moment), "values": {name: value}})
+
+    def event(self, moment: Moment, what: Mapping[str, Any]) -> None:
+        """Write a change to the journal; it is on the disk when this returns."""
+        self.journal.append({**self.head(moment), **what}, sync=True)

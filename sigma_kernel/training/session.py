@@ -1,0 +1,375 @@
+"""A prepared trainer: programs, state, data, clock and hooks, and the moves that an operator makes with them.
+
+An operator's loop is: ``boundary()`` (commands act; False when it is over) - ``distance()`` (iterations until something
+is due) - ``advance(n)`` (one burst) - ``settle()`` (publish, run due hooks) - again.  All four belong to the training
+thread; others speak to it through ``control``, which answers at a boundary.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
+from sigma_kernel.contracts import Burst, Metric, Step
+from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
+from sigma_kernel.registry import Registry
+from sigma_kernel.training import commands
+from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.control import Control
+from sigma_kernel.training.feed import Batches, Cursor, Feed
+from sigma_kernel.training.hooks import Runner, observed
+from sigma_kernel.training.live import Live
+from sigma_kernel.training.programs import Compiled, Evaluator, Programs
+from sigma_kernel.training.records import Records
+from sigma_kernel.training.step import LAYERS, Model
+
+
+@define(eq=False)
+class Session:
+    """One trainer at work."""
+
+    name: str
+    model: Model
+    programs: Programs
+    feed: Feed
+    live: Live
+    runner: Runner
+    evaluator: Evaluator
+    records: Records
+    registry: Registry
+    initial: Callable[[], Mapping[str, np.ndarray]]
+    save_as: Callable[[Checkpoint], Any]
+    workers: int = 1
+    clock: Clock = field(factory=Clock, init=False)
+    arrays: dict[str, Any] = field(factory=dict, init=False)
+    kept: dict[str, dict[str, np.ndarray]] = field(factory=dict, init=False)
+    published: dict[str, Any] = field(factory=dict, init=False)
+    observed: dict[str, np.ndarray] = field(factory=dict, init=False)
+    control: Control = field(init=False)
+    _settled: Moment = field(factory=Moment, init=False)
+    _pause_at: Moment | None = field(default=None, init=False)
+    _until: Moment | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Put the initial state onto the device."""
+        self.control = Control(self.apply)
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the initial state, at iteration 0."""
+        self.restore(Checkpoint(self.initial(), {}))
+
+    # -- the moves of an operator --------------------------------------------------------------------------------------
+    def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
+        """Start training in the calling thread; optionally end after so much more of it."""
+        more = {"epoch": epochs, "iteration": iterations}
+        wanted = {scale: count for scale, count in more.items() if count is not None}
+        self._until = self._later(**wanted) if wanted else None
+        self.control.begin()
+        self._tick(TimeScale.START)
+
+    def end(self, failed: bool = False) -> None:
+        """Leave the training thread, after the hooks that are due at a stop."""
+        try:
+            if not failed:
+                self._tick(TimeScale.STOP)
+        finally:
+            self.control.end("failed" if failed else "stopped")
+
+    def boundary(self) -> bool:
+        """Let commands act, and wait here while paused; return whether training goes on."""
+        return self.control.boundary()
+
+    def distance(self) -> int:
+        """Return the number of iterations until something is due, at least 1."""
+        now = self.clock.moment
+        per_epoch, done = self.feed.iterations_per_epoch, self.feed.iteration_in_epoch
+        steps = [hook.every for hook in self.runner.active()]
+        goals = [goal.iteration - now.iteration for goal in (self._pause_at, self._until) if goal is not None]
+        due = until_due(
+            steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=self.feed.batch_size
+        )
+        return max(1, min([per_epoch - done, *(goal for goal in (due, *goals) if goal is not None and goal > 0)]))
+
+    def goal(self) -> int | None:
+        """Return the iteration at which training will end, if that is known."""
+        return None if self._until is None else self._until.iteration
+
+    def advance(self, n: int, burst: Callable[[Session, Batches], Burst] | None = None) -> int:
+        """Run at most ``n`` iterations as one burst; return how many were run.
+
+        ``burst`` replaces the fused program, for operators that cut batches into shards.
+        """
+        began = time.perf_counter()
+        wanted = self._observed_after(n)
+        batches = self.feed.next(n - 1 if wanted and n > 1 else n)
+        if wanted and n == 1:
+            self._observe(batches, wanted)
+        result = (burst or Session.fused)(self, batches)
+        self.arrays = result.state
+        self._count(batches, result, time.perf_counter() - began)
+        return result.done
+
+    def fused(self, batches: Batches) -> Burst:
+        """Run whole steps on the given minibatches."""
+        n, size = batches.rows.shape
+        step, program = self.program("training", size)
+        return program.run(self.arrays, batches.block, batches.rows, self.steer(step, n), n)
+
+    def settle(self) -> None:
+        """Run the hooks that are due, and see whether a goal is reached."""
+        before, now = self._settled, self.clock.moment
+        self._settled = now
+        due = self.runner.due(before, now)
+        for name in due if np.isfinite(self.published.get("training.loss", 0.0)) else self._guards(due):
+            self.fire(name)
+        if self._pause_at is not None and now.iteration >= self._pause_at.iteration:
+            self._pause_at = None
+            self._pause()
+        if self._until is not None and now.iteration >= self._until.iteration:
+            self.control.over = True
+
+    # -- their parts ---------------------------------------------------------------------------------------------------
+    def program(self, kind: str, size: int) -> Compiled:
+        """Return a compiled step of the model: training, gradients or update."""
+        make: dict[str, Callable[[], Step]] = {
+            "training": lambda: self.model.training(size),
+            "gradients": lambda: self.model.gradients(size),
+            "update": self.model.update,
+        }
+        return self.programs.get((kind, size), make[kind])
+
+    def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
+        """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
+        now, names = self.clock.moment, [name for name in step.steer if name in self.live.values]
+        return self.live.at(names, now.iteration + offset, now.epoch, n)
+
+    def _later(self, epoch: int = 0, iteration: int = 0) -> Moment:
+        """Return the moment so many epochs or iterations from now, as a goal on the iteration scale."""
+        per_epoch = self.feed.iterations_per_epoch
+        more = epoch * per_epoch - (self.feed.iteration_in_epoch if epoch else 0)
+        now = self.clock.moment
+        return evolve(now, iteration=now.iteration + (min(more, iteration) if epoch and iteration else more or iteration))
+
+    def _observed_after(self, n: int) -> tuple[str, ...]:
+        now = self.clock.moment
+        turns = self.feed.iteration_in_epoch + n >= self.feed.iterations_per_epoch
+        then = evolve(now, iteration=now.iteration + n, epoch=now.epoch + turns)
+        names = self.runner.due(now, then)
+        return tuple(dict.fromkeys(a for name in names for a in observed(self.runner.hooks[name])))
+
+    def _observe(self, batches: Batches, wanted: tuple[str, ...]) -> None:
+        names = self.model.observable(wanted)
+        seen = self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
+        self.observed = {name: np.asarray(value) for name, value in seen.items()}
+
+    def _count(self, batches: Batches, result: Burst, seconds: float) -> None:
+        epoch, size = self.feed.cursor.epoch, batches.rows.shape[1]
+        self.feed.advance(batches, result.done)
+        self.clock.advance(result.done, samples=result.done * size, seconds=seconds)
+        turned = self.feed.cursor.epoch > epoch
+        if turned:
+            self.clock.tick(TimeScale.EPOCH)
+        ring = self._measured(result.ring, size)
+        self.published.update({name: float(values[-1]) for name, values in ring.items()})
+        self.records.burst(self.clock.moment, ring, force=turned)
+
+    def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
+        measured = {"training.loss": ring["loss"]}
+        for name, metric in self.model.metrics.items():
+            measured[f"training.{name}"] = np.array([metric.value(t, rows) for t in ring[f"metrics.{name}"]])
+        return measured
+
+    def _guards(self, due: list[str]) -> list[str]:
+        guards = self.runner.guards()
+        if not guards:
+            now = self.clock.moment
+            raise SigmaTrainingError(
+                f"{self.name}: the loss is {self.published['training.loss']} at iteration {now.iteration} "
+                f"(epoch {now.epoch}). Lower the learning rate, clip the gradients, or add a nan_guard hook."
+            )
+        return list(dict.fromkeys((*guards, *due)))
+
+    def fire(self, name: str) -> None:
+        """Run one hook now, if its criterion holds; a hook of local scope once for each worker."""
+        if self.runner.hooks[name].scope == "global":
+            self.runner.fire(name, Context(self, name))
+        else:
+            for worker in range(self.workers):
+                self.runner.fire(name, Context(self, name, f"workers.{worker}."))
+
+    def _tick(self, scale: TimeScale) -> None:
+        before = self.clock.moment
+        self.clock.tick(scale)
+        self._settled = self.clock.moment
+        for name in self.runner.due(before, self.clock.moment):
+            self.fire(name)
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+    def apply(self, command: commands.Command) -> Moment:
+        """Let a command act now, write it to the journal, and return the moment."""
+        match command:
+            case commands.Set(pattern, value):
+                self.registry.set(pattern, value)
+            case commands.Pause():
+                self._expect("running", "pause")
+                self._pause()
+            case commands.Go():
+                self._expect("paused", "go on")
+                self._go()
+            case commands.StepBy(count, scale):
+                self._expect("paused", "step")
+                self._pause_at = self._later(**{scale: count})
+                self._go()
+            case commands.Stop():
+                self.control.over = True
+            case commands.Save():
+                self.save()
+            case commands.Reset():
+                self.reset()
+                self._tick(TimeScale.RESET)
+        self.records.event(self.clock.moment, command.to_dict())
+        return self.clock.moment
+
+    def _expect(self, status: str, what: str) -> None:
+        if self.control.status != status:
+            raise SigmaStateError(
+                f"{self.name}: cannot {what} while {self.control.status}. It must be {status} for that."
+            )
+
+    def _pause(self) -> None:
+        self.control.status = "paused"
+        self._tick(TimeScale.PAUSE)
+
+    def _go(self) -> None:
+        self.control.status = "running"
+        self._tick(TimeScale.RESUME)
+
+    # -- the state tree ------------------------------------------------------------------------------------------------
+    def save(self) -> Any:
+        """Write a checkpoint of the state tree."""
+        return self.save_as(self.snapshot())
+
+    def snapshot(self) -> Checkpoint:
+        """Return the whole state tree: arrays by name, and all else as JSON values."""
+        to_host = self.programs.backend.to_host
+        arrays = {name: to_host(value) for name, value in self.arrays.items()}
+        kept = {f"kept.{hook}.{name}": value for hook, values in self.kept.items() for name, value in values.items()}
+        cursor = self.feed.cursor
+        values = {
+            "clock": self.clock.state(),
+            "cursor": [cursor.epoch, cursor.block, cursor.row],
+            "live": dict(self.live.base),
+            "hooks": self.runner.memory,
+            "streams": dict(self.model.shapes.streams.numbers),
+            "published": {k: v for k, v in self.published.items() if isinstance(v, int | float | str | bool)},
+        }
+        return Checkpoint({**arrays, **kept}, values)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Put a state tree back; what it does not hold starts afresh."""
+        to_device, values = self.programs.backend.to_device, checkpoint.values
+        kept = {name: value for name, value in checkpoint.arrays.items() if name.startswith("kept.")}
+        self.arrays = {name: to_device(value) for name, value in checkpoint.arrays.items() if name not in kept}
+        self.kept = _grouped(kept, list(self.runner.hooks))
+        self.clock = Clock()
+        if "clock" in values:
+            self.clock.restore(values["clock"])
+        self.feed.cursor = Cursor(*values.get("cursor", (0, 0, 0)))
+        for name, value in values.get("live", {}).items():
+            self.live.set(name, value)
+        self.runner.forget()
+        self.runner.memory.update(values.get("hooks", {}))
+        self.published = dict(values.get("published", {}))
+        self._settled, self._pause_at = self.clock.moment, None
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+    def host(self, name: str) -> np.ndarray:
+        """Return a copy of a state entry; belongs to the training thread, or to a question."""
+        return self.programs.backend.to_host(self.arrays[name])
+
+    def lookup(self, address: str, scope: str = "") -> Any:
+        """Return what criteria and hooks see under an address, or None if it is not there yet; local values first."""
+        for name in (scope + address, address):
+            if name in self.published or name in self.observed:
+                return self.published.get(name, self.observed.get(name))
+        found = self.registry.find(address)
+        return found[0][1] if found else None
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value under an address of this trainer."""
+        self.published[address] = value
+        self.records.publish(self.clock.moment, address, value)
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return the loss and the metrics over a split of the data, at the present parameters."""
+        return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
+
+    def trained(self) -> dict[str, np.ndarray]:
+        """Return host copies of the parameters and layer state by name."""
+        return {name: self.host(name) for name in self.arrays if name.startswith(LAYERS)}
+
+
+def _grouped(kept: Mapping[str, np.ndarray], hooks: list[str]) -> dict[str, dict[str, np.ndarray]]:
+    groups = {hook: f"kept.{hook}." for hook in hooks}
+    found = {
+        hook: {name.removeprefix(head): value for name, value in kept.items() if name.startswith(head)}
+        for hook, head in groups.items()
+    }
+    return {hook: values for hook, values in found.items() if values}
+
+
+@define(eq=False)
+class Context:
+    """What one hook sees of its session while it runs; a local scope is a prefix of addresses, ``workers.0.``."""
+
+    session: Session
+    name: str
+    scope: str = ""
+
+    @property
+    def moment(self) -> Moment:
+        """Return the present moment."""
+        return self.session.clock.moment
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Return the hook's own memory."""
+        memory: dict[str, Any] = self.session.runner.memory[self.name]["hook"]
+        return memory.setdefault(self.scope, {}) if self.scope else memory
+
+    def read(self, address: str) -> Any:
+        """Return a value, or None if there is none yet."""
+        return self.session.lookup(address, self.scope)
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value under an address that the hook declared in ``writes``."""
+        if address not in self.session.runner.hooks[self.name].writes:
+            raise SigmaStateError(f"hook {self.name!r}: publishes {address!r} without declaring it. Add it to writes.")
+        self.session.publish(self.scope + address, value)
+
+    def command(self, command: str, **arguments: Any) -> None:
+        """Let a command act at this boundary."""
+        self.session.apply(commands.command(command, arguments))
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return the loss and the metrics over a split of the data."""
+        return self.session.evaluate(on, metrics)
+
+    def keep(self) -> None:
+        """Keep a copy of the parameters and layer state."""
+        self.session.kept[self.name] = self.session.trained()
+
+    def bring_back(self) -> None:
+        """Put back what was kept last."""
+        place = self.session.programs.backend.to_device
+        self.session.arrays.update({n: place(value) for n, value in self.session.kept.get(self.name, {}).items()})
+
+    def tell(self, text: str) -> None:
+        """Say something to the people who watch."""
+        self.session.records.say(text)

@@ -1,0 +1,302 @@
+"""The training step as graphs: what a backend compiles.
+
+One iteration is one graph: forward, backward, update, records.  Where gradients of several shards are merged, it is
+two: a *gradient* step for each shard and an *update* step.  Beside them stand the *evaluation* step, and the
+*observing* step, which computes what a hook wants to see of an iteration without touching the state.
+
+Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
+``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
+``optimiser.<address>.<setting>``, ``shard.row``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import define, field, frozen
+
+from sigma_kernel.contracts import Metric, Optimiser, Slot, Step, Update
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
+from sigma_kernel.graph.random import Key
+from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.network import Forward, Network, Resolve, Shapes
+from sigma_kernel.registry import matches
+
+LAYERS = "network.layers."
+SLOTS = "optimiser.slots."
+GRADIENTS = "gradients."
+UPDATES = "updates."
+ACTIVATIONS = "activations."
+
+
+@define
+class Symbols:
+    """The inputs of a step, made on demand and remembered by name."""
+
+    state: dict[str, Node] = field(factory=dict)
+    data: dict[str, Node] = field(factory=dict)
+    steer: dict[str, Node] = field(factory=dict)
+
+    def entry(self, name: str, spec: Spec) -> Node:
+        """Return the input for a state entry."""
+        return self.state.setdefault(name, symbol(spec.shape, spec.dtype, name))
+
+    def live(self, name: str, dtype: str) -> Node:
+        """Return the input for a live value, a scalar."""
+        return self.steer.setdefault(name, symbol((), dtype, name))
+
+    def section(self, name: str, spec: Spec, batch: int) -> Node:
+        """Return the input for a minibatch of one section."""
+        return self.data.setdefault(name, symbol((batch, *spec.shape), spec.dtype, name))
+
+    def step(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
+        """Return the step from these inputs to the given outputs; inputs that nothing uses are left out."""
+        outputs = (*writes.values(), *ring.values())
+        used = set(Graph((), outputs))
+        state = {name: node for name, node in self.state.items() if node in used or name in writes}
+        data = {name: node for name, node in self.data.items() if node in used}
+        steer = {name: node for name, node in self.steer.items() if node in used}
+        graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+        return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
+
+
+@frozen
+class Model:
+    """Everything that decides what a step computes, whatever the size of its batch.
+
+    ``sections`` are the specs of one sample; ``metrics`` are recorded at each training step; ``frozen`` holds the
+    addresses of parameters that are left untouched.
+    """
+
+    network: Network
+    shapes: Shapes
+    sections: Mapping[str, Spec]
+    precision: str
+    resolve: Resolve
+    optimiser: Optimiser | None = None
+    metrics: Mapping[str, Metric] = field(factory=dict)
+    frozen: frozenset[str] = frozenset()
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+    def parameters(self) -> dict[str, Spec]:
+        """Return the parameters' specs by address."""
+        return {address: Spec(p.shape, p.dtype or self.precision) for address, p in self.shapes.parameters.items()}
+
+    def trainable(self) -> dict[str, Spec]:
+        """Return the parameters that are not frozen."""
+        return {address: spec for address, spec in self.parameters().items() if address not in self.frozen}
+
+    def layer_state(self) -> dict[str, Spec]:
+        """Return the specs of what layers update by themselves."""
+        return {address: Spec(p.shape, p.dtype or self.precision) for address, p in self.shapes.state.items()}
+
+    def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
+        """Return the optimiser's slots by address and name."""
+        if self.optimiser is None:
+            return {}
+        return {
+            (address, name): (Spec(spec.shape if slot.shape is None else slot.shape, spec.dtype), slot)
+            for address, spec in self.trainable().items()
+            for name, slot in self.optimiser.slots(spec).items()
+        }
+
+    def observable(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        """Return the addresses of gradients, updates and activations that the patterns match."""
+        names = [head + address for head in (GRADIENTS, UPDATES) for address in self.trainable()]
+        names += [ACTIVATIONS + placed.name for placed in self.network.layers]
+        return tuple(name for name in names if any(matches(pattern, name) for pattern in patterns))
+
+    # -- the steps -----------------------------------------------------------------------------------------------------
+    def training(self, batch: int) -> Step:
+        """Return the whole iteration on a batch of so many samples."""
+        symbols = Symbols()
+        objective = Traced(self, symbols, batch)
+        update = self._update(symbols, objective)
+        ring = {"loss": objective.forward.loss_or_fail(), **self._totals(self.metrics, objective.forward, symbols, batch)}
+        return _simplified(symbols.step({**update, **self._layer_updates(objective.forward)}, ring))
+
+    def gradients(self, batch: int) -> Step:
+        """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded."""
+        symbols = Symbols()
+        objective = Traced(self, symbols, batch, row=symbols.live("shard.row", "uint32"))
+        ring = {"loss": objective.forward.loss_or_fail(), **self._totals(self.metrics, objective.forward, symbols, batch)}
+        ring |= self._layer_updates(objective.forward)
+        ring |= {GRADIENTS + address: node for address, node in objective.gradients().items()}
+        return _simplified(symbols.step({}, ring))
+
+    def update(self) -> Step:
+        """Return the part of an iteration that follows the merging of gradients, which are state entries here."""
+        symbols = Symbols()
+        return _simplified(symbols.step(self._update(symbols, Merged(self, symbols)), {}))
+
+    def evaluation(self, batch: int, metrics: Mapping[str, Metric], costs: bool = True) -> Step:
+        """Return what is measured on a batch: the loss (mean over its rows) and the metrics' totals."""
+        symbols = Symbols()
+        forward = self.forward(symbols, batch, training=False, costs=costs)
+        loss = {"loss": forward.loss_or_fail()} if costs else {}
+        return _simplified(symbols.step({}, {**loss, **self._totals(metrics, forward, symbols, batch)}))
+
+    def prediction(self, batch: int) -> Step:
+        """Return the predictions for a batch, by output."""
+        symbols = Symbols()
+        return _simplified(symbols.step({}, self.forward(symbols, batch, training=False, costs=False).predictions))
+
+    def observing(self, batch: int, wanted: Sequence[str]) -> Step:
+        """Return gradients, updates and activations of an iteration by address, computed beside the step."""
+        symbols = Symbols()
+        objective = Traced(self, symbols, batch)
+        ring: dict[str, Node] = {}
+        if any(name.startswith(GRADIENTS) for name in wanted):
+            ring |= {GRADIENTS + address: node for address, node in objective.gradients().items()}
+        if any(name.startswith(UPDATES) for name in wanted):
+            new = self._update(symbols, objective)
+            old = {LAYERS + address: node for address, node in objective.parameters.items()}
+            ring |= {UPDATES + name.removeprefix(LAYERS): new[name] - node for name, node in old.items()}
+        ring |= {ACTIVATIONS + name: node for name, node in objective.forward.values.items()}
+        return _simplified(symbols.step({}, {name: ring[name] for name in wanted}))
+
+    # -- their parts ---------------------------------------------------------------------------------------------------
+    def forward(
+        self,
+        symbols: Symbols,
+        batch: int,
+        *,
+        training: bool,
+        costs: bool = True,
+        row: Node | None = None,
+        parameters: Mapping[str, Node] | None = None,
+    ) -> Forward:
+        """Trace the network on a batch, at the state's parameters or at other values for some of them."""
+        wanted = self.sections if costs else {name: self.sections[name] for name in self.network.sections(costs=False)}
+        values = {address: symbols.entry(LAYERS + address, spec) for address, spec in self.parameters().items()}
+        return self.network.forward(
+            {name: symbols.section(name, spec, batch) for name, spec in wanted.items()},
+            {**values, **(parameters or {})},
+            {address: symbols.entry(LAYERS + address, spec) for address, spec in self.layer_state().items()},
+            {address: symbols.live(LAYERS + address, self.precision) for address in self.shapes.live},
+            training=training,
+            key=self._key(symbols, row) if training else None,
+            resolve=self.resolve,
+        )
+
+    def _key(self, symbols: Symbols, row: Node | None) -> Key:
+        return Key(
+            symbols.entry("random.key", Spec((2,), "uint32")),
+            symbols.entry("random.iteration", Spec((), "uint32")),
+            constant(0, "uint32") if row is None else row,
+            constant(0, "uint32"),
+            self.shapes.streams,
+        )
+
+    def _update(self, symbols: Symbols, objective: Traced | Merged) -> dict[str, Node]:
+        if self.optimiser is None:
+            raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
+        update = self.optimiser.build(objective)
+        parameters = {LAYERS + address: self._modified(address, node) for address, node in update.parameters.items()}
+        slots = {f"{SLOTS}{address}.{slot}": node for (address, slot), node in update.slots.items()}
+        count = symbols.entry("optimiser.step", Spec((), "int32"))
+        iteration = symbols.entry("random.iteration", Spec((), "uint32"))
+        counters = {"optimiser.step": count + 1, "random.iteration": iteration + 1}
+        return {**parameters, **slots, **counters}
+
+    def _modified(self, address: str, node: Node) -> Node:
+        for modifier in self.optimiser.modifiers.values() if self.optimiser else ():
+            node = modifier.modify(node) if matches(modifier.match, address) else node
+        return node
+
+    def _layer_updates(self, forward: Forward) -> dict[str, Node]:
+        return {LAYERS + address: node for address, node in forward.state.items()}
+
+    def _totals(self, metrics: Mapping[str, Metric], forward: Forward, symbols: Symbols, batch: int) -> dict[str, Node]:
+        if not metrics:
+            return {}
+        targets = self.network.targets()
+        return {
+            f"metrics.{name}": metric.totals(forward.prediction, symbols.section(targets, self.sections[targets], batch))
+            for name, metric in metrics.items()
+        }
+
+
+@define
+class Given:
+    """What every objective offers, wherever its gradients come from."""
+
+    model: Model
+    symbols: Symbols
+    parameters: dict[str, Node] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Name the trainable parameters."""
+        trainable = self.model.trainable()
+        self.parameters = {address: self.symbols.entry(LAYERS + address, spec) for address, spec in trainable.items()}
+
+    @property
+    def step(self) -> Node:
+        """Return the number of this update, the first one being 1."""
+        return f.cast(self.symbols.entry("optimiser.step", Spec((), "int32")) + 1, dtype=self.model.precision)
+
+    def setting(self, address: str, name: str) -> Node:
+        """Return the live setting of one parameter."""
+        return self.symbols.live(f"optimiser.{address}.{name}", self.model.precision)
+
+    def slot(self, address: str, name: str) -> Node:
+        """Return a slot."""
+        return self.symbols.entry(f"{SLOTS}{address}.{name}", self.model.slots()[address, name][0])
+
+
+@define
+class Traced(Given):
+    """The objective of a fused step: the network itself."""
+
+    batch: int
+    row: Node | None = None
+    forward: Forward = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Trace the network once, at the state's parameters."""
+        Given.__attrs_post_init__(self)
+        self.forward = self._run(None)
+
+    def _run(self, parameters: Mapping[str, Node] | None) -> Forward:
+        return self.model.forward(self.symbols, self.batch, training=True, row=self.row, parameters=parameters)
+
+    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the loss at these or other parameters."""
+        return (self.forward if parameters is None else self._run(parameters)).loss_or_fail()
+
+    def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the loss's gradients at these or other parameters."""
+        at = self.parameters if parameters is None else parameters
+        return dict(zip(at, gradient(self.loss(parameters), list(at.values())), strict=True))
+
+
+@define
+class Merged(Given):
+    """The objective of an update step: gradients are given, and the loss cannot be asked for again."""
+
+    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Refuse: other shards would be missing."""
+        raise SigmaStateError(
+            "optimiser: it asks for the loss again, which one shard of a batch cannot tell. Use shards = 1."
+        )
+
+    def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the merged gradients."""
+        if parameters is not None:
+            self.loss(parameters)
+        return {a: self.symbols.entry(GRADIENTS + a, spec) for a, spec in self.model.trainable().items()}
+
+
+def _simplified(step: Step) -> Step:
+    """Return the step with its graph rewritten; composites are kept, for backends that know them."""
+    graph = rewrite(step.graph, keep=_Everything())
+    return Step(graph, step.state, step.data, step.steer, step.writes, step.ring)
+
+
+class _Everything:
+    def __contains__(self, name: Any) -> bool:
+        return True

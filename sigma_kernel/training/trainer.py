@@ -1,0 +1,253 @@
+"""A trainer: what is to be trained, on what, how; and the way from these settings to a session at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.contracts import (
+    Backend, Dataset, Hook, Initialiser, Metric, Operator, Optimiser, Order, Parameter, Preprocessor,
+)  # fmt: skip
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph.random import Draw
+from sigma_kernel.network import Network, Shapes
+from sigma_kernel.registry import Registry
+from sigma_kernel.training.addresses import register
+from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, specs
+from sigma_kernel.training.hooks import Runner, reads
+from sigma_kernel.training.live import Live, best_rule, frozen_parameters, live_values
+from sigma_kernel.training.programs import Evaluator, Programs
+from sigma_kernel.training.records import History, Records
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import LAYERS, SLOTS, Model
+
+Resolve = Callable[[str, Any], Any]
+
+
+@define(eq=False)
+class Trainer:
+    """Settings until it is prepared, then a session.
+
+    ``backend`` and ``operator`` may be objects or names; ``data`` is one dataset, or one for each split (``training``,
+    ``validation``, ...).  ``initialisers`` are named rules ``(match, initialiser)``, the most specific match winning.
+    """
+
+    name: str
+    resolve: Resolve
+    seed: int = 0
+    precision: str = "float32"
+    backend: Backend | str = "numpy"
+    operator: Operator | str = "local"
+    network: Any = None
+    data: Any = None
+    optimiser: Optimiser | None = None
+    batch_size: int = 100
+    last_batch: str = "keep"
+    order: Order = field(factory=Shuffled)
+    preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
+    initialisers: Mapping[str, tuple[str, Initialiser]] = field(factory=dict)
+    hooks: Mapping[str, Hook] = field(factory=dict)
+    metrics: Mapping[str, Metric] = field(factory=dict)
+    records: Records = field(init=False)
+    save_as: Callable[[Checkpoint], Any] | None = None
+    registry: Registry = field(factory=Registry)
+    _session: Session | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Remember what happens, also where nothing is written."""
+        self.records = Records(self.name)
+
+    # -- what users call -----------------------------------------------------------------------------------------------
+    @property
+    def session(self) -> Session:
+        """Return the session, which is prepared on first use; settings are fixed from then on."""
+        if self._session is None:
+            self._session = prepare(self)
+        return self._session
+
+    def prepare(self) -> None:
+        """Infer shapes, draw the initial state and register every address."""
+        self.session.feed.next(1)  # reads, checks and places the first block
+
+    @property
+    def backend_name(self) -> str:
+        """Return the name of the backend for people."""
+        return self.backend if isinstance(self.backend, str) else type(self.backend).__name__
+
+    def close(self) -> None:
+        """Let go of what the session holds open."""
+        if self._session is not None:
+            self._session.feed.close()
+
+    @property
+    def history(self) -> History:
+        """Return everything measured so far."""
+        return self.records.history
+
+    def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
+        """Train for so many more epochs or iterations, or until a hook stops it; return the history.
+
+        Without either, a hook must stop training.
+        """
+        session = self.session
+        operator = self.operator_object()
+        failed = True
+        session.begin(epochs, iterations)
+        try:
+            operator.run(session)
+            failed = False
+        finally:
+            session.end(failed)
+        return self.history
+
+    def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
+        """Return the loss, and metrics by name, over a split of the data."""
+        found = {name: self.resolve("metric", metric) for name, metric in (metrics or {}).items()}
+        return dict(self.session.control.ask(partial(self.session.evaluate, on, found)))
+
+    def predict(self, samples: Any) -> Any:
+        """Return predictions for samples: an array, or one for each input section.
+
+        The result has one row a sample; with several outputs it is a dictionary of arrays by output layer.
+        """
+        session = self.session
+        inputs = session.model.network.sections(costs=False)
+        sections = samples if isinstance(samples, Mapping) else {inputs[0]: samples}
+        found = session.control.ask(lambda: session.evaluator.predict(session.arrays, sections))
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def operator_object(self) -> Operator:
+        """Return the operator, resolved."""
+        operator: Operator = self.resolve("operator", self.operator)
+        return operator
+
+
+# -- from settings to a session ----------------------------------------------------------------------------------------
+def prepare(trainer: Trainer) -> Session:
+    """Return the session of a trainer: shapes inferred, state drawn, addresses registered; nothing compiled yet."""
+    splits = _splits(trainer)
+    backend: Backend = trainer.resolve("backend", trainer.backend)
+    _supported(trainer, backend)
+    preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
+    model = _model(trainer, specs(preparation(splits["training"].block(0))))
+    programs = Programs(backend)
+    check = partial(_check, model)
+    feed = Feed(
+        splits["training"], trainer.batch_size, trainer.seed, preparation, backend.to_device, check, trainer.order,
+        trainer.last_batch == "keep",
+    )  # fmt: skip
+    session = Session(
+        name=trainer.name,
+        model=model,
+        programs=programs,
+        feed=feed,
+        live=Live(live_values(model), trainer.precision),
+        runner=Runner(dict(trainer.hooks), trainer.records.say),
+        evaluator=Evaluator(model, programs, splits, trainer.batch_size, preparation, check),
+        records=trainer.records,
+        registry=trainer.registry,
+        initial=partial(initial_state, trainer, model, preparation),
+        save_as=trainer.save_as or _nowhere,
+    )
+    register(session)
+    _known(session)
+    return session
+
+
+def _splits(trainer: Trainer) -> dict[str, Dataset]:
+    data = trainer.data if isinstance(trainer.data, Mapping) else {"training": trainer.data}
+    if data.get("training") is None:
+        raise SigmaConfigError(f"{trainer.name}: there is no data to train on. Set data, such as Arrays(inputs=...).")
+    return dict(data)
+
+
+def _supported(trainer: Trainer, backend: Backend) -> None:
+    if trainer.precision not in backend.dtypes:
+        known = ", ".join(sorted(backend.dtypes))
+        raise SigmaConfigError(f"{trainer.name}: the backend has no {trainer.precision!r}. It has {known}.")
+    if trainer.last_batch not in ("keep", "drop"):
+        raise SigmaConfigError(f"{trainer.name}.last_batch: must be 'keep' or 'drop' (got {trainer.last_batch!r}).")
+
+
+def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
+    if trainer.network is None:
+        raise SigmaNetworkError(f"{trainer.name}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
+    network = trainer.network if hasattr(trainer.network, "declare") else Network.build(trainer.network)
+    for name in network.sections():
+        if name not in sections:
+            raise SigmaDataError(
+                f"{trainer.name}: the network reads section {name!r}; the data has {', '.join(sections)}. "
+                "Name one of these in Input(section=...) or cost(targets=...)."
+            )
+    shapes = network.declare({n: sections[n] for n in network.sections()}, trainer.precision, trainer.resolve)
+    used = {name: sections[name] for name in network.sections()}
+    model = Model(network, shapes, used, trainer.precision, trainer.resolve, trainer.optimiser, trainer.metrics)
+    return evolve(model, frozen=frozen_parameters(trainer.optimiser, shapes.parameters))
+
+
+def _check(model: Model, block: Host) -> None:
+    check_finite(block)
+    for cost in model.network.costs:
+        output = model.shapes.outputs[cost.sources[0]]
+        if cost.layer.targets in block:
+            cost.layer.check(block[cost.layer.targets], output)
+
+
+def _known(session: Session) -> None:
+    """Refuse hooks that read what nothing can ever publish."""
+    written = {address for hook in session.runner.hooks.values() for address in hook.writes}
+    for name, hook in session.runner.hooks.items():
+        for address in reads(hook):
+            if not (address in written or session.model.observable([address]) or session.registry.find(address)):
+                raise SigmaConfigError(
+                    f"{session.name}.hooks.{name}: reads {address!r}, which nothing here publishes. "
+                    "Add the hook that does, or correct the address."
+                )
+
+
+def _nowhere(checkpoint: Checkpoint) -> Any:
+    raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
+
+
+# -- the initial state -------------------------------------------------------------------------------------------------
+def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> dict[str, np.ndarray]:
+    """Return every array of the state tree as training starts."""
+    state = {LAYERS + a: _drawn(trainer, model, a, p) for a, p in model.shapes.parameters.items()}
+    state |= {LAYERS + a: _drawn(trainer, model, a, p) for a, p in model.shapes.state.items()}
+    for (address, name), (spec, slot) in model.slots().items():
+        state[f"{SLOTS}{address}.{name}"] = np.full(spec.shape, slot.fill, spec.dtype)
+    state["optimiser.step"] = np.zeros((), np.int32)
+    state["random.iteration"] = np.zeros((), np.uint32)
+    state["random.key"] = np.array([trainer.seed & 0xFFFFFFFF, trainer.seed >> 32 & 0xFFFFFFFF], np.uint32)
+    for name, fitted in preparation.fitted.items():
+        state |= {f"data.preprocessors.{name}.{key}": np.asarray(value) for key, value in fitted.items()}
+    return state
+
+
+def initialiser_rules(trainer: Trainer, addresses: Sequence[str]) -> dict[str, str | None]:
+    """Return for each parameter the name of the initialiser rule that hits it, or None for the layer's own."""
+    rules = {name: match for name, (match, _) in trainer.initialisers.items()}
+    return {address: best_rule(rules, address) for address in addresses}
+
+
+def _drawn(trainer: Trainer, model: Model, address: str, parameter: Parameter) -> np.ndarray:
+    rule = initialiser_rules(trainer, [address])[address]
+    chosen = trainer.initialisers[rule][1] if rule else parameter.initialiser
+    dtype = parameter.dtype or model.precision
+    if isinstance(chosen, int | float):
+        return np.full(parameter.shape, chosen, dtype)
+    initialiser: Initialiser = trainer.resolve("initialiser", chosen)
+    draws = Draw(trainer.seed, model.shapes.streams.number(f"initial.{address}"))
+    values = np.asarray(initialiser.values(address, parameter, draws))
+    if values.shape != tuple(parameter.shape):
+        raise SigmaConfigError(
+            f"initialisers.{rule or address}: gave shape {values.shape} for {address}, which has {parameter.shape}."
+        )
+    return values.astype(dtype)
