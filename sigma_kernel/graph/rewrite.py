@@ -116,7 +116,7 @@ def _rounded(value: Any, dtype: str) -> Any:
     if dtype in ("float16", "float32", "float64"):
         if isinstance(value, int) and abs(value) > 2**53:
             raise OverflowError
-        code = {"float16": "e", "float32": "f", "float64": "d"}[dtype]
+        code = {"float16": "<e", "float32": "<f", "float64": "<d"}[dtype]
         return struct.unpack(code, struct.pack(code, value))[0]
     whole = int(value)
     if dtype == "bfloat16" or (dtype in INTEGERS and whole not in INTEGERS[dtype]):
@@ -209,7 +209,7 @@ def _unchanged(node: Node) -> Node:
 
 _RULES: dict[str, Callable[[Node], Node]] = {
     **dict.fromkeys(_NEUTRAL, _neutral), **dict.fromkeys(("neg", "logical_not"), _twice),
-    **dict.fromkeys(("cast", "sum", "max", "slice", "pad", "concat"), _unchanged),
+    **dict.fromkeys(("cast", "max", "slice", "pad", "concat"), _unchanged),
     "where": _choice, "permute": _permute, "reshape": _reshape, "stretch": _stretch,
 }  # fmt: skip
 

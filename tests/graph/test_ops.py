@@ -164,7 +164,7 @@ def test_nan_passes_through_rectifiers_and_pools():
 
 
 # -- what rules refuse -------------------------------------------------------------------------------------------------
-X, V, B, I, W = symbol((2, 3)), symbol((3,)), symbol((2, 3), "bool"), symbol((2,), "int32"), symbol((2,), "uint32")
+X, V, B, N, W = symbol((2, 3)), symbol((3,)), symbol((2, 3), "bool"), symbol((2,), "int32"), symbol((2,), "uint32")
 IMAGE, KERNEL = symbol((2, 4, 8, 8)), symbol((6, 4, 3, 3))
 CONVOLVE = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
 POOL = {"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))}
@@ -176,13 +176,13 @@ LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": Fals
 @pytest.mark.parametrize(
     ("op", "operands", "attrs", "message"),
     [
-        ("add", (X, I), {}, r"add\(\(2, 3\), \(2,\)\): sides 3 and 2 do not broadcast"),
+        ("add", (X, N), {}, r"add\(\(2, 3\), \(2,\)\): sides 3 and 2 do not broadcast"),
         ("where", (X, X, X), {}, "it takes bool, not float32"),
-        ("where", (B, X, I), {}, "do not broadcast"),
+        ("where", (B, X, N), {}, "do not broadcast"),
         ("logical_and", (B, X), {}, "dtypes bool and float32 do not mix"),
         ("logical_not", (X,), {}, "it takes bool"),
         ("greater", (B, B), {}, "it takes numbers, not bool"),
-        ("is_finite", (I,), {}, "it takes floats, not int32"),
+        ("is_finite", (N,), {}, "it takes floats, not int32"),
         ("cast", (X,), {"dtype": "float8"}, "there is no dtype 'float8'"),
         ("sum", (X,), {"axis": (2,)}, r"sum\(\(2, 3\)\): there is no axis 2: the rank is 2"),
         ("sum", (X,), {"axis": (-1,)}, "there is no axis -1"),
@@ -201,8 +201,8 @@ LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": Fals
         ("concat", (), {"axis": 0}, "there is nothing to join"),
         ("iota", (), {"shape": (2,), "axis": 1, "dtype": "int32"}, "there is no axis 1"),
         ("take", (X, V), {"axis": 0}, "it takes places that are int32 or int64, not float32"),
-        ("take", (X, I), {"axis": 2}, "there is no axis 2"),
-        ("scatter_add", (X, I, V), {"axis": 0}, r"the updates must have shape \(2, 3\)"),
+        ("take", (X, N), {"axis": 2}, "there is no axis 2"),
+        ("scatter_add", (X, N, V), {"axis": 0}, r"the updates must have shape \(2, 3\)"),
         ("matmul", (X, V), {}, "both operands need two sides or more. Reshape the vector."),
         ("matmul", (B, B), {}, "inner sides differ"),
         ("convolution", (X, KERNEL), CONVOLVE, "need as many sides each"),
@@ -215,8 +215,8 @@ LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": Fals
         ("max_pool", (X,), POOL, "samples need a batch axis, a channel axis and sides to pool"),
         ("max_pool", (IMAGE,), {**POOL, "padding": ((2, 0), (0, 0))}, "must be smaller than the window"),
         ("sum_unpool", (IMAGE,), {**POOL, "shape": (2, 4, 8, 8)}, r"the result, \(2, 4, 4, 4\)"),
-        ("pool_select", (IMAGE, I), POOL, "it must have the shape of the result"),
-        ("random_bits", (W, I, I, I), {"shape": (2,), "stream": 0}, r"the key has shape \(2,\)"),
+        ("pool_select", (IMAGE, N), POOL, "it must have the shape of the result"),
+        ("random_bits", (W, N, N, N), {"shape": (2,), "stream": 0}, r"the key has shape \(2,\)"),
         ("scan", (V,), LOOP, "the body takes 2 values, not 1"),
         ("scan", (V, V), LOOP, r"operand 1 must have shape \(2, 3\) for this body"),
         ("scan", (V, symbol((2, 3), "float64")), LOOP, "operand 1 is float64; the body takes float32"),
