@@ -1,0 +1,41 @@
+"""Adadelta: steps in the units of the parameter, without a rate to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import GradientOptimiser, Slot, live
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node, Spec
+
+
+@define(eq=False)
+class Adadelta(GradientOptimiser):
+    """Scale each gradient by the ratio of past changes to past gradients.
+
+    ``s <- decay * s + (1 - decay) * g^2``, ``d = g * sqrt(u + epsilon) / sqrt(s + epsilon)``,
+    ``u <- decay * u + (1 - decay) * d^2``, ``p <- p - learning_rate * d``.
+
+    Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012.  Defaults and arithmetic are those of
+    ``torch.optim.Adadelta`` (its ``rho`` is ``decay``).
+    """
+
+    learning_rate: float = live(1.0, low=0.0, doc="factor on each change; the paper's method has 1")
+    decay: float = live(0.9, low=0.0, below=1.0, doc="share of the two averages that one step hands to the next")
+    epsilon: float = live(1e-6, low=0.0, doc="starts the averages off, in their own units")
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        """Return the averages of squared gradients and of squared changes."""
+        return {"square_gradient": Slot(), "square_change": Slot()}
+
+    def update(
+        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
+    ) -> tuple[Node, Mapping[str, Node]]:
+        """Return the parameter after one step."""
+        decay, epsilon = hyper["decay"], hyper["epsilon"]
+        squares = decay * slots["square_gradient"] + (1.0 - decay) * gradient * gradient
+        change = gradient * f.sqrt(slots["square_change"] + epsilon) / f.sqrt(squares + epsilon)
+        changes = decay * slots["square_change"] + (1.0 - decay) * change * change
+        return parameter - hyper["learning_rate"] * change, {"square_gradient": squares, "square_change": changes}

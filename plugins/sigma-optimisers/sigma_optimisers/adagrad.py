@@ -1,0 +1,39 @@
+"""Adagrad: shorter steps where the gradients have been large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import GradientOptimiser, Slot, live
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node, Spec
+from sigma_optimisers.settings import number
+
+
+@define(eq=False)
+class Adagrad(GradientOptimiser):
+    """Divide by the root of the sum of all squared gradients.
+
+    ``s <- s + g^2``, ``p <- p - learning_rate * g / (sqrt(s) + epsilon)``.
+
+    Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
+    Defaults and arithmetic are those of ``torch.optim.Adagrad``; its ``lr_decay`` is a schedule here.
+    """
+
+    learning_rate: float = live(1e-2, low=0.0, doc="length of the first step, in units of the parameter")
+    epsilon: float = live(1e-10, low=0.0, doc="keeps a step finite where gradients vanish, in units of the gradient")
+    initial_accumulator: float = number(0.0, low=0.0)  # what s starts from, in units of the gradient squared
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        """Return the sum of squared gradients."""
+        return {"accumulator": Slot(self.initial_accumulator)}
+
+    def update(
+        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
+    ) -> tuple[Node, Mapping[str, Node]]:
+        """Return the parameter after one step."""
+        accumulator = slots["accumulator"] + gradient * gradient
+        change = gradient / (f.sqrt(accumulator) + hyper["epsilon"])
+        return parameter - hyper["learning_rate"] * change, {"accumulator": accumulator}

@@ -1,0 +1,29 @@
+"""AdamW: Adam, with weights that decay beside the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import live
+from sigma_kernel.graph.node import Node
+from sigma_optimisers.adam import Adam
+
+
+@define(eq=False)
+class AdamW(Adam):
+    """Shrink the parameter, then step as Adam does: ``p <- p * (1 - learning_rate * weight_decay)`` comes first.
+
+    Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019.  Defaults and arithmetic are those of
+    ``torch.optim.AdamW``, without ``amsgrad``.
+    """
+
+    weight_decay: float = live(1e-2, low=0.0, doc="share of the parameter lost for each unit of learning rate")
+
+    def update(
+        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
+    ) -> tuple[Node, Mapping[str, Node]]:
+        """Return the parameter after one step."""
+        kept = parameter * (1.0 - hyper["learning_rate"] * hyper["weight_decay"])
+        return super().update(gradient, kept, slots, step, hyper)

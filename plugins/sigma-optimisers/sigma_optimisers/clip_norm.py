@@ -1,0 +1,27 @@
+"""Clip gradients by norm, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import Objective, Transform, live
+from sigma_kernel.graph.node import Node
+from sigma_optimisers.clip_global_norm import shortened
+
+
+@define(eq=False)
+class ClipNorm(Transform):
+    """Shorten every gradient that matches and is longer than ``limit`` to that length, each by itself.
+
+    Same as ``torch.nn.utils.clip_grad_norm_`` on one parameter after the other, Euclidean norm.
+    """
+
+    limit: float = live(1.0, low=0.0, doc="greatest norm of one parameter's gradient, in units of the gradient")
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+        """Return the gradients, each shortened by itself."""
+        limit = objective.setting(owner, "limit")
+        clipped = [shortened({address: gradient}, limit) for address, gradient in self.concerned(gradients).items()]
+        return {**gradients, **{address: gradient for one in clipped for address, gradient in one.items()}}

@@ -1,0 +1,27 @@
+"""Clip gradients by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import Objective, Transform, live
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False)
+class ClipValue(Transform):
+    """Keep every element of the gradients that match within ``-limit`` and ``limit``.
+
+    Same as ``torch.nn.utils.clip_grad_value_``.
+    """
+
+    limit: float = live(1.0, low=0.0, doc="greatest size of an element, in units of the gradient")
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+        """Return the gradients with their elements clipped."""
+        limit = objective.setting(owner, "limit")
+        clipped = {a: f.maximum(f.minimum(g, limit), -limit) for a, g in self.concerned(gradients).items()}
+        return {**gradients, **clipped}

@@ -1,0 +1,20 @@
+"""The same factor at all times."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_kernel.contracts import Schedule
+from sigma_optimisers import settings
+
+
+@define(eq=False)
+class Constant(Schedule):
+    """Multiply a setting by the same factor at all times."""
+
+    factor: float = settings.number(1.0, low=0.0)
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return the factor for each iteration."""
+        return np.full(iterations.shape, self.factor, np.float64)

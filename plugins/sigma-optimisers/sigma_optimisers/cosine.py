@@ -1,0 +1,28 @@
+"""Fall to a floor along half a cosine."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_kernel.contracts import Schedule
+from sigma_optimisers import settings
+
+
+@define(eq=False)
+class Cosine(Schedule):
+    """Fall from 1 to ``floor`` along half a cosine, and stay there.
+
+    ``floor + (1 - floor) * (1 + cos(pi * t / total)) / 2``.
+
+    Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.  Same as
+    ``torch.optim.lr_scheduler.CosineAnnealingLR`` up to ``total``, where that one rises again.
+    """
+
+    total: str = settings.interval()
+    floor: float = settings.number(0.0, low=0.0, high=1.0)
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return one factor for each iteration."""
+        passed = np.minimum(settings.intervals(self.total, iterations, epochs), 1.0)
+        return np.asarray(self.floor + (1.0 - self.floor) * 0.5 * (1.0 + np.cos(np.pi * passed)))

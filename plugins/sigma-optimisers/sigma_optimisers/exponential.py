@@ -1,0 +1,24 @@
+"""Multiply by a factor steadily over each interval."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_kernel.contracts import Schedule
+from sigma_optimisers import settings
+
+
+@define(eq=False)
+class Exponential(Schedule):
+    """Multiply by ``factor`` over every interval, a little at each tick of it: ``factor ** (t / every)``.
+
+    Same as ``torch.optim.lr_scheduler.ExponentialLR`` for ``"1 epoch"``.
+    """
+
+    every: str = settings.interval()
+    factor: float = settings.number(low=0.0)
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return one factor for each iteration."""
+        return np.asarray(self.factor ** settings.intervals(self.every, iterations, epochs))

@@ -1,0 +1,27 @@
+"""Penalise large parameters by their squares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import Objective, Transform, live
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False)
+class L2(Transform):
+    """Add the slope of ``factor / 2 * sum(p^2)`` to the gradient of every parameter that matches: ``g + factor * p``.
+
+    The loss that is reported stays without the penalty.  Hoerl and Kennard, Ridge Regression, 1970; same as
+    ``weight_decay`` of ``torch.optim.SGD``, ``Adagrad``, ``Adam`` ...
+    """
+
+    factor: float = live(1e-4, low=0.0, doc="weight of the penalty, in units of loss / parameter squared")
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+        """Return the gradients with the penalty's slope added."""
+        factor, values = objective.setting(owner, "factor"), objective.parameters
+        penalised = {a: g + factor * values[a] for a, g in self.concerned(gradients).items()}
+        return {**gradients, **penalised}

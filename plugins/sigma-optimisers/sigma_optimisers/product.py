@@ -1,0 +1,30 @@
+"""Several schedules, multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define
+
+from sigma_kernel.contracts import Schedule
+from sigma_kernel.errors import SigmaConfigError
+
+
+@define(eq=False)
+class Product(Schedule):
+    """Multiply the factors of several schedules, all of them on the same clock.
+
+    Same as ``torch.optim.lr_scheduler.ChainedScheduler``.  An empty list is a SigmaConfigError.
+    """
+
+    of: Sequence[Schedule]
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a product of nothing, which would be a mistake more often than a 1."""
+        if not self.of:
+            raise SigmaConfigError("product: there is nothing to multiply. List schedules in `of`.")
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return one factor for each iteration."""
+        return np.asarray(np.prod([schedule.factors(iterations, epochs) for schedule in self.of], axis=0))

@@ -1,0 +1,41 @@
+"""Settings that stay as they are while a run goes on: numbers within a range, and intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from attrs import NOTHING, Attribute, field
+
+from sigma_kernel.clock import TimeScale, duration
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.network import LiveSetting
+
+
+def number(default: Any = NOTHING, *, low: float | None = None, high: float | None = None) -> Any:
+    """Return an attrs field for a finite number within a range; anything else is a SigmaAddressError."""
+    allowed = LiveSetting("", 0.0, low=low, high=high)
+
+    def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+        allowed.check(attribute.name, value)
+
+    return field(default=default, validator=check)
+
+
+def interval(default: Any = NOTHING) -> Any:
+    """Return an attrs field for ``"5 epochs"`` or ``"100 iterations"``; anything else is a SigmaConfigError."""
+    return field(default=default, validator=_check_interval)
+
+
+def _check_interval(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    if not isinstance(value, str):
+        raise SigmaConfigError(f"{attribute.name}: must be text with a unit, such as '5 epochs' (got {value!r}).")
+    _, scale = duration(value)
+    if scale not in (TimeScale.EPOCH, TimeScale.ITERATION):
+        raise SigmaConfigError(f"{attribute.name}: a schedule counts epochs or iterations (got {value!r}).")
+
+
+def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Return how many intervals were completed before each iteration, parts included."""
+    count, scale = duration(text)
+    return np.asarray((epochs if scale is TimeScale.EPOCH else iterations) / count, np.float64)

@@ -1,0 +1,36 @@
+"""Rise linearly, then follow another schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.clock import TimeScale, duration
+from sigma_kernel.contracts import Schedule
+from sigma_optimisers import settings
+
+
+@define(eq=False)
+class WarmUp(Schedule):
+    """Rise from ``start`` to 1 over ``duration``, then do as ``then`` says, or stay at 1.
+
+    For ``then``, the count that the warm-up was measured in starts at 0 when it is over; the other one goes on.  Same
+    as ``torch.optim.lr_scheduler.LinearLR``, and ``SequentialLR`` with what follows.  Goyal et al., Accurate, Large
+    Minibatch SGD, 2017.
+    """
+
+    duration: str = settings.interval()
+    start: float = settings.number(1.0 / 3.0, low=0.0)
+    then: Schedule | None = field(default=None, kw_only=True)
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return one factor for each iteration."""
+        passed = settings.intervals(self.duration, iterations, epochs)
+        rise = self.start + (1.0 - self.start) * np.minimum(passed, 1.0)
+        return rise if self.then is None else np.where(passed < 1.0, rise, self._later(self.then, iterations, epochs))
+
+    def _later(self, then: Schedule, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        count, scale = duration(self.duration)
+        if scale is TimeScale.EPOCH:
+            return then.factors(iterations, np.maximum(epochs - count, 0))
+        return then.factors(np.maximum(iterations - count, 0), epochs)

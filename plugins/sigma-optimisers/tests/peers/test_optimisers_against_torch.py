@@ -1,0 +1,158 @@
+"""Every optimiser, transform and schedule against PyTorch: 100 steps from the same values, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from sigma_kernel.testing.optimisers import START, Trial  # noqa: E402
+from sigma_optimisers import (  # noqa: E402
+    L1,
+    L2,
+    Adadelta,
+    Adagrad,
+    Adam,
+    AdamW,
+    ClipGlobalNorm,
+    ClipNorm,
+    ClipValue,
+    Constant,
+    Cosine,
+    Exponential,
+    GradientDescent,
+    Momentum,
+    Nesterov,
+    Product,
+    RMSprop,
+    Step,
+    WarmUp,
+)  # fmt: skip
+
+STEPS, TOLERANCE = 100, 1e-9
+optim, clip = torch.optim, torch.nn.utils
+sched = optim.lr_scheduler
+
+OPTIMISERS = {
+    "gradient_descent": (GradientDescent(), optim.SGD, {}),
+    "gradient_descent fast": (GradientDescent(0.3), optim.SGD, {"lr": 0.3}),
+    "momentum": (Momentum(), optim.SGD, {"momentum": 0.9}),
+    "momentum fast": (Momentum(0.05, 0.7), optim.SGD, {"lr": 0.05, "momentum": 0.7}),
+    "nesterov": (Nesterov(), optim.SGD, {"momentum": 0.9, "nesterov": True}),
+    "nesterov fast": (Nesterov(0.05, 0.7), optim.SGD, {"lr": 0.05, "momentum": 0.7, "nesterov": True}),
+    "adagrad": (Adagrad(), optim.Adagrad, {}),
+    "adagrad filled": (
+        Adagrad(0.1, 0.1, 0.5),
+        optim.Adagrad,
+        {"lr": 0.1, "eps": 0.1, "initial_accumulator_value": 0.5},
+    ),
+    "adadelta": (Adadelta(), optim.Adadelta, {}),
+    "adadelta slow": (Adadelta(0.5, 0.7, 1e-3), optim.Adadelta, {"lr": 0.5, "rho": 0.7, "eps": 1e-3}),
+    "rmsprop": (RMSprop(), optim.RMSprop, {}),
+    "rmsprop slow": (RMSprop(0.003, 0.8, 1e-3), optim.RMSprop, {"lr": 0.003, "alpha": 0.8, "eps": 1e-3}),
+    "adam": (Adam(), optim.Adam, {}),
+    "adam fast": (Adam(0.02, 0.6, 0.95, 1e-3), optim.Adam, {"lr": 0.02, "betas": (0.6, 0.95), "eps": 1e-3}),
+    "adamw": (AdamW(), optim.AdamW, {}),
+    "adamw decaying": (AdamW(0.02, weight_decay=0.4), optim.AdamW, {"lr": 0.02, "weight_decay": 0.4}),
+}
+
+
+def small_network(parameters):
+    """Return what sigma_kernel.testing.optimisers.small_network returns, said again in PyTorch."""
+    hidden = torch.tanh(parameters["0-dense.weights"] + parameters["0-dense.biases"])
+    return ((hidden @ parameters["1-dense.weights"] - 0.5) ** 2).mean()
+
+
+def torch_steps(make, settings, change=lambda parameters: None, schedule=None):
+    """Train in PyTorch; return the losses and the parameters."""
+    parameters = {address: torch.tensor(value, requires_grad=True) for address, value in START.items()}
+    optimiser = make(parameters.values(), **settings)
+    scheduler = schedule(optimiser) if schedule else None
+    losses = []
+    for step in range(STEPS):
+        optimiser.zero_grad()
+        loss = small_network(parameters)
+        loss.backward()
+        change(parameters)
+        optimiser.step()
+        if scheduler and (step + 1) % 10 == 0:
+            scheduler.step()
+        losses.append(loss.item())
+    return losses, {address: value.detach().numpy() for address, value in parameters.items()}
+
+
+def assert_same(optimiser, theirs):
+    trial = Trial(optimiser, iterations_per_epoch=10)
+    losses, values = theirs
+    np.testing.assert_allclose(trial.run(STEPS), losses, rtol=TOLERANCE, atol=TOLERANCE)
+    for address, value in values.items():
+        np.testing.assert_allclose(trial.values[address], value, rtol=TOLERANCE, atol=TOLERANCE)
+        assert not np.allclose(value, START[address], rtol=1e-4, atol=1e-4)  # they did move
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_an_optimiser_agrees_over_100_steps(name):
+    optimiser, make, settings = OPTIMISERS[name]
+    assert_same(optimiser, torch_steps(make, settings))
+
+
+def each(action):
+    def change(parameters):
+        for value in parameters.values():
+            action(value)
+
+    return change
+
+
+def penalise(value):
+    value.grad += 0.02 * torch.sign(value.detach())
+
+
+TRANSFORMS = {
+    "clip_value": (ClipValue(0.01), each(lambda p: clip.clip_grad_value_(p, 0.01))),
+    "clip_norm": (ClipNorm(0.05), each(lambda p: clip.clip_grad_norm_(p, 0.05))),
+    "clip_global_norm": (ClipGlobalNorm(0.05), lambda parameters: clip.clip_grad_norm_(parameters.values(), 0.05)),
+    "l1": (L1(0.02), each(penalise)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_transform_agrees_over_100_steps(name):
+    transform, change = TRANSFORMS[name]
+    theirs = torch_steps(optim.SGD, {"lr": 0.2, "momentum": 0.5}, change)
+    assert_same(Momentum(0.2, 0.5, transforms={"it": transform}), theirs)
+
+
+@pytest.mark.parametrize(("optimiser", "make"), [(Momentum, optim.SGD), (Adam, optim.Adam), (Adagrad, optim.Adagrad)])
+def test_l2_is_the_weight_decay_of_torch(optimiser, make):
+    momentum = {"momentum": 0.9} if make is optim.SGD else {}
+    theirs = torch_steps(make, {"lr": 0.02, "weight_decay": 0.05, **momentum})
+    assert_same(optimiser(0.02, transforms={"decay": L2(0.05)}), theirs)
+
+
+SCHEDULES = {  # one step of PyTorch's schedulers is an epoch, of 10 iterations here; 10 of them pass
+    "constant": (Constant(0.5), lambda o: sched.LambdaLR(o, lambda epoch: 0.5)),
+    "step": (Step("3 epochs", 0.5), lambda o: sched.StepLR(o, 3, 0.5)),
+    "exponential": (Exponential("1 epoch", 0.8), lambda o: sched.ExponentialLR(o, 0.8)),
+    "cosine": (Cosine("10 epochs"), lambda o: sched.CosineAnnealingLR(o, 10)),
+    "cosine with a floor": (Cosine("10 epochs", 0.1), lambda o: sched.CosineAnnealingLR(o, 10, eta_min=0.02)),
+    "warm_up": (WarmUp("4 epochs", 0.25), lambda o: sched.LinearLR(o, 0.25, 1.0, 4)),
+    "warm_up, then": (
+        WarmUp("4 epochs", 0.25, then=Exponential("1 epoch", 0.8)),
+        lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.25, 1.0, 4), sched.ExponentialLR(o, 0.8)], [4]),
+    ),
+    "product": (
+        Product([WarmUp("4 epochs", 0.25), Step("3 epochs", 0.5)]),
+        lambda o: sched.ChainedScheduler([sched.LinearLR(o, 0.25, 1.0, 4), sched.StepLR(o, 3, 0.5)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_agrees_over_100_steps(name):
+    schedule, theirs = SCHEDULES[name]
+    settings = {"lr": 0.2, "momentum": 0.5}
+    assert_same(
+        Momentum(0.2, 0.5, schedules={"learning_rate": schedule}), torch_steps(optim.SGD, settings, schedule=theirs)
+    )

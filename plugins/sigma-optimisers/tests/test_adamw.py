@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.graph import functions as f
+from sigma_kernel.testing.optimisers import GradientOptimiserSuite, Trial
+from sigma_optimisers import Adam, AdamW
+
+
+class TestAdamW(GradientOptimiserSuite):
+    def make(self):
+        return AdamW(0.01)
+
+
+def test_parameters_decay_beside_the_gradient():
+    trial = Trial(AdamW(0.1, weight_decay=0.5), lambda p: f.sum(p["x"]) * 3.0, {"x": np.array([2.0, -4.0])})
+    trial.run(2)
+    once = np.array([2.0, -4.0]) * 0.95 - 0.1
+    assert trial.values["x"] == pytest.approx(once * 0.95 - 0.1, rel=1e-8)
+    assert trial.slots["x", "first_moment"] == pytest.approx(3.0 * 0.19, rel=1e-12)  # no trace of the decay
+
+
+def test_without_decay_it_is_adam():
+    assert Trial(AdamW(0.01, weight_decay=0.0)).run(5) == Trial(Adam(0.01)).run(5)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.testing.optimisers import START, TransformSuite, transformed
+from sigma_optimisers import ClipNorm
+
+
+class TestClipNorm(TransformSuite):
+    def make(self):
+        return ClipNorm(0.5)
+
+
+def test_each_long_gradient_is_shortened_by_itself_and_keeps_its_direction():
+    sizes = zip(START.items(), (10.0, 0.01, 7.0), strict=True)
+    gradients = {address: np.full(value.shape, size) for (address, value), size in sizes}
+    for before, after in transformed(ClipNorm(1.0), gradients).values():
+        assert np.linalg.norm(after) == pytest.approx(min(1.0, np.linalg.norm(before)), rel=1e-6)
+        assert after / np.linalg.norm(after) == pytest.approx(before / np.linalg.norm(before), rel=1e-12)
+
+
+def test_a_gradient_of_the_limits_length_is_kept_but_for_a_millionth():
+    _, after = transformed(ClipNorm(2.0), {"0-dense.biases": np.ones(4)})["0-dense.biases"]
+    assert after == pytest.approx(2.0 / (2.0 + 1e-6), rel=1e-15)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import numpy as np
+
+from sigma_kernel.testing.optimisers import START, TransformSuite, Trial, transformed
+from sigma_optimisers import L1, GradientDescent
+
+
+class TestL1(TransformSuite):
+    def make(self):
+        return L1(0.5)
+
+
+def test_the_slope_of_the_absolute_value_is_added_and_none_at_zero():
+    _, after = transformed(L1(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
+    assert START["0-dense.biases"].tolist() == [0.3, -0.2, 0.0, 1.0]
+    assert after.tolist() == [2.5, 1.5, 2.0, 2.5]
+
+
+def test_training_with_it_moves_the_parameters_that_match():
+    plain = Trial(GradientDescent(0.1))
+    shrunk = Trial(GradientDescent(0.1, transforms={"lasso": L1(0.5, match="1-dense.*")}))
+    plain.run(1)
+    shrunk.run(1)
+    difference = {address: plain.values[address] - shrunk.values[address] for address in START}
+    assert np.allclose(difference["1-dense.weights"], 0.05 * np.sign(START["1-dense.weights"]), rtol=0, atol=1e-15)
+    assert not difference["0-dense.weights"].any()

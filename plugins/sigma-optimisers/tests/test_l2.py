@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.graph import functions as f
+from sigma_kernel.testing.optimisers import START, TransformSuite, Trial, small_network, transformed
+from sigma_optimisers import L2, GradientDescent
+
+
+class TestL2(TransformSuite):
+    def make(self):
+        return L2(0.5)
+
+
+def test_the_slope_of_half_the_square_is_added():
+    _, after = transformed(L2(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
+    assert after.tolist() == [2.15, 1.9, 2.0, 2.5]
+
+
+def test_it_trains_like_a_penalty_in_the_loss():
+    def penalised(parameters):
+        return small_network(parameters) + 0.15 * sum(f.sum(p * p) for p in parameters.values())
+
+    by_hand = Trial(GradientDescent(0.1), penalised)
+    transform = Trial(GradientDescent(0.1, transforms={"decay": L2(0.3)}))
+    by_hand.run(10)
+    transform.run(10)
+    for address in START:
+        assert transform.values[address] == pytest.approx(by_hand.values[address], rel=1e-12)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.testing.optimisers import ScheduleSuite
+from sigma_optimisers import Constant, Cosine, Product, Step, WarmUp
+
+
+class TestProduct(ScheduleSuite):
+    def make(self):
+        return Product([WarmUp("15 iterations"), Cosine("3 epochs")])
+
+
+def test_factors_are_multiplied():
+    factors = Product([Constant(0.5), Step("2 iterations", 0.5)]).factors(np.arange(5), np.zeros(5))
+    assert factors.tolist() == [0.5, 0.5, 0.25, 0.25, 0.125]
+
+
+def test_a_product_of_nothing_is_refused():
+    with pytest.raises(SigmaConfigError, match="nothing to multiply"):
+        Product([])

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.graph import functions as f
+from sigma_kernel.testing.optimisers import GradientOptimiserSuite, Trial
+from sigma_optimisers import RMSprop
+
+
+class TestRMSprop(GradientOptimiserSuite):
+    def make(self):
+        return RMSprop()
+
+
+def test_on_a_slope_the_mean_square_fills_up():
+    trial = Trial(RMSprop(0.1, 0.5, 1e-4), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})
+    trial.run(3)
+    roots = [3.0 * (1 - 0.5**n) ** 0.5 for n in (1, 2, 3)]
+    assert trial.values["x"] == pytest.approx(-sum(0.1 * 3.0 / (root + 1e-4) for root in roots), rel=1e-12)

@@ -1,0 +1,146 @@
+"""Settings of optimisers, transforms and schedules: ranges, addresses, intervals; and optimisers of another make."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+from attrs import define, evolve
+
+import sigma_optimisers
+from sigma_kernel.contracts import Optimiser, Update, live
+from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.network import live_settings
+from sigma_kernel.testing.optimisers import START, OptimiserSuite, Trial
+from sigma_optimisers import L2, Adam, ClipGlobalNorm, Constant, Cosine, Exponential, GradientDescent, Step, WarmUp
+from sigma_optimisers.plugin import OPTIMISERS, TRANSFORMS
+
+NAMES = [target for target, _ in (*OPTIMISERS.values(), *TRANSFORMS.values())]
+SETTINGS = [(name, setting) for name in NAMES for setting in live_settings(getattr(sigma_optimisers, name)())]
+SHARES = {"momentum", "decay", "beta1", "beta2"}
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+@pytest.mark.parametrize("value", [-1e-300, -1.0, inf, -inf, nan, "banana", None, True])
+def test_a_setting_out_of_range_is_refused_by_name(name, setting, value):
+    with pytest.raises(SigmaError, match=setting):
+        getattr(sigma_optimisers, name)(**{setting: value})
+
+
+@pytest.mark.parametrize(("name", "setting"), [pair for pair in SETTINGS if pair[1] in SHARES])
+def test_a_share_of_one_or_more_is_refused(name, setting):
+    make = getattr(sigma_optimisers, name)
+    for value in (1.0, 1.5):
+        with pytest.raises(SigmaError, match=setting):
+            make(**{setting: value})
+    assert getattr(make(**{setting: 1.0 - 2.0**-53}), setting) < 1.0
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+def test_the_lower_end_of_a_range_belongs_to_it(name, setting):
+    assert getattr(getattr(sigma_optimisers, name)(**{setting: 0.0}), setting) == 0.0
+
+
+def test_each_parameter_may_have_settings_of_its_own():
+    """On a slope, Adam's steps are as long as the learning rate."""
+    start = {"0-dense.weights": np.zeros(2), "1-dense.weights": np.zeros(2)}
+    rates = {("1-dense.weights", "learning_rate"): 0.5}
+    trial = Trial(Adam(0.1), lambda p: f.sum(p["0-dense.weights"] + p["1-dense.weights"]), start, rates)
+    trial.run(3)
+    assert trial.values["0-dense.weights"] == pytest.approx(-0.3, rel=1e-7)
+    assert trial.values["1-dense.weights"] == pytest.approx(-1.5, rel=1e-7)
+
+
+def test_transforms_act_in_their_order():
+    clip, decay = ClipGlobalNorm(0.01), L2(10.0)
+    first = Trial(GradientDescent(0.1, transforms={"clip": clip, "decay": decay}))
+    second = Trial(GradientDescent(0.1, transforms={"decay": decay, "clip": clip}))
+    first.run(1)
+    second.run(1)
+    change = [np.concatenate([(t.values[a] - START[a]).ravel() for a in START]) for t in (first, second)]
+    assert np.linalg.norm(change[1]) == pytest.approx(0.1 * 0.01, rel=1e-6)
+    assert np.linalg.norm(change[0]) > 1.0
+
+
+def test_a_transform_leaves_frozen_parameters_out_of_the_norm():
+    optimiser = GradientDescent(1.0, transforms={"clip": ClipGlobalNorm(0.01)})
+    trial = Trial(optimiser, frozen=frozenset({"0-dense.weights", "0-dense.biases"}))
+    trial.run(1)
+    assert np.linalg.norm(trial.values["1-dense.weights"] - START["1-dense.weights"]) == pytest.approx(0.01, rel=1e-3)
+
+
+@define(eq=False)
+class SharpnessAware(Optimiser):
+    """Foret et al., 2021: the gradient at the worst point nearby."""
+
+    learning_rate: float = live(0.1, low=0.0)
+    radius: float = live(0.05, low=0.0)
+
+    def build(self, objective):
+        gradients = objective.gradients()
+        norm = f.sqrt(sum(f.sum(g * g) for g in gradients.values())) + 1e-12
+        worst = {a: p + objective.setting(a, "radius") * gradients[a] / norm for a, p in objective.parameters.items()}
+        there = objective.gradients(worst)
+        rates = {a: objective.setting(a, "learning_rate") for a in there}
+        return Update({a: p - rates[a] * there[a] for a, p in objective.parameters.items()})
+
+
+class TestOptimiserWithTwoGradients(OptimiserSuite):
+    def make(self):
+        return SharpnessAware()
+
+
+def test_an_optimiser_may_ask_for_gradients_elsewhere():
+    """On half a square, the gradient at ``x + radius`` is ``x + radius``."""
+    trial = Trial(SharpnessAware(0.1, 0.5), lambda p: f.sum(p["x"] * p["x"]) * 0.5, {"x": np.array([2.0])})
+    trial.run(1)
+    assert trial.values["x"] == pytest.approx(2.0 - 0.1 * 2.5, rel=1e-12)
+
+
+@define(eq=False)
+class Halving(Optimiser):
+    """Halve the parameters where that lowers the loss: no gradient at all."""
+
+    def build(self, objective):
+        halves = {address: node * 0.5 for address, node in objective.parameters.items()}
+        better = objective.loss(halves) < objective.loss()
+        return Update({a: f.where(better, halves[a], node) for a, node in objective.parameters.items()})
+
+
+@pytest.mark.parametrize(("start", "end"), [(8.0, 1.0), (0.5, 0.5)])
+def test_an_optimiser_may_ask_for_the_loss_elsewhere(start, end):
+    trial = Trial(Halving(), lambda p: f.sum((p["x"] - 1.0) * (p["x"] - 1.0)), {"x": np.array([start])})
+    trial.run(6)
+    assert trial.values["x"].tolist() == [end]
+
+
+def test_a_changed_setting_needs_no_new_graph():
+    assert Trial(Adam(0.1)).graph == Trial(evolve(Adam(0.1), learning_rate=0.3, beta1=0.5)).graph
+
+
+@pytest.mark.parametrize("text", ["5", "epochs", "0 epochs", "-3 epochs", "1.5 epochs", "3 weeks", "", "nan epochs"])
+@pytest.mark.parametrize("make", [Step, Cosine, WarmUp, lambda text: Exponential(text, 0.9)])
+def test_an_interval_needs_a_whole_number_and_a_unit(make, text):
+    with pytest.raises(SigmaConfigError, match="epochs"):
+        make(text)
+
+
+@pytest.mark.parametrize("text", ["3 seconds", "100 samples", 5, None])
+def test_a_schedule_counts_epochs_or_iterations(text):
+    with pytest.raises(SigmaConfigError, match="epochs"):
+        Step(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: Constant(-0.1), "factor"), (lambda: Step("1 epoch", float("nan")), "factor"),
+        (lambda: Exponential("1 epoch", -1e-9), "factor"), (lambda: Cosine("1 epoch", 1.0 + 1e-15), "floor"),
+        (lambda: WarmUp("1 epoch", -0.5), "start"),
+    ],
+)  # fmt: skip
+def test_a_number_out_of_range_is_refused_by_name(make, name):
+    with pytest.raises(SigmaError, match=f"{name}: must be"):
+        make()

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.testing.optimisers import ScheduleSuite
+from sigma_optimisers import Cosine, Step, WarmUp
+
+
+class TestWarmUp(ScheduleSuite):
+    def make(self):
+        return WarmUp("15 iterations", 0.1, then=Step("1 epoch", 0.5))
+
+
+def test_it_rises_in_equal_parts_and_stays():
+    factors = WarmUp("4 iterations", 0.2).factors(np.arange(7), np.zeros(7))
+    assert factors == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0, 1.0], rel=1e-15)
+
+
+def test_what_follows_starts_when_it_is_over():
+    now = np.arange(10)
+    after = WarmUp("4 epochs", 0.0, then=Cosine("6 epochs")).factors(now * 100, now)
+    assert after[:4].tolist() == [0.0, 0.25, 0.5, 0.75]
+    assert after[4:].tolist() == Cosine("6 epochs").factors(now * 100, now)[:6].tolist()
+
+
+def test_what_follows_in_the_other_unit_keeps_its_count():
+    iterations, epochs = np.arange(40), np.arange(40) // 10
+    factors = WarmUp("5 iterations", 0.0, then=Step("1 epoch", 0.5)).factors(iterations, epochs)
+    assert factors[5:].tolist() == [0.5**epoch for epoch in epochs[5:].tolist()]

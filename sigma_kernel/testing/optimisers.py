@@ -1,0 +1,284 @@
+"""What every optimiser, transform and schedule must do, and a small objective to try one on.
+
+Inherit a suite in a plugin's tests and say how to make the thing::
+
+    class TestAdam(GradientOptimiserSuite):
+        def make(self):
+            return Adam(0.01)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.contracts import GradientOptimiser, Optimiser, Schedule, Transform
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, Node, Spec, symbol
+from sigma_kernel.network import live_settings
+
+Loss = Callable[[Mapping[str, Node]], Node]
+Values = Mapping[str, np.ndarray]
+Setting = tuple[str, str]  # an address, or ``transforms.<name>``, and the name of a live setting
+
+# -- an objective to try things on -------------------------------------------------------------------------------------
+START: Values = {
+    "0-dense.weights": np.array([[0.5, -1.5, 2.0, 0.25], [-0.75, 1.0, 0.0, -2.0], [1.25, 0.1, -0.4, 0.8]]),
+    "0-dense.biases": np.array([0.3, -0.2, 0.0, 1.0]),
+    "1-dense.weights": np.array([[1.0, -0.5], [0.7, 0.2], [-1.1, 0.9], [0.4, -0.3]]),
+}
+
+
+def small_network(parameters: Mapping[str, Node]) -> Node:
+    """Return the mean squared error of two dense layers for three one-hot samples, all with targets of 0.5."""
+    hidden = f.tanh(parameters["0-dense.weights"] + parameters["0-dense.biases"])
+    error = hidden @ parameters["1-dense.weights"] - 0.5
+    return f.mean(error * error)
+
+
+@define(eq=False)
+class Objective:
+    """The objective of a function of parameters; what it is asked for becomes an input of the graph."""
+
+    function: Loss
+    parameters: Mapping[str, Node]
+    fixed: Mapping[str, Node]
+    step: Node
+    slots: Mapping[Setting, Node]
+    settings: dict[Setting, Node] = field(factory=dict, init=False)
+
+    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the loss at these or at other parameters."""
+        return self.function({**self.fixed, **(self.parameters if parameters is None else parameters)})
+
+    def gradients(self, parameters: Mapping[str, Node] | None = None) -> Mapping[str, Node]:
+        """Return the gradients at these or at other parameters."""
+        at = self.parameters if parameters is None else parameters
+        return dict(zip(at, gradient(self.loss(at), list(at.values())), strict=True))
+
+    def setting(self, address: str, name: str) -> Node:
+        """Return the input for a setting."""
+        return self.settings.setdefault((address, name), symbol((), self.step.dtype, f"{address}.{name}"))
+
+    def slot(self, address: str, name: str) -> Node:
+        """Return the input for a slot."""
+        return self.slots[address, name]
+
+
+@define(eq=False)
+class Trial:
+    """Train a function of parameters by an optimiser, one step after the other, in the reference meaning.
+
+    ``overrides`` are values of live settings for single parameters; ``frozen`` parameters are not offered to the
+    optimiser.  ``values`` and ``slots`` hold the present state; all floats are of ``dtype``.
+    """
+
+    optimiser: Optimiser
+    function: Loss = small_network
+    start: Values = field(factory=lambda: START)
+    overrides: Mapping[Setting, float] = field(factory=dict)
+    frozen: frozenset[str] = frozenset()
+    iterations_per_epoch: int = 10
+    dtype: str = "float64"
+    values: dict[str, np.ndarray] = field(init=False)
+    slots: dict[Setting, np.ndarray] = field(init=False)
+    done: int = field(default=0, init=False)
+    objective: Objective = field(init=False)
+    graph: Graph = field(init=False)
+    _run: Callable[..., tuple[Any, ...]] = field(init=False)
+    _writes: tuple[list[str], list[Setting]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Build the update and make it callable."""
+        self.values = {address: np.array(value, self.dtype) for address, value in self.start.items()}
+        nodes = {address: symbol(value.shape, self.dtype, address) for address, value in self.values.items()}
+        trained = {address: node for address, node in nodes.items() if address not in self.frozen}
+        self.slots = {key: value for a, node in trained.items() for key, value in self._filled(a, node.spec)}
+        slots = {key: symbol(value.shape, self.dtype, ".".join(key)) for key, value in self.slots.items()}
+        fixed = {address: nodes[address] for address in self.frozen}
+        self.objective = Objective(self.function, trained, fixed, symbol((), self.dtype, "step"), slots)
+        self._build(nodes)
+
+    def _filled(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
+        for name, slot in self.optimiser.slots(spec).items():
+            yield (address, name), np.full(spec.shape if slot.shape is None else slot.shape, slot.fill, self.dtype)
+
+    def _build(self, nodes: Mapping[str, Node]) -> None:
+        update, loss = self.optimiser.build(self.objective), self.objective.loss()
+        self._writes = list(update.parameters), list(update.slots)
+        state, settings = (*nodes.values(), *self.objective.slots.values()), self.objective.settings.values()
+        outputs = (*update.parameters.values(), *update.slots.values(), loss)
+        self.graph = Graph((*state, self.objective.step, *settings), outputs)
+        self._run = interpret(self.graph, numpy_namespace())
+
+    def in_force(self, owner: str, name: str) -> float:
+        """Return a live setting's value for the next step: base times schedule."""
+        whose = self.optimiser
+        if owner.startswith("transforms.") and isinstance(whose, GradientOptimiser):
+            return float(getattr(whose.transforms[owner.removeprefix("transforms.")], name))
+        base = self.overrides.get((owner, name), getattr(whose, name))
+        if name not in whose.schedules:
+            return float(base)
+        now = np.array([self.done]), np.array([self.done // self.iterations_per_epoch])
+        return float(base * whose.schedules[name].factors(*now)[0])
+
+    def run(self, steps: int) -> list[float]:
+        """Train for so many steps; return the loss before each of them."""
+        return [self._advance() for _ in range(steps)]
+
+    def _advance(self) -> float:
+        settings = [self.in_force(*key) for key in self.objective.settings]
+        scalars = [np.array(value, self.dtype) for value in (self.done + 1, *settings)]
+        results = self._run(*self.values.values(), *self.slots.values(), *scalars)
+        parameters, slots = self._writes
+        self.values |= dict(zip(parameters, results[: len(parameters)], strict=True))
+        self.slots |= dict(zip(slots, results[len(parameters) : -1], strict=True))
+        self.done += 1
+        return float(results[-1])
+
+
+# -- suites ------------------------------------------------------------------------------------------------------------
+class OptimiserSuite(ABC):
+    """What every optimiser must do."""
+
+    @abstractmethod
+    def make(self) -> Optimiser:
+        """Return the optimiser under test, with settings that are sensible for losses around 1."""
+
+    def test_the_loss_falls(self) -> None:
+        """Train a small network."""
+        losses = Trial(self.make()).run(60)
+        assert losses[-1] < losses[0]
+
+    def test_frozen_parameters_are_untouched(self) -> None:
+        """Hold one parameter back: it stays, has no slots, and the others move."""
+        trial = Trial(self.make(), frozen=frozenset({"0-dense.biases"}))
+        trial.run(3)
+        assert np.array_equal(trial.values["0-dense.biases"], START["0-dense.biases"])
+        assert all(address != "0-dense.biases" for address, _ in trial.slots)
+        assert not np.array_equal(trial.values["0-dense.weights"], START["0-dense.weights"])
+
+    def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
+        """Compare the update's nodes with what they replace, in both common precisions."""
+        for dtype in ("float32", "float64"):
+            trial = Trial(self.make(), dtype=dtype)
+            before = [*trial.values.values(), *trial.slots.values()]
+            trial.run(2)
+            after = [*trial.values.values(), *trial.slots.values()]
+            assert [(x.shape, x.dtype) for x in before] == [(x.shape, x.dtype) for x in after]
+
+    def test_a_vanishing_gradient_harms_nothing(self) -> None:
+        """Train a loss that does not depend on its parameters."""
+        trial = Trial(self.make(), lambda parameters: f.sum(parameters["0-dense.biases"]) * 0.0)
+        trial.run(3)
+        assert all(np.isfinite(value).all() for value in (*trial.values.values(), *trial.slots.values()))
+
+    def test_two_builds_give_the_same_graph(self) -> None:
+        """Build twice: an update is a function of the settings alone."""
+        assert Trial(self.make()).graph == Trial(self.make()).graph
+
+    def test_live_settings_are_inputs_within_their_ranges(self) -> None:
+        """Look for every live setting among what the objective was asked for."""
+        optimiser = self.make()
+        asked = {name for _, name in Trial(optimiser).objective.settings}
+        for name, setting in live_settings(optimiser).items():
+            setting.check(name, getattr(optimiser, name))
+            assert name in asked
+
+
+class GradientOptimiserSuite(OptimiserSuite):
+    """What an optimiser must do besides, if it treats every parameter by itself."""
+
+    @abstractmethod
+    def make(self) -> GradientOptimiser:
+        """Return the optimiser under test."""
+
+    def test_the_settings_of_one_parameter_reach_it_alone(self) -> None:
+        """Set one parameter's learning rate to 0: it stays, and the others go the way that they went before."""
+        optimiser, still = evolve(self.make(), schedules={}), "1-dense.weights"
+        usual, held = Trial(optimiser), Trial(optimiser, overrides={(still, "learning_rate"): 0.0})
+        usual.run(1)
+        held.run(1)
+        moved = {address for address in START if not np.array_equal(usual.values[address], held.values[address])}
+        assert moved == {still}
+        assert np.array_equal(held.values[still], START[still])
+
+
+class TransformSuite(ABC):
+    """What every transform of gradients must do."""
+
+    @abstractmethod
+    def make(self) -> Transform:
+        """Return the transform under test; it must concern ``0-dense.weights``."""
+
+    def transformed(self, transform: Transform, size: float = 1.0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return each gradient, ``size`` everywhere, before and after."""
+        return transformed(transform, {address: np.full(value.shape, size) for address, value in START.items()})
+
+    def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
+        """Compare each gradient with what it was."""
+        for before, after in self.transformed(self.make()).values():
+            assert (before.shape, before.dtype) == (after.shape, after.dtype)
+
+    def test_gradients_that_do_not_match_are_untouched(self) -> None:
+        """Let it concern one parameter only."""
+        pairs = self.transformed(evolve(self.make(), match="0-dense.weights"), size=100.0)
+        changed = {address for address, (before, after) in pairs.items() if not np.array_equal(before, after)}
+        assert changed == {"0-dense.weights"}
+
+    def test_a_match_with_nothing_changes_nothing(self) -> None:
+        """Let it concern a parameter that is not there."""
+        pairs = self.transformed(evolve(self.make(), match="9-dense.weights"))
+        assert all(np.array_equal(before, after) for before, after in pairs.values())
+
+    def test_vanishing_gradients_stay_finite(self) -> None:
+        """Give it zeros, which have no direction."""
+        assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=0.0).values())
+
+
+def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return each gradient before and after a transform, at the parameters of START; all in float64."""
+    given = {address: np.asarray(value, np.float64) for address, value in gradients.items()}
+    nodes = {address: symbol(value.shape, "float64", address) for address, value in given.items()}
+    parameters = {address: symbol(START[address].shape, "float64", address) for address in given}
+    objective = Objective(small_network, parameters, {}, symbol((), "float64", "step"), {})
+    after = transform.apply(nodes, objective, "transforms.it")
+    graph = Graph((*nodes.values(), *parameters.values(), *objective.settings.values()), tuple(after.values()))
+    settings = [np.array(getattr(transform, name)) for _, name in objective.settings]
+    results = interpret(graph, numpy_namespace())(*given.values(), *(START[address] for address in given), *settings)
+    return {address: (given[address], result) for address, result in zip(after, results, strict=True)}
+
+
+class ScheduleSuite(ABC):
+    """What every schedule must do."""
+
+    @abstractmethod
+    def make(self) -> Schedule:
+        """Return the schedule under test."""
+
+    def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
+        """Ask for a burst of 40 iterations, 10 to an epoch."""
+        factors = self.make().factors(np.arange(40), np.arange(40) // 10)
+        assert factors.shape == (40,)
+        assert factors.dtype == np.float64
+        assert np.isfinite(factors).all()
+
+    def test_a_long_burst_equals_many_short_ones(self) -> None:
+        """Ask for single iterations, in any order: a schedule remembers nothing."""
+        schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
+        whole = schedule.factors(iterations, epochs)
+        single = [schedule.factors(iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
+        assert whole.tolist() == single[::-1]
+
+    def test_its_arguments_are_left_as_they_are(self) -> None:
+        """Hand in arrays that cannot be written to."""
+        iterations, epochs = np.arange(40), np.arange(40) // 10
+        iterations.flags.writeable = epochs.flags.writeable = False
+        self.make().factors(iterations, epochs)
