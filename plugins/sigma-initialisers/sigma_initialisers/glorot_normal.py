@@ -1,0 +1,29 @@
+"""Normal numbers that keep the variance of signals and gradients."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+
+
+@define(eq=False)
+class GlorotNormal(Initialiser):
+    """Draw from a normal distribution of deviation ``gain * sqrt(2 / (fan_in + fan_out))`` around 0.
+
+    ``gain`` is a number, or the name of the nonlinearity that follows (``"tanh"``).
+
+    Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks, 2010.  Same
+    distribution as ``torch.nn.init.xavier_normal_``.
+    """
+
+    gain: float | str = settings.gain("linear")
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return normal numbers."""
+        deviation = settings.factor(self.gain) * sqrt(2.0 / (parameter.fan_in + parameter.fan_out))
+        return draws.normal(parameter.shape, 0.0, deviation)

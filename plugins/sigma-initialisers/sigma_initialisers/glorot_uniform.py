@@ -1,0 +1,29 @@
+"""Uniform numbers that keep the variance of signals and gradients."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+
+
+@define(eq=False)
+class GlorotUniform(Initialiser):
+    """Draw from ``[-b, b)``, ``b = gain * sqrt(6 / (fan_in + fan_out))``.
+
+    ``gain`` is a number, or the name of the nonlinearity that follows (``"tanh"``).
+
+    Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks, 2010.  Same
+    distribution as ``torch.nn.init.xavier_uniform_``.
+    """
+
+    gain: float | str = settings.gain("linear")
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return uniform numbers."""
+        bound = settings.factor(self.gain) * sqrt(6.0 / (parameter.fan_in + parameter.fan_out))
+        return draws.uniform(parameter.shape, -bound, bound)

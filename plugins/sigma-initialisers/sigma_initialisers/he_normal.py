@@ -1,0 +1,31 @@
+"""Normal numbers that keep the variance behind rectifiers."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+
+
+@define(eq=False)
+class HeNormal(Initialiser):
+    """Draw from a normal distribution of deviation ``gain / sqrt(fan_in)`` around 0.
+
+    ``gain`` is a number, or the name of the nonlinearity that follows; ``fan = "out"`` divides by ``fan_out``
+    instead, which keeps the variance of gradients rather than that of signals.
+
+    He et al., Delving Deep into Rectifiers, 2015.  Same distribution as ``torch.nn.init.kaiming_normal_``.
+    """
+
+    gain: float | str = settings.gain("relu")
+    fan: Literal["in", "out"] = settings.fan()
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return normal numbers."""
+        deviation = settings.factor(self.gain) / sqrt(settings.width(parameter, self.fan))
+        return draws.normal(parameter.shape, 0.0, deviation)

@@ -1,0 +1,31 @@
+"""Uniform numbers that keep the variance behind rectifiers."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+
+
+@define(eq=False)
+class HeUniform(Initialiser):
+    """Draw from ``[-b, b)``, ``b = gain * sqrt(3 / fan_in)``.
+
+    ``gain`` is a number, or the name of the nonlinearity that follows; ``fan = "out"`` divides by ``fan_out``
+    instead, which keeps the variance of gradients rather than that of signals.
+
+    He et al., Delving Deep into Rectifiers, 2015.  Same distribution as ``torch.nn.init.kaiming_uniform_``.
+    """
+
+    gain: float | str = settings.gain("relu")
+    fan: Literal["in", "out"] = settings.fan()
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return uniform numbers."""
+        bound = settings.factor(self.gain) * sqrt(3.0 / settings.width(parameter, self.fan))
+        return draws.uniform(parameter.shape, -bound, bound)

@@ -1,0 +1,41 @@
+"""A random rotation: no direction grows or shrinks."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+from sigma_kernel.errors import SigmaConfigError
+
+
+@define(eq=False)
+class Orthogonal(Initialiser):
+    """Draw a matrix with orthonormal rows or columns (whichever are fewer) times ``gain``, uniformly among all such.
+
+    The first axis counts rows, all others together columns.  ``gain`` is a number, or the name of the nonlinearity
+    that follows.  Raises SigmaConfigError for a parameter with fewer than two axes.
+
+    Saxe, McClelland and Ganguli, Exact Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural
+    Networks, 2014.  Same method as ``torch.nn.init.orthogonal_``.
+    """
+
+    gain: float | str = settings.gain(1.0)
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return an orthogonal matrix, in the parameter's shape."""
+        shape = tuple(parameter.shape)
+        if len(shape) < 2:
+            raise SigmaConfigError(
+                f"{address}{shape}: an orthogonal matrix needs two axes or more. Match weights only ('**.weights')."
+            )
+        rows, columns = shape[0], int(np.prod(shape[1:]))
+        tall = _orthonormal(draws.normal((max(rows, columns), min(rows, columns))))
+        return settings.factor(self.gain) * (tall if rows >= columns else tall.T).reshape(shape)
+
+
+def _orthonormal(tall: np.ndarray) -> np.ndarray:
+    """Return orthonormal columns; the signs of R make them unique, and uniform if ``tall`` is normal."""
+    q, r = np.linalg.qr(tall)
+    return q * np.where(np.diagonal(r) < 0.0, -1.0, 1.0)

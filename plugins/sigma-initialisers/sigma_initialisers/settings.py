@@ -1,0 +1,64 @@
+"""Settings of initialisers: numbers within a range, and gains."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from attrs import NOTHING, Attribute, field
+
+from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.network import LiveSetting, Parameter
+
+GAINS = {
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3.0,
+    "relu": sqrt(2.0),
+    "leaky_relu": sqrt(2.0 / (1.0 + 0.01**2)),
+    "selu": 0.75,
+}
+"""What makes up for a nonlinearity's shrinking of signals; the values of ``torch.nn.init.calculate_gain``."""
+
+
+def number(default: Any = NOTHING, *, low: float | None = None) -> Any:
+    """Return an attrs field for a finite number of at least ``low``; anything else is a SigmaAddressError."""
+    allowed = LiveSetting("", 0.0, low=low)
+
+    def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+        allowed.check(attribute.name, value)
+
+    return field(default=default, validator=check)
+
+
+def gain(default: float | str) -> Any:
+    """Return an attrs field for a factor: a number of at least 0, or the name of a nonlinearity."""
+    return field(default=default, validator=_check_gain)
+
+
+def _check_gain(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    if not isinstance(value, str):
+        LiveSetting("", 0.0, low=0.0).check(attribute.name, value)
+    elif value not in GAINS:
+        hint = near(value, GAINS) or f" Known here: {', '.join(GAINS)}; or give a number."
+        raise SigmaConfigError(f"{attribute.name}: no gain is known for {value!r}.{hint}")
+
+
+def factor(gain: float | str) -> float:
+    """Return a gain as a number."""
+    return GAINS[gain] if isinstance(gain, str) else float(gain)
+
+
+def fan() -> Any:
+    """Return an attrs field for ``"in"`` or ``"out"``."""
+    return field(default="in", validator=_check_fan, kw_only=True)
+
+
+def _check_fan(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    if value not in ("in", "out"):
+        raise SigmaConfigError(f"{attribute.name}: must be 'in' or 'out' (got {value!r}).")
+
+
+def width(parameter: Parameter, fan: str) -> int:
+    """Return how many values each output sums (fan in), or each input reaches (fan out)."""
+    return parameter.fan_in if fan == "in" else parameter.fan_out

@@ -1,0 +1,25 @@
+"""Normal numbers, none further out than two deviations."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+
+
+@define(eq=False)
+class TruncatedNormal(Initialiser):
+    """Draw from a normal distribution that is cut off two deviations from its mean, in units of the parameter.
+
+    ``deviation`` is that of the whole distribution; what is left has 0.8796 of it.  Same distribution as
+    ``torch.nn.init.trunc_normal_`` with bounds at two deviations.
+    """
+
+    deviation: float = settings.number(low=0.0)
+    mean: float = settings.number(0.0)
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return normal numbers of ``[mean - 2 * deviation, mean + 2 * deviation]``."""
+        return draws.truncated_normal(parameter.shape, self.mean, self.deviation, 2.0)

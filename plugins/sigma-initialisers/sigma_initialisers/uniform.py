@@ -1,0 +1,30 @@
+"""Uniform numbers of an interval."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_initialisers import settings
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+from sigma_kernel.errors import SigmaConfigError
+
+
+@define(eq=False)
+class Uniform(Initialiser):
+    """Draw from the interval ``[low, high)``, in units of the parameter.
+
+    Same distribution as ``torch.nn.init.uniform_``.
+    """
+
+    low: float = settings.number()
+    high: float = settings.number()
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse an interval that ends before it starts."""
+        if self.low > self.high:
+            raise SigmaConfigError(f"uniform: low = {self.low} lies above high = {self.high}. Exchange them.")
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return uniform numbers."""
+        return draws.uniform(parameter.shape, self.low, self.high)

@@ -1,0 +1,69 @@
+"""The values that an earlier run ended with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
+from sigma_kernel.training import checkpoint
+
+LAYERS = "network.layers."
+
+
+@define(eq=False)
+class WarmStart(Initialiser):
+    """Take the values of the same address from the newest checkpoint of a run.
+
+    ``run`` is a run folder, ``trainer`` the one of its trainers to learn from (needed only where it had several).
+    ``map`` says what a layer or parameter was called there, where names differ: ``{"4-output": "2-output"}``.
+
+    Raises SigmaCheckpointError if the checkpoint is missing, damaged or without that address, and SigmaConfigError if
+    the shapes differ.
+    """
+
+    run: Path = field(converter=Path)
+    trainer: str | None = field(default=None, kw_only=True)
+    map: Mapping[str, str] = field(factory=dict, kw_only=True)
+    _saved: Mapping[str, np.ndarray] | None = field(default=None, init=False, repr=False)
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return the values that were saved, in float64."""
+        there = self.source(address)
+        saved = self.saved()
+        if there not in saved:
+            raise SigmaCheckpointError(
+                f"{address}: {self.run} has no parameter {there!r}.{near(there, saved)} "
+                "Say with `map` what it was called there, or match fewer parameters."
+            )
+        values = saved[there].astype(np.float64)
+        if values.shape != tuple(parameter.shape):
+            raise SigmaConfigError(
+                f"{address}{tuple(parameter.shape)}: {there!r} of {self.run} has the shape {values.shape}. "
+                "Make the layers alike, or match fewer parameters."
+            )
+        return values
+
+    def source(self, address: str) -> str:
+        """Return what an address was called in the earlier run; the longest entry of ``map`` decides."""
+        heads = [head for head in self.map if f"{address}.".startswith(f"{head}.")]
+        head = max(heads, key=len, default="")
+        return self.map[head] + address[len(head) :] if head else address
+
+    def saved(self) -> Mapping[str, np.ndarray]:
+        """Return the parameters of the newest checkpoint by address; it is read once."""
+        if self._saved is None:
+            arrays = checkpoint.read(checkpoint.newest(self.run, self._whose())).arrays
+            self._saved = {n.removeprefix(LAYERS): value for n, value in arrays.items() if n.startswith(LAYERS)}
+        return self._saved
+
+    def _whose(self) -> str:
+        home = self.run / "checkpoints"
+        names = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+        if self.trainer is None and len(names) > 1:
+            raise SigmaConfigError(f"{self.run}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
+        return self.trainer or (names[0] if names else "trainer")

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from sigma_initialisers import Constant
+from sigma_kernel.contracts import Parameter
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.testing.initialisers import InitialiserSuite, draw
+
+
+class TestConstant(InitialiserSuite):
+    def make(self):
+        return Constant(0.25)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, -3.5, 5e-324, 1.7e308])
+def test_every_value_is_the_number_to_the_bit(value):
+    assert {number.hex() for number in draw(Constant(value), Parameter((3, 2))).ravel().tolist()} == {value.hex()}
+
+
+@pytest.mark.parametrize("value", ["banana", float("nan"), float("inf"), None, True])
+def test_what_is_no_finite_number_is_refused(value):
+    with pytest.raises(SigmaError, match="value"):
+        Constant(value)

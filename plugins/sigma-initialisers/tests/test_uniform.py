@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from sigma_initialisers import Uniform
+from sigma_kernel.contracts import Parameter
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.testing.initialisers import RandomInitialiserSuite, distance, draw
+
+SAMPLES = 40_000
+
+
+class TestUniform(RandomInitialiserSuite):
+    def make(self):
+        return Uniform(-0.5, 0.25)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 0.25), (3.0, 1000.0), (-1e-12, 1e-12)])
+def test_values_fill_the_interval_evenly(low, high):
+    values = draw(Uniform(low, high), Parameter((SAMPLES,)), seed=1)
+    assert low <= values.min() < low + (high - low) * 1e-3
+    assert high - (high - low) * 1e-3 < values.max() <= high
+    assert distance(values, lambda x: (x - low) / (high - low)) < 1.95 / sqrt(SAMPLES)
+
+
+def test_an_empty_interval_gives_its_only_number():
+    assert np.array_equal(draw(Uniform(0.5, 0.5), Parameter((4,))), np.full(4, 0.5))
+
+
+def test_an_interval_that_ends_before_it_starts_is_refused():
+    with pytest.raises(SigmaError, match=r"low = 1.0 lies above high = 0.5\. Exchange them"):
+        Uniform(1.0, 0.5)
+
+
+@pytest.mark.parametrize("bad", [float("-inf"), float("nan"), "low"])
+def test_ends_that_are_no_finite_numbers_are_refused(bad):
+    with pytest.raises(SigmaError, match="low"):
+        Uniform(bad, 0.5)

@@ -1,0 +1,82 @@
+"""What every initialiser must do.
+
+Inherit the suite in a plugin's tests and say how to make the initialiser::
+
+    class TestGaussian(InitialiserSuite):
+        def make(self):
+            return Gaussian(0.1)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from sigma_kernel.contracts import Initialiser, Parameter
+from sigma_kernel.graph.random import Draw
+
+
+def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
+    """Return the first values of a parameter for a seed, as a run would draw them."""
+    return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
+
+
+class InitialiserSuite(ABC):
+    """What every initialiser must do; ``parameters`` are those it is tried on."""
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter((7,)),
+        Parameter((5, 3)),
+        Parameter((3, 5)),
+        Parameter((6, 2, 3, 3), fan_in=18, fan_out=54),
+    )
+
+    @abstractmethod
+    def make(self) -> Initialiser:
+        """Return the initialiser under test."""
+
+    def test_values_have_the_parameters_shape_in_float64(self) -> None:
+        """Draw for every parameter."""
+        for parameter in self.parameters:
+            values = draw(self.make(), parameter)
+            assert values.shape == tuple(parameter.shape)
+            assert values.dtype == np.float64
+            assert np.isfinite(values).all()
+
+    def test_the_same_seed_gives_the_same_values(self) -> None:
+        """Draw twice, by the same initialiser and by a new one."""
+        one = self.make()
+        for parameter in self.parameters:
+            values = [draw(initialiser, parameter).tobytes() for initialiser in (one, one, self.make())]
+            assert len(set(values)) == 1
+
+    def test_values_are_the_callers_own(self) -> None:
+        """Overwrite what was drawn, and draw again."""
+        initialiser, parameter = self.make(), self.parameters[0]
+        first = draw(initialiser, parameter)
+        kept = first.copy()
+        first += 1.0
+        assert np.array_equal(draw(initialiser, parameter), kept)
+
+
+class RandomInitialiserSuite(InitialiserSuite):
+    """What an initialiser that draws random numbers must do besides."""
+
+    def test_another_seed_or_parameter_gives_other_values(self) -> None:
+        """Draw with another seed, and from another stream."""
+        parameter = self.parameters[0]
+        drawn = [draw(self.make(), parameter, *place).tobytes() for place in ((0, 0), (1, 0), (0, 1))]
+        assert len(set(drawn)) == 3
+
+
+def distance(values: np.ndarray, law: Callable[[float], float]) -> float:
+    """Return how far values are from a distribution function: the statistic of Kolmogorov and Smirnov.
+
+    It exceeds ``1.95 / sqrt(n)`` for one in 1,000 samples of ``n`` values that do follow the law.
+    """
+    expected = np.array([law(value) for value in np.sort(values, axis=None).tolist()])
+    ranks = np.arange(expected.size + 1) / expected.size
+    return float(max(np.max(ranks[1:] - expected), np.max(expected - ranks[:-1])))
