@@ -24,7 +24,7 @@ class Slot:
 
 @frozen
 class Update:
-    """New parameters and new slots: ``{address: node}`` and ``{(address, slot): node}``; absent ones stay as they are."""
+    """New parameters ``{address: node}`` and new slots ``{(address, slot): node}``; absent ones stay as they are."""
 
     parameters: Mapping[str, Node]
     slots: Mapping[tuple[str, str], Node] = field(factory=dict)
