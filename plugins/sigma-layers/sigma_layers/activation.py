@@ -1,0 +1,28 @@
+"""A function of each number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.graph.node import Node
+from sigma_layers.settings import activation
+
+
+@define(eq=False)
+class Activation(Layer):
+    """Return a function of x: ``Activation("relu")``, or ``Activation(f.relu)`` with a function of a node.
+
+    ``sigma components activation`` lists the names.
+
+    Shapes: ``(batch, ...)`` -> the same.
+    """
+
+    function: str | Callable[[Node], Node] = field(validator=activation)
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the function's value."""
+        function: Callable[[Node], Node] = context.resolve("activation", self.function)
+        return function(x)

@@ -1,0 +1,56 @@
+"""Activations: functions of a node, each number by itself, but for softmax."""
+
+from __future__ import annotations
+
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+def relu(x: Node) -> Node:
+    """Return ``max(x, 0)`` (Nair and Hinton, ICML 2010)."""
+    return f.relu(x)
+
+
+def leaky_relu(x: Node) -> Node:
+    """Return x above 0, else ``x / 100`` (Maas, Hannun and Ng, ICML 2013)."""
+    return f.leaky_relu(x)
+
+
+def sigmoid(x: Node) -> Node:
+    """Return ``1 / (1 + exp(-x))``."""
+    return f.sigmoid(x)
+
+
+def tanh(x: Node) -> Node:
+    """Return the hyperbolic tangent."""
+    return f.tanh(x)
+
+
+def softplus(x: Node) -> Node:
+    """Return ``log(1 + exp(x))`` (Dugas et al., NIPS 2000)."""
+    return f.softplus(x)
+
+
+def elu(x: Node) -> Node:
+    """Return x above 0, else ``exp(x) - 1`` (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289)."""
+    return f.elu(x)
+
+
+def gelu(x: Node) -> Node:
+    """Return x times the probability that a normal number is below x (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    return f.gelu(x)
+
+
+def silu(x: Node) -> Node:
+    """Return ``x * sigmoid(x)`` (Elfwing, Uchibe and Doya, arXiv:1702.03118)."""
+    return f.silu(x)
+
+
+def softmax(x: Node) -> Node:
+    """Return ``exp(x)`` over its sum along the last axis."""
+    return f.softmax(x)
+
+
+def identity(x: Node) -> Node:
+    """Return x."""
+    return x

@@ -1,0 +1,36 @@
+"""Merge branches by adding them up."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+
+from attrs import define
+
+from sigma_kernel.contracts import Architecture, Context, Layer
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False, init=False)
+class Add(Layer):
+    """Add up branches, what stands before it in the chain included: ``trunk + Dense(8) + Add(trunk)``.
+
+    Shapes: any number of ``(batch, ...)``, all alike -> the same.
+
+    He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385.
+    """
+
+    branches: tuple[Architecture, ...]
+
+    def __init__(self, *branches: Architecture, name: str | None = None) -> None:
+        self.__attrs_init__(branches, name=name)
+
+    def run(self, context: Context, *inputs: Node) -> Node:
+        """Return the sum; raises SigmaNetworkError if the shapes differ, for nothing is broadcast here."""
+        shapes = [x.shape[1:] for x in inputs]
+        if len(set(shapes)) > 1:
+            raise SigmaNetworkError(
+                f"add({', '.join(map(str, shapes))}): the shapes differ. Use Dense or Reshape before."
+            )
+        return reduce(add, inputs)

@@ -1,0 +1,44 @@
+"""The cost of answering yes or no."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_kernel.contracts import Context, CostLayer
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node, Spec
+from sigma_layers.targets import alike, check_shape, first_bad
+
+
+@define(eq=False)
+class BinaryCrossEntropy(CostLayer):
+    """Minimise the cross-entropy of independent answers, given as scores: ``Output(1) + BinaryCrossEntropy()``.
+
+    With ``t`` in ``[0, 1]``: the mean of ``-t log sigmoid(x) - (1 - t) log(1 - sigmoid(x))`` over the batch and all
+    sides, computed as ``softplus(x) - t x``, which never overflows.  Exactly
+    ``torch.nn.functional.binary_cross_entropy_with_logits``.  Predictions are probabilities.
+
+    Shapes: output ``(batch, ...)`` and targets of the same shape, or without a last side of 1 -> one number.
+    """
+
+    def run(self, context: Context, output: Node, targets: Node) -> Node:
+        """Return the mean; raises SigmaNetworkError if the shapes differ."""
+        answers = alike("binary_cross_entropy", self.targets, targets, output)
+        return f.mean(f.softplus(output) - answers * output)
+
+    def prediction(self, output: Node) -> Node:
+        """Return probabilities."""
+        return f.sigmoid(output)
+
+    def check(self, targets: np.ndarray, output: Spec) -> None:
+        """Raise SigmaDataError if targets have another shape, or are not between 0 and 1."""
+        check_shape(self.targets, targets, output.shape)
+        wrong = ~((targets >= 0) & (targets <= 1))
+        if wrong.any():
+            place = first_bad(wrong)
+            raise SigmaDataError(
+                f"data: section {self.targets!r}, row {place[0]}: {targets[place]} is no answer. "
+                "Answers are 0 for no, 1 for yes, or between."
+            )

@@ -1,0 +1,32 @@
+"""Merge branches by putting them side by side."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Architecture, Context, Layer
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False, init=False)
+class Concat(Layer):
+    """Put branches side by side, what stands before it in the chain first: ``Concat(left, right)``.
+
+    ``axis`` counts from the batch, which is axis 0 and cannot be joined, or from the end.
+
+    Shapes: any number of ``(batch, ...)`` that differ along the axis only -> their sum along the axis.
+    """
+
+    branches: tuple[Architecture, ...]
+    axis: int = field(default=-1)
+
+    def __init__(self, *branches: Architecture, axis: int = -1, name: str | None = None) -> None:
+        self.__attrs_init__(branches, axis, name=name)
+
+    def run(self, context: Context, *inputs: Node) -> Node:
+        """Return them joined; raises SigmaNetworkError for the batch's axis, SigmaGraphError if shapes do not fit."""
+        if self.axis % len(inputs[0].shape) == 0:
+            raise SigmaNetworkError(f"concat: axis {self.axis} is the batch. Use axis 1 or higher, or -1 for the last.")
+        return f.concat(*inputs, axis=self.axis)

@@ -1,0 +1,41 @@
+"""Weighted sums of all features, and an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Context, Layer, Parameter
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph.node import Node, Spec
+from sigma_layers.settings import activation, count
+
+
+@define(eq=False)
+class Dense(Layer):
+    """Return ``activation(x @ weights + biases)``, on the last axis: ``Dense(100, activation="relu")``.
+
+    ``activation`` is the name of one or a function of a node; without ``bias`` there are no biases.  Weights start as
+    ``glorot_uniform`` draws them, biases at 0.
+
+    Shapes: ``(batch, ..., features)`` -> ``(batch, ..., units)``; weights ``(features, units)``, biases ``(units,)``.
+    """
+
+    units: int = field(validator=count)
+    activation: str | Callable[[Node], Node] = field(default="identity", validator=activation)
+    bias: bool = True
+
+    def parameters(self, x: Spec) -> dict[str, Parameter]:
+        """Return weights and biases; raises SigmaNetworkError if a sample is a single number."""
+        if not x.shape:
+            raise SigmaNetworkError("dense: a sample is a single number, without features. Put Reshape(1) before it.")
+        weights = Parameter((x.shape[-1], self.units), "glorot_uniform")
+        return {"weights": weights, "biases": Parameter((self.units,))} if self.bias else {"weights": weights}
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the activation of the weighted sums."""
+        sums = x @ context.parameters["weights"]
+        sums = sums + context.parameters["biases"] if self.bias else sums
+        activation: Callable[[Node], Node] = context.resolve("activation", self.activation)
+        return activation(sums)

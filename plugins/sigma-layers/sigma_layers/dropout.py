@@ -1,0 +1,27 @@
+"""Set some numbers to 0 while training, at random."""
+
+from __future__ import annotations
+
+from attrs import define
+
+from sigma_kernel.contracts import Context, Layer, live
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False)
+class Dropout(Layer):
+    """Set each number to 0 with probability ``rate`` while training: ``Dropout(0.4)``.  The rate can be set live.
+
+    The others are divided by ``1 - rate``, so that the mean stays and nothing changes outside training.
+
+    Shapes: ``(batch, ...)`` -> the same.
+
+    Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, Dropout: A Simple Way to Prevent Neural Networks from
+    Overfitting, 2014.
+    """
+
+    rate: float = live(0.5, low=0.0, below=1.0)
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return x with numbers dropped, or x itself outside training."""
+        return context.key.dropout(x, context.live["rate"]) if context.training and context.key else x

@@ -1,0 +1,21 @@
+"""Make each sample one row of numbers."""
+
+from __future__ import annotations
+
+from attrs import define
+
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False)
+class Flatten(Layer):
+    """Make each sample one row of numbers, last axis fastest: ``Flatten()``.
+
+    Shapes: ``(batch, a, b, ...)`` -> ``(batch, a * b * ...)``; one number a sample becomes a row of one.
+    """
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the rows."""
+        return f.flatten(x)

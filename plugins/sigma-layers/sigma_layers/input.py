@@ -1,0 +1,44 @@
+"""Begin a network with a section of the data."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_layers.settings import counts
+
+
+@define(eq=False, init=False)
+class Input(Layer):
+    """Begin a network with a section of the data: ``Input(28, 28)``, ``Input(4, section="left")``.
+
+    The sides are those of one sample, without the batch; ``Input()`` takes one number a sample.  Numbers become the
+    network's precision; with a ``dtype`` they become that, as indices do with ``dtype="int32"``.
+
+    Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
+    """
+
+    shape: tuple[int, ...] = field(validator=counts)
+    section: str = "inputs"
+    dtype: str | None = None
+
+    role: ClassVar[str] = "input"
+
+    def __init__(self, *shape: int, section: str = "inputs", dtype: str | None = None, name: str | None = None) -> None:
+        self.__attrs_init__(shape, section, dtype, name=name)
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the section in the network's precision; raises SigmaNetworkError if its samples have another shape."""
+        found = x.shape[1:]
+        if found != self.shape:
+            sides = ", ".join(map(str, found))
+            raise SigmaNetworkError(
+                f"input{self.shape}: the samples of section {self.section!r} have shape {found}. Write Input({sides})."
+            )
+        dtype = self.dtype or context.precision
+        return x if x.dtype == dtype else f.cast(x, dtype)

@@ -1,0 +1,27 @@
+"""Give each sample another shape."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_layers.settings import counts
+
+
+@define(eq=False, init=False)
+class Reshape(Layer):
+    """Give each sample another shape with as many numbers: ``Reshape(28, 28)``, ``Reshape()`` for a single one.
+
+    Shapes: ``(batch, ...)`` -> ``(batch, *shape)``.
+    """
+
+    shape: tuple[int, ...] = field(validator=counts)
+
+    def __init__(self, *shape: int, name: str | None = None) -> None:
+        self.__attrs_init__(shape, name=name)
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return x in the new shape; raises SigmaGraphError if the number of numbers differs."""
+        return f.reshape(x, (x.shape[0], *self.shape))

@@ -1,0 +1,37 @@
+"""Checks of settings, the same for every layer here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import Attribute
+
+from sigma_kernel.errors import SigmaNetworkError
+
+
+def count(layer: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaNetworkError unless a setting is 1, 2, 3 ..."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SigmaNetworkError(f"{_name(layer, attribute)}: must be 1, 2, 3 ... (got {value!r}).")
+
+
+def counts(layer: Any, attribute: Attribute[Any], value: tuple[Any, ...]) -> None:
+    """Raise SigmaNetworkError unless every number of a setting is 1, 2, 3 ..."""
+    for side in value:
+        count(layer, attribute, side)
+
+
+def activation(layer: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaNetworkError unless a setting is the name of an activation, or a function."""
+    if not isinstance(value, str) and not callable(value):
+        raise SigmaNetworkError(f"{_name(layer, attribute)}: must be a name or a function (got {value!r}).")
+
+
+def function(layer: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaNetworkError unless a setting is a function."""
+    if not callable(value):
+        raise SigmaNetworkError(f"{_name(layer, attribute)}: must be a function of nodes (got {value!r}).")
+
+
+def _name(layer: Any, attribute: Attribute[Any]) -> str:
+    return f"{type(layer).__name__}.{attribute.name}"

@@ -1,0 +1,112 @@
+"""The cost of choosing one class among several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from attrs import Attribute, define, field
+
+from sigma_kernel.contracts import Context, CostLayer
+from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node, Spec
+from sigma_layers.targets import first_bad
+
+
+def _weights(layer: Any, attribute: Attribute[Any], value: Any) -> None:
+    numbers = value is None or (
+        isinstance(value, list | tuple) and all(isinstance(w, int | float) and 0 <= w < float("inf") for w in value)
+    )
+    if not numbers:
+        raise SigmaNetworkError(f"SoftmaxCrossEntropy.class_weights: must be numbers of at least 0 (got {value!r}).")
+
+
+@define(eq=False)
+class SoftmaxCrossEntropy(CostLayer):
+    """Minimise ``-log softmax(output)[label]``: ``Output(10) + SoftmaxCrossEntropy()``.
+
+    Targets are class indices, ``(batch, ...)``, or probabilities of all classes such as one-hot rows, ``(batch, ...,
+    classes)``.  ``class_weights``, one for each class, multiply each term; as in PyTorch, the mean is then over the
+    weights of the labels for indices, and over the rows for probabilities.  Stable for scores of any size.  Exactly
+    ``torch.nn.functional.cross_entropy``, but classes are the last axis.  Predictions are probabilities.
+
+    Shapes: output ``(batch, ..., classes)`` and targets as above -> one number.
+    """
+
+    class_weights: Sequence[float] | None = field(default=None, validator=_weights)
+
+    def run(self, context: Context, output: Node, targets: Node) -> Node:
+        """Return the mean; raises SigmaNetworkError if the shapes do not fit."""
+        weights = self._class_weights(output)
+        if targets.shape == output.shape[:-1]:
+            labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
+            return self._of_labels(output, labels, weights)
+        if targets.shape == output.shape:
+            return self._of_probabilities(output, targets, weights)
+        flat = len(targets.shape) == 1 or targets.shape[1:] == output.shape[-1:]
+        remedy = (
+            "Put Flatten() before the output." if flat and len(output.shape) > 2 else "Give one label for each row."
+        )
+        raise SigmaNetworkError(
+            f"softmax_cross_entropy({output.shape[1:]}, {targets.shape[1:]}): rows of section {self.targets!r} must "
+            f"have shape {output.shape[1:-1]} (labels) or {output.shape[1:]} (probabilities). {remedy}"
+        )
+
+    def _of_labels(self, output: Node, labels: Node, weights: Node | None) -> Node:
+        losses = f.softmax_cross_entropy(output, labels)
+        if weights is None:
+            return f.mean(losses)
+        each = f.take(weights, labels)
+        return f.sum(losses * each) / f.sum(each)
+
+    def _of_probabilities(self, output: Node, targets: Node, weights: Node | None) -> Node:
+        terms = f.log_softmax(output) * (targets if targets.dtype == output.dtype else f.cast(targets, output.dtype))
+        terms = terms if weights is None else terms * weights
+        return -f.sum(terms) / float(prod(output.shape[:-1]))
+
+    def _class_weights(self, output: Node) -> Node | None:
+        """Return the weights as a node; an array could enter a graph only as an input."""
+        if self.class_weights is None:
+            return None
+        if len(self.class_weights) != output.shape[-1]:
+            raise SigmaNetworkError(
+                f"softmax_cross_entropy: {len(self.class_weights)} class_weights for {output.shape[-1]} classes."
+            )
+        return f.stack(*(f.constant(float(weight), output.dtype) for weight in self.class_weights))
+
+    def prediction(self, output: Node) -> Node:
+        """Return the probabilities of the classes."""
+        return f.softmax(output)
+
+    def check(self, targets: np.ndarray, output: Spec) -> None:
+        """Raise SigmaDataError for a label that is no class, or a row that is no distribution over the classes."""
+        if targets.shape[1:] == output.shape[:-1]:
+            self._check_labels(targets, output.shape[-1])
+        elif targets.shape[1:] == output.shape:
+            self._check_probabilities(targets)
+        else:
+            raise SigmaDataError(
+                f"data: section {self.targets!r} has rows of shape {targets.shape[1:]}; {output.shape[:-1]} (labels) "
+                f"or {output.shape} (probabilities) is wanted."
+            )
+
+    def _check_labels(self, labels: np.ndarray, classes: int) -> None:
+        wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
+        if wrong.any():
+            place = first_bad(wrong)
+            raise SigmaDataError(
+                f"data: section {self.targets!r}, row {place[0]}: label {labels[place]} is none of {classes} classes. "
+                f"Labels are whole numbers from 0 to {classes - 1}; Output({classes}) says how many there are."
+            )
+
+    def _check_probabilities(self, rows: np.ndarray) -> None:
+        wrong = ~((rows >= 0).all(-1) & (np.abs(rows.sum(-1) - 1) < 1e-3))
+        if wrong.any():
+            place = first_bad(wrong)
+            raise SigmaDataError(
+                f"data: section {self.targets!r}, row {place[0]}: {rows[place].tolist()} are no probabilities, "
+                "which are positive and add up to 1. Where several answers can be right, use BinaryCrossEntropy."
+            )

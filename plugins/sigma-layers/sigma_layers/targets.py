@@ -1,0 +1,39 @@
+"""What costs ask of their targets, in the graph and in the data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+def alike(cost: str, section: str, targets: Node, output: Node) -> Node:
+    """Return targets in the dtype and the shape of the output, of which they may lack a last side of 1.
+
+    Raises SigmaNetworkError if the shapes differ otherwise.
+    """
+    if not lines_up(targets.shape, output.shape):
+        raise SigmaNetworkError(
+            f"{cost}({output.shape[1:]}, {targets.shape[1:]}): section {section!r} must have the output's shape. "
+            "Change the number of units, or put a Reshape before the cost."
+        )
+    same = targets if targets.shape == output.shape else f.reshape(targets, output.shape)
+    return same if same.dtype == output.dtype else f.cast(same, output.dtype)
+
+
+def lines_up(targets: tuple[int, ...], output: tuple[int, ...]) -> bool:
+    """Return whether the shapes are equal, but perhaps for a last side of 1 that targets lack."""
+    return targets == output or (*targets, 1) == output
+
+
+def check_shape(section: str, targets: np.ndarray, output: tuple[int, ...]) -> None:
+    """Raise SigmaDataError unless each row of targets lines up with an output of this shape."""
+    if not lines_up(targets.shape[1:], output):
+        raise SigmaDataError(f"data: section {section!r} has rows of shape {targets.shape[1:]}; {output} is wanted.")
+
+
+def first_bad(wrong: np.ndarray) -> tuple[int, ...]:
+    """Return the place of the first wrong entry, its row first."""
+    return tuple(int(i) for i in np.argwhere(wrong)[0])
