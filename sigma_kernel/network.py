@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
+from math import prod
 from typing import Any
 
 from attrs import field, frozen
@@ -43,23 +44,27 @@ _BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pa
 
 @frozen
 class Forward:
-    """A network traced on a batch: every layer's value, predictions by output, costs times their weights, new state."""
+    """A network traced on a batch: every layer's value, predictions by output, costs times their weights, new state.
+
+    ``loss`` is the sum of the costs, None if there are none.
+    """
 
     values: dict[str, Node]
     predictions: dict[str, Node]
     costs: dict[str, Node]
     state: dict[str, Node]
 
+    loss: Node | None = field(init=False)
+
+    @loss.default
+    def _(self) -> Node | None:
+        first, *rest = self.costs.values() or (None,)
+        return first if first is None else sum(rest, start=first)
+
     @property
     def prediction(self) -> Node:
         """Return the prediction of the first output."""
         return next(iter(self.predictions.values()))
-
-    @property
-    def loss(self) -> Node | None:
-        """Return the sum of the costs, or None if there are none."""
-        first, *rest = self.costs.values() or (None,)
-        return first if first is None else sum(rest, start=first)
 
     def loss_or_fail(self) -> Node:
         """Return the sum of the costs; raises SigmaNetworkError if there are none."""
@@ -88,8 +93,8 @@ class Network:
         wired = wire(every)
         _check_links(wired)
         network = cls(place(wired), write(every))
-        for placed in network.layers:
-            _check_place(placed, [network[source].layer for source in placed.sources])
+        for placed, w in zip(network.layers, wired, strict=True):
+            _check_place(placed, [wired[source].layer for source in w.sources])
         return network
 
     def __getitem__(self, name: str) -> Placed:
@@ -146,6 +151,9 @@ class Network:
         forward = self._forward(trace, data)
         trace.check_shares()
         trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
+        trace.shapes.counts.update(dict.fromkeys(forward.values, 0))
+        for address, parameter in trace.shapes.parameters.items():
+            trace.shapes.counts[address.partition(".")[0]] += prod(parameter.shape)
         return trace.shapes
 
     def forward(

@@ -21,7 +21,7 @@ from inspect import Parameter as Argument, signature
 from typing import Any
 
 from attrs import define, field, frozen
-from lark import Lark, Token, UnexpectedInput, v_args
+from lark import Lark, Token, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 from lark.visitors import Transformer_NonRecursive
 
@@ -104,7 +104,8 @@ def _where(text: str, offset: int) -> str:
 
 
 def _unexpected(text: str, error: UnexpectedInput) -> str:
-    offset = len(text) if error.pos_in_stream is None else error.pos_in_stream
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    offset = len(text) if ended or error.pos_in_stream is None else error.pos_in_stream
     wanted = getattr(error, "accepts", None) or getattr(error, "allowed", None) or ()
     expected = ", ".join(sorted({_WORDS[name] for name in wanted}))
     found = re.match(_SPACE + r"([\w.]+|[^\s])", text[offset:])
@@ -186,7 +187,9 @@ class _Reader(Transformer_NonRecursive[Token, list[Architecture]]):
             if isinstance(x, _Named):
                 with self._at(x.name):
                     if x.name in named or i < len(positional):
-                        raise SigmaNetworkError(f"{x.name}: give each setting once, those without a name first.")
+                        raise SigmaNetworkError(
+                            f"{x.name}: settings without a name come first, and each is given once."
+                        )
                 named[str(x.name)] = x.value
         return positional, named
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite, prod
+from math import isfinite
 from numbers import Real
 from typing import Any
 
@@ -70,7 +70,8 @@ def live(
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         setting.check(f"{type(instance).__name__}.{attribute.name}", value)
 
-    return field(default=default, kw_only=kw_only, validator=check, metadata={"live": setting})
+    named = {"kw_only": True} if kw_only else {}  # a plain False would overrule the class
+    return field(default=default, validator=check, metadata={"live": setting}, **named)
 
 
 def live_settings(component: Any) -> dict[str, LiveSetting]:
@@ -146,11 +147,8 @@ class Shapes:
     live: dict[str, LiveSetting] = field(factory=dict)
     shared: dict[str, str] = field(factory=dict)  # a parameter that is not its layer's own: whose it is
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
+    counts: dict[str, int] = field(factory=dict)  # of the numbers that each layer trains
     streams: Streams = field(factory=Streams)
-
-    def count(self, layer: str) -> int:
-        """Return how many numbers a layer trains, those of the layers that it owns included."""
-        return sum(prod(p.shape) for address, p in self.parameters.items() if address.startswith(f"{layer}."))
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from attrs import define, field
@@ -26,28 +26,30 @@ class Layer(Architecture):
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
 
-    def parameters(self, *inputs: Spec) -> Mapping[str, Parameter]:
-        """Return the trainable parameters, given the inputs' shapes without the batch axis."""
+    # ``*inputs: Any, **_: Any`` lets type checkers accept a layer that names its inputs: ``run(self, context, x)``.
+
+    def parameters(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
+        """Return the trainable parameters, given the inputs' specs without the batch axis."""
         return {}
 
-    def state(self, *inputs: Spec) -> Mapping[str, Parameter]:
-        """Return values that the layer itself updates while it trains (running statistics)."""
+    def state(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
+        """Return values that the layer itself updates while it trains (running statistics), given the same."""
         return {}
 
     @abstractmethod
-    def run(self, context: Context, *inputs: Node) -> Node | Outputs:
-        """Return the output, built from graph functions; axis 0 of every input is the batch."""
+    def run(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs:
+        """Return the output, built from graph functions, given nodes; axis 0 of every input is the batch."""
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
     ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.
     """
 
-    targets: str = field(default="targets", kw_only=True)
-    weight: float = live(1.0, low=0.0, kw_only=True)
+    targets: str = "targets"
+    weight: float = live(1.0, low=0.0)
 
     role: ClassVar[str] = "cost"
 
