@@ -322,7 +322,7 @@ class Environment:
             address if alone else f"{name}.{address}": value
             for name, trainer in self.trainers.items()
             for address, value in trainer.session.published.items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
+            if isinstance(value, int | float) and not isinstance(value, bool) and not address.startswith("workers.")
         }
 
     def _digest(self) -> str:

@@ -14,7 +14,13 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from sigma_kernel.addresses import Level, levels, literal, matches as matches, specificity as specificity
+from sigma_kernel.addresses import (
+    Level,
+    levels as levels,
+    literal as literal,
+    matches as matches,
+    specificity as specificity,
+)
 from sigma_kernel.errors import SigmaAddressError, near
 
 Observer = Callable[[str, Any, Any], None]

@@ -78,6 +78,11 @@ class Hook(ABC):
         return False
 
     @property
+    def ends(self) -> bool:
+        """Return whether the hook's only purpose is to end training, so that the time left can be told."""
+        return False
+
+    @property
     def reads(self) -> Sequence[str]:
         """Return the addresses that the hook reads, patterns allowed."""
         return ()

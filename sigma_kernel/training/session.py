@@ -15,9 +15,9 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
-from sigma_kernel.contracts import Burst, Metric, Step
+from sigma_kernel.contracts import Burst, Hook, Metric, Step
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.registry import Registry
+from sigma_kernel.registry import Registry, literal
 from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
@@ -97,8 +97,18 @@ class Session:
         return max(1, min([per_epoch - done, *(goal for goal in (due, *goals) if goal is not None and goal > 0)]))
 
     def goal(self) -> int | None:
-        """Return the iteration at which training will end, if that is known."""
-        return None if self._until is None else self._until.iteration
+        """Return the iteration at which training will end at the latest, if that is known."""
+        goals = [] if self._until is None else [float(self._until.iteration)]
+        for hook in self.runner.active():
+            if hook.ends:
+                goals += self._goals(hook)
+        return int(min(goals)) if goals else None
+
+    def _goals(self, hook: Hook) -> list[float]:
+        units = {TimeScale.ITERATION: 1, TimeScale.EPOCH: self.feed.iterations_per_epoch}
+        if hook.when is None:
+            return [(hook.every.next(0) or 0) * unit for scale, unit in units.items() if scale is hook.every.scale]
+        return [goal * unit for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
 
     def advance(self, n: int, burst: Callable[[Session, Batches], Burst] | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
@@ -298,8 +308,8 @@ class Session:
         for name in (scope + address, address):
             if name in self.published or name in self.observed:
                 return self.published.get(name, self.observed.get(name))
-        found = self.registry.find(address)
-        return found[0][1] if found else None
+        found = dict(self.registry.find(address))
+        return found.get(address) if literal(address) else found
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address of this trainer."""

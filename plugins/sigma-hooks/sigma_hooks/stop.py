@@ -28,6 +28,11 @@ class Stop(Hook):
             fast = any(address.startswith(EACH_ITERATION) for address in asked)
             self.every = every(1, "iteration" if fast else "epoch")
 
+    @property
+    def ends(self) -> bool:
+        """Return that this is what it is for."""
+        return True
+
     def run(self, context: HookContext) -> None:
         """Stop."""
         context.tell(f"stopped: {self.when}" if self.when is not None else f"stopped: {self.every}")

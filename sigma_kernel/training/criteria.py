@@ -1,0 +1,392 @@
+"""Criteria: yes-or-no questions about published values, joined with and, or, not.
+
+A criterion is said as a sentence, or in Python; both make the same object, and ``str()`` prints the sentence::
+
+    when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10)
+    validation.loss increases for 5 epochs and epoch reaches 10
+
+``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` beyond it.  ``increases`` and
+``decreases`` compare with the last time the question was asked; ``improves`` with the least value so far (``improves
+upwards``: the greatest); ``by 0.1`` demands so much more.  ``for 5 epochs`` asks once each epoch and holds when the answer
+was yes for five of them without a break, ``for 5 epochs in all`` with breaks.  ``any`` or ``all`` before a pattern asks
+about every match.  While a value has not been published, whatever depends on it neither holds nor fails to.
+
+Criteria own no memory: it is handed in, plain and saved with the run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+from lark import Lark, Transformer, v_args
+from lark.exceptions import LarkError, UnexpectedEOF, UnexpectedInput, VisitError
+
+from sigma_kernel.clock import COUNTED, Moment, TimeScale, words
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.registry import levels, literal
+
+Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
+Memory = dict[str, Any]
+CLOCK = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
+
+
+class Criterion(ABC):
+    """A yes-or-no question that can be asked again and again."""
+
+    def ask(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool:
+        """Return whether it holds now; remembers in ``memory`` what the next answer needs."""
+        return self.answer(lookup, memory, moment) is True
+
+    @abstractmethod
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Return whether it holds, or None if that cannot be known yet."""
+
+    @abstractmethod
+    def addresses(self) -> tuple[str, ...]:
+        """Return the addresses and patterns it asks about, the clock's apart."""
+
+    def goal(self, scale: TimeScale) -> float | None:
+        """Return the count of a clock's scale at which it surely holds, if there is one."""
+        return None
+
+    @staticmethod
+    def parse(text: str) -> Criterion:
+        """Return what a sentence says; raises SigmaConfigError where it says nothing that can be understood."""
+        return _parsed(text)
+
+    def __and__(self, other: Criterion) -> Criterion:
+        return Both(self, other)
+
+    def __or__(self, other: Criterion) -> Criterion:
+        return Either(self, other)
+
+    def __invert__(self) -> Criterion:
+        return Not(self)
+
+    def for_(self, count: int, scale: str, *, in_all: bool = False) -> Criterion:
+        """Return the criterion that holds when this one did for so long, without a break unless ``in_all``."""
+        return For(self, count, TimeScale(scale), in_all)
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+def _moved(value: float, number: float, memory: Memory) -> bool | None:
+    """Return whether a value moved up by more than a number since the last time, if there was one."""
+    last = memory.get("last")
+    memory["last"] = value
+    return None if last is None else value - last > number
+
+
+def _better(value: float, number: float, memory: Memory) -> bool:
+    """Return whether a value is the greatest so far by more than a number; the first one is."""
+    better = "best" not in memory or value - memory["best"] > number
+    if better:
+        memory["best"] = value
+    return better
+
+
+# each is asked about a value, the sentence's number, and its memory
+VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
+    "reaches": lambda value, number, memory: value >= number,
+    "falls to": lambda value, number, memory: value <= number,
+    "above": lambda value, number, memory: value > number,
+    "below": lambda value, number, memory: value < number,
+    "equals": lambda value, number, memory: value == number,
+    "increases": _moved,
+    "decreases": lambda value, number, memory: _moved(-value, number, memory),
+    "improves": lambda value, number, memory: _better(-value, number, memory),
+    "improves upwards": _better,
+}
+OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their number follows ``by`` and may be left out
+
+
+@frozen
+class Question(Criterion):
+    """One question about one address, or about ``any`` or ``all`` matches of a pattern."""
+
+    subject: str
+    verb: str
+    number: float = 0.0
+    quantifier: str = ""
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Ask about every value that is there."""
+        values = self._values(lookup, moment)
+        answers = [self._one(value, memory.setdefault(name, {})) for name, value in values.items()]
+        if not answers or None in answers:
+            return None
+        return any(answers) if self.quantifier == "any" else all(answers)
+
+    def _values(self, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
+        if self.subject in CLOCK:
+            return {"": moment.on(CLOCK[self.subject])}
+        found = lookup(self.subject)
+        values = found if isinstance(found, Mapping) else {"": found}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _one(self, value: float, memory: Memory) -> bool | None:
+        return VERBS[self.verb](float(value), self.number, memory)
+
+    def goal(self, scale: TimeScale) -> float | None:
+        """Return the number that the clock has to reach."""
+        return self.number if self.subject == scale.value and self.verb == "reaches" else None
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return the subject, unless it is the clock."""
+        return () if self.subject in CLOCK else (self.subject,)
+
+    def __str__(self) -> str:
+        number = f"{self.number:.17g}" if float(f"{self.number:g}") != self.number else f"{self.number:g}"
+        said = "" if self.verb in OWN_PACE and not self.number else f" {'by ' if self.verb in OWN_PACE else ''}{number}"
+        return f"{self.quantifier} {self.subject} {self.verb}{said}".lstrip()
+
+
+@frozen
+class For(Criterion):
+    """Whether another criterion held for so many ticks of a scale; it is asked once a tick."""
+
+    inner: Criterion
+    count: int
+    scale: TimeScale
+    in_all: bool = False
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Ask anew if the scale has moved on, and count for how long the answer was yes."""
+        now, before = moment.on(self.scale), memory.get("asked", 0)
+        if now > before or "asked" not in memory:
+            held = self.inner.answer(lookup, memory.setdefault("inner", {}), moment) is True
+            kept = memory.get("held", 0)
+            memory["held"] = kept + (now - before) if held else kept if self.in_all else 0
+            memory["asked"] = now
+        return bool(memory["held"] >= self.count)
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return what the inner one asks about."""
+        return self.inner.addresses()
+
+    def __str__(self) -> str:
+        inner = str(self.inner) if isinstance(self.inner, Question) else f"({self.inner})"
+        return f"{inner} for {words(self.count, self.scale)}{' in all' if self.in_all else ''}"
+
+
+# -- joining -----------------------------------------------------------------------------------------------------------
+@frozen
+class Not(Criterion):
+    """Whether another criterion does not hold."""
+
+    inner: Criterion
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Turn a known answer round."""
+        answer = self.inner.answer(lookup, memory, moment)
+        return None if answer is None else not answer
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return what the inner one asks about."""
+        return self.inner.addresses()
+
+    def __str__(self) -> str:
+        return f"not {_within(self.inner, Both, Either)}"
+
+
+@frozen
+class _Pair(Criterion):
+    """Two criteria; both are asked, always, so that each can remember."""
+
+    left: Criterion
+    right: Criterion
+
+    def _both(self, lookup: Lookup, memory: Memory, moment: Moment) -> tuple[bool | None, bool | None]:
+        left = self.left.answer(lookup, memory.setdefault("left", {}), moment)
+        return left, self.right.answer(lookup, memory.setdefault("right", {}), moment)
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return what both ask about."""
+        return tuple(dict.fromkeys((*self.left.addresses(), *self.right.addresses())))
+
+
+@frozen
+class Both(_Pair):
+    """Whether two criteria hold together."""
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Return no if one is no, unknown if one is unknown, else yes."""
+        answers = self._both(lookup, memory, moment)
+        return False if False in answers else None if None in answers else True
+
+    def __str__(self) -> str:
+        return f"{_within(self.left, Either)} and {_within(self.right, Either, Both)}"
+
+
+@frozen
+class Either(_Pair):
+    """Whether at least one of two criteria holds."""
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Return yes if one is yes, unknown if one is unknown, else no."""
+        answers = self._both(lookup, memory, moment)
+        return True if True in answers else None if None in answers else False
+
+    def goal(self, scale: TimeScale) -> float | None:
+        """Return the smaller goal of the two."""
+        goals = (self.left.goal(scale), self.right.goal(scale))
+        return min((goal for goal in goals if goal is not None), default=None)
+
+    def __str__(self) -> str:
+        return f"{self.left} or {_within(self.right, Either)}"
+
+
+def _within(inner: Criterion, *looser: type[Criterion]) -> str:
+    return f"({inner})" if isinstance(inner, looser) else str(inner)
+
+
+# -- the fluent form ---------------------------------------------------------------------------------------------------
+@frozen
+class Subject:
+    """What a question will be about; see :func:`when`."""
+
+    address: str
+    quantifier: str = ""
+
+    def reaches(self, number: float) -> Question:
+        """Ask whether it is at or above a number."""
+        return self._asked("reaches", number)
+
+    def falls_to(self, number: float) -> Question:
+        """Ask whether it is at or below a number."""
+        return self._asked("falls to", number)
+
+    def above(self, number: float) -> Question:
+        """Ask whether it is above a number."""
+        return self._asked("above", number)
+
+    def below(self, number: float) -> Question:
+        """Ask whether it is below a number."""
+        return self._asked("below", number)
+
+    def equals(self, number: float) -> Question:
+        """Ask whether it is exactly a number."""
+        return self._asked("equals", number)
+
+    def increases(self, by: float = 0.0) -> Question:
+        """Ask whether it is greater than at the last time."""
+        return self._asked("increases", by)
+
+    def decreases(self, by: float = 0.0) -> Question:
+        """Ask whether it is less than at the last time."""
+        return self._asked("decreases", by)
+
+    def improves(self, by: float = 0.0, upwards: bool = False) -> Question:
+        """Ask whether it is the least so far, or the greatest if ``upwards``."""
+        return self._asked("improves upwards" if upwards else "improves", by)
+
+    def _asked(self, verb: str, number: float) -> Question:
+        return Question(self.address, verb, float(number), self.quantifier)
+
+
+def when(address: str, quantifier: str = "") -> Subject:
+    """Begin a question about the value at an address; a pattern needs the quantifier ``any`` or ``all``.
+
+    Raises SigmaConfigError for a pattern without one, and for what is no address.
+    """
+    try:
+        open_ = not literal(address)
+    except SigmaAddressError as error:
+        raise SigmaConfigError(str(error)) from error
+    if quantifier not in ("", "any", "all") or (open_ and not quantifier):
+        raise SigmaConfigError(f"{address!r}: say whether 'any' or 'all' of what the pattern matches is meant.")
+    return Subject(address, quantifier)
+
+
+# -- the sentence form -------------------------------------------------------------------------------------------------
+GRAMMAR = r"""
+?start: either
+?either: both | either _OR both
+?both: negation | both _AND negation
+?negation: lasting | _NOT negation -> no
+?lasting: atom | atom _FOR NUMBER ADDRESS IN_ALL? -> lasting
+?atom: question | _OPEN either _CLOSE
+question: QUANTIFIER? ADDRESS _IS? ABSOLUTE NUMBER -> absolute
+        | QUANTIFIER? ADDRESS RELATIVE (_BY NUMBER)? -> relative
+_OPEN: "("
+_CLOSE: ")"
+_OR.3: /or(?![\w.*<-])/
+_AND.3: /and(?![\w.*<-])/
+_NOT.3: /not(?![\w.*<-])/
+_FOR.3: /for(?![\w.*<-])/
+_BY.3: /by(?![\w.*<-])/
+_IS.3: /is(?![\w.*<-])/
+IN_ALL.3: /in +all(?![\w.*<-])/
+QUANTIFIER.3: /(any|all)(?![\w.*<-])/
+ABSOLUTE.2: /(reaches|falls +to|above|below|equals)(?![\w.*<-])/
+RELATIVE.2: /(increases|decreases|improves +upwards|improves)(?![\w.*<-])/
+NUMBER.2: /[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(?![\w.*<-])/i
+ADDRESS: /([\w*-]+(<[\w,-]+>)?|<[\w,-]+>)(\.([\w*-]+(<[\w,-]+>)?|<[\w,-]+>))*/
+%ignore /\s+/
+"""
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Any, Criterion]):
+    def absolute(self, *parts: str) -> Criterion:
+        *quantifier, address, verb, number = parts
+        return Question(_subject(address, quantifier), " ".join(verb.split()), float(number), "".join(quantifier))
+
+    def relative(self, *parts: str) -> Criterion:
+        *head, last = parts
+        if last[0].isalpha():
+            head, last = [*head, last], "0"
+        *quantifier, address, verb = head
+        return Question(_subject(address, quantifier), " ".join(verb.split()), float(last), "".join(quantifier))
+
+    def lasting(self, inner: Criterion, count: str, unit: str, in_all: str = "") -> Criterion:
+        if unit not in CLOCK or float(count) != int(float(count)) or float(count) < 1:
+            raise SigmaConfigError(f"'for {count} {unit}': write a whole number of epochs or iterations.{near(unit, CLOCK)}")
+        return For(inner, int(float(count)), CLOCK[unit], bool(in_all))
+
+    def no(self, inner: Criterion) -> Criterion:
+        return Not(inner)
+
+    def both(self, left: Criterion, right: Criterion) -> Criterion:
+        return Both(left, right)
+
+    def either(self, left: Criterion, right: Criterion) -> Criterion:
+        return Either(left, right)
+
+
+def _subject(address: str, quantifier: list[str]) -> str:
+    levels(address)
+    name = CLOCK[address].value if address in CLOCK else str(address)
+    return when(name, "".join(quantifier)).address
+
+
+_LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual")
+_SPOKEN = {
+    "ABSOLUTE": "reaches, falls to, above, below or equals", "RELATIVE": "increases, decreases or improves",
+    "NUMBER": "a number", "ADDRESS": "an address", "_CLOSE": "')'", "_AND": "and", "_OR": "or", "_FOR": "for", "_BY": "by",
+}  # fmt: skip
+
+
+def _parsed(text: str) -> Criterion:
+    try:
+        return _Builder().transform(_LARK.parse(text))
+    except VisitError as error:
+        raise SigmaConfigError(f"{text!r}: {error.orig_exc}") from error
+    except UnexpectedInput as error:
+        raise SigmaConfigError(f"{text!r}: {_expected(text, error)}") from error
+    except LarkError as error:
+        raise SigmaConfigError(f"{text!r}: cannot be understood.") from error
+
+
+def _expected(text: str, error: UnexpectedInput) -> str:
+    names = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    wanted = sorted({_SPOKEN[name] for name in names if name in _SPOKEN})
+    at = error.pos_in_stream if not isinstance(error, UnexpectedEOF) else None
+    token = getattr(error, "token", None)
+    ended = token is not None and token.type == "$END"
+    place = "at its end" if ended or at is None else f"at {text[at:].split(' ')[0]!r}"
+    word = "" if ended or at is None else text[at:].split(" ")[0]
+    verbs = [*VERBS, "and", "or", "not", "for"]
+    return f"is not understood {place}; expected {' or '.join(wanted) or 'nothing more'}.{near(word, verbs)}"
