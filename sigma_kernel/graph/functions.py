@@ -11,6 +11,7 @@ import builtins
 import math
 from collections.abc import Callable, Sequence
 from operator import index
+from typing import Any
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
@@ -338,21 +339,24 @@ def scan(
     use no other nodes of the graph around it.  ``reverse`` walks from the last entry to the first, and stacks at the
     place read.  ``length`` is needed where there is no sequence.
     """
+    for name, value in {"carry": carry, "sequences": sequences, "constants": constants}.items():
+        if isinstance(value, Node):
+            raise SigmaGraphError(f"scan: {name} must be a list of nodes, and this is one node. Put it in brackets.")
     if length is None and not (sequences and sequences[0].shape):
         raise SigmaGraphError("scan: nothing tells how many steps there are. Give it a sequence, or a length.")
     steps = sequences[0].shape[0] if length is None else length
     specs = [*(x.spec for x in carry), *(Spec(x.shape[1:], x.dtype) for x in sequences), *(x.spec for x in constants)]
-    counts: list[int] = []
-
-    def flat(*operands: Node) -> tuple[Node, ...]:
-        after, outputs = body(*operands)
-        counts.append(len(after))
-        return (*after, *outputs)
-
-    graph = trace(flat, *specs)
-    if counts != [len(carry)]:
-        raise SigmaGraphError(f"scan: the body takes {len(carry)} carries and returns {counts[0]}.")
+    graph = trace(lambda *operands: _stepped(body, operands, len(carry)), *specs)
     return loop(graph, carry, sequences, constants, steps, reverse)
+
+
+def _stepped(body: Callable[..., Any], operands: Sequence[Node], carries: int) -> tuple[Node, ...]:
+    """Run one step, and return its carries and outputs as one tuple."""
+    match body(*operands):
+        case [[*after], [*outputs]] if len(after) == carries:
+            return (*after, *outputs)
+        case result:
+            raise SigmaGraphError(f"scan: the body must return ([{carries} new carries], [outputs]), not {result!r}.")
 
 
 def loop(

@@ -72,7 +72,7 @@ class Node:
     def __rmul__(self, other: float) -> Node: return apply("mul", other, self)
     def __truediv__(self, other: Node | float) -> Node: return apply("div", self, other)
     def __rtruediv__(self, other: float) -> Node: return apply("div", other, self)
-    def __pow__(self, other: Node | float) -> Node: return apply("pow", self, other)
+    def __pow__(self, other: Node | float) -> Node: return self * self if other == 2 else apply("pow", self, other)
     def __rpow__(self, other: float) -> Node: return apply("pow", other, self)
     def __mod__(self, other: Node | float) -> Node: return apply("mod", self, other)
     def __neg__(self) -> Node: return apply("neg", self)
@@ -90,9 +90,6 @@ class Node:
 
     def __repr__(self) -> str:
         return f"{self.op} {self.dtype}{list(self.shape)}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _only, (Graph((), (self,)),)
 
 
 @frozen(eq=False, repr=False)
@@ -173,13 +170,9 @@ def _lines(place: int, row: Row) -> Iterator[str]:
 def _rebuild(rows: Sequence[Row], inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
     """Make a graph from its rows."""
     nodes: list[Node] = []
-    for op, operands, *rest in rows:
-        nodes.append(Node(op, tuple(nodes[i] for i in operands), *rest))
+    for op, operands, attrs, shape, dtype in rows:
+        nodes.append(Node(op, tuple(nodes[i] for i in operands), attrs, shape, dtype))
     return Graph(tuple(nodes[i] for i in inputs), tuple(nodes[i] for i in outputs))
-
-
-def _only(graph: Graph) -> Node:
-    return graph.outputs[0]
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -201,14 +194,14 @@ class Op:
 
     def __call__(self, *inputs: Node | float, **attrs: Any) -> Node:
         """Make a node of this op; a number takes the dtype of the nodes beside it."""
-        where = f"{self.name}({', '.join(str(x.shape) if isinstance(x, Node) else repr(x) for x in inputs)})"
         try:
             nodes = _as_nodes(inputs)
             attrs = {name: tuple(x) if isinstance(x, list) else x for name, x in attrs.items()}
             shape = self.shape(*(x.shape for x in nodes), **attrs)
             dtype = self.dtype(*(x.dtype for x in nodes), **attrs)
         except (SigmaGraphError, TypeError) as error:  # a TypeError: attributes or operands that the op does not have
-            raise SigmaGraphError(f"{where}: {error}") from error
+            operands = ", ".join(str(x.shape) if isinstance(x, Node) else repr(x) for x in inputs)
+            raise SigmaGraphError(f"{self.name}({operands}): {error}") from error
         return Node(self.name, nodes, attrs, shape, dtype)
 
 
@@ -241,7 +234,10 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
     wanted = [spec if isinstance(spec, Spec) else Spec(spec) for spec in specs]
     inputs = tuple(symbol(spec.shape, spec.dtype) for spec in wanted)
     result = function(*inputs)
-    graph = Graph(inputs, (result,) if isinstance(result, Node) else tuple(result))
+    outputs = tuple(result) if isinstance(result, Sequence) else (result,)
+    if not all(isinstance(node, Node) for node in outputs):
+        raise SigmaGraphError(f"trace: the function must return nodes, not {result!r}.")
+    graph = Graph(inputs, outputs)
     strangers = [node for node in graph if node.op == "input" and node not in inputs]
     if strangers:
         raise SigmaGraphError(

@@ -189,7 +189,9 @@ def pool_selected(x: Shape, index: Shape, **how: Any) -> Shape:
 def unpooled(g: Shape, *indices: Shape, shape: Shape, **how: Any) -> Shape:
     """Take the samples' shape if pooling it gives that of every operand."""
     result = pooled(shape, **how)
-    return [_undone(shape, operand, result) for operand in (g, *indices)][0]
+    for operand in (g, *indices):
+        _undone(shape, operand, result)
+    return shape
 
 
 def _undone(shape: Shape, operand: Shape, result: Shape) -> Shape:

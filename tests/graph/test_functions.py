@@ -171,7 +171,13 @@ def test_a_scan_without_sequences_needs_a_length():
         (lambda x: f.split(x, 3), r"split\(\(2, 3, 4\)\): 3 does not divide a side of 4"),
         (lambda x: f.split(x, (1, 2)), r"\(1, 2\) does not divide a side of 4"),
         (lambda x: f.convolution(x, symbol((1, 3, 2)), stride=(1, 1)), r"stride \(1, 1\) must have 1 entries"),
-        (lambda x: f.scan(lambda h, x: ([], []), [x], [x]), "the body takes 1 carries and returns 0"),
+        (
+            lambda x: f.scan(lambda h, x: ([], []), [x], [x]),
+            r"body must return \(\[1 new carries\], \[outputs\]\), not \(",
+        ),
+        (lambda x: f.scan(lambda h, x: (h, x), [x], [x]), r"not \(input float32\[2, 3, 4\], input"),
+        (lambda x: f.scan(lambda h, x: h, [x], [x]), "not input float32"),
+        (lambda x: f.scan(lambda h, x: ([h], []), x, [x]), "scan: carry must be a list of nodes"),
     ],
 )
 def test_what_functions_refuse(build, message):
