@@ -1,0 +1,70 @@
+"""From a configuration to an environment that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel import notation
+from sigma_kernel.config import schema
+from sigma_kernel.config.document import Path as Place
+from sigma_kernel.config.reading import complaint
+from sigma_kernel.config.writing import resolved
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.plugins import Catalogue, catalogue as installed
+
+
+def build(
+    configuration: schema.Configuration, catalogue: Catalogue | None = None, folder: Path | None = None
+) -> Environment:
+    """Return a new environment; with a ``folder``, its runs leave a run folder there."""
+    run, found = configuration.run, catalogue or installed()
+    environment = Environment(
+        run.name,
+        seed=run.seed,
+        precision=run.precision,
+        folder=folder,
+        monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
+        configuration=resolved(configuration),
+        catalogue=found,
+    )
+    for name, trainer in configuration.trainers.items():
+        environment.create_trainer(name, **_settings(run, trainer, found))
+    return environment
+
+
+def _settings(run: schema.Run, trainer: schema.Trainer, catalogue: Catalogue) -> dict[str, Any]:
+    data = trainer.data
+    return {
+        "backend": (trainer.backend or run.backend).make(),
+        "operator": (trainer.operator or run.operator).make(),
+        "network": notation.parse(trainer.network.architecture, catalogue.load),
+        "data": data.dataset.make(),
+        "batch_size": data.batch_size,
+        "last_batch": data.last_batch,
+        "preprocessors": {name: choice.make() for name, choice in data.preprocessors.items()},
+        "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
+        "optimiser": trainer.optimiser.make(),
+        "hooks": {name: choice.make() for name, choice in trainer.hooks.items()},
+    } | ({"order": data.order.make()} if data.order else {})
+
+
+def prepare(configuration: schema.Configuration, environment: Environment) -> None:
+    """Prepare every trainer, which infers all shapes; errors about the configuration name their place in it."""
+    wrong = list(_prepared(configuration, environment))
+    if wrong:
+        raise complaint(configuration.document, wrong)
+    environment.prepare()
+
+
+def _prepared(configuration: schema.Configuration, environment: Environment) -> Iterator[tuple[Place, Exception]]:
+    for name, trainer in environment.trainers.items():
+        head: Place = ("trainers", name) if "trainers" in configuration.document.values else ()
+        try:
+            trainer.session  # noqa: B018  (prepared on first use)
+        except SigmaNetworkError as error:
+            yield (*head, "network", "architecture"), error
+        except SigmaConfigError as error:
+            yield head, error

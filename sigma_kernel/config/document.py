@@ -1,0 +1,201 @@
+"""A TOML file with the place of every key: plain values, and ``file:line`` for each path into them.
+
+The standard library's parser gives the values and says what is wrong with a broken file; tomlkit, which keeps the
+whole text, gives the places.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tomlkit
+from attrs import define, evolve, field, frozen
+from tomlkit.items import AoT, Array, InlineTable, Item, Table
+
+from sigma_kernel.errors import SigmaConfigError
+
+Path = tuple[str | int, ...]
+
+_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
+_BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")  # what may stand between two values of an array
+
+
+def dotted(path: Path) -> str:
+    """Return a path as it is written: ``trainer.optimiser``, ``data.sources[1]``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+
+
+@frozen
+class Document:
+    """The values of a file after overrides; ``lines`` and ``texts`` say where a key and a string's first line stand."""
+
+    name: str
+    values: dict[str, Any]
+    lines: Mapping[Path, int] = field(repr=False)
+    texts: Mapping[Path, int] = field(repr=False)
+    overrides: Mapping[Path, str] = field(factory=dict)
+
+    def origin(self, path: Path) -> Path:
+        """Return the path itself or the nearest one above it that is written somewhere."""
+        return path if path in self.lines or path in self.overrides or not path else self.origin(path[:-1])
+
+    def line(self, path: Path, text_line: int = 1) -> int:
+        """Return the line of a key, or of a line within its string; 0 for what an override says."""
+        origin = self.origin(path)
+        if origin in self.overrides:
+            return 0
+        first = self.texts.get(path, 0) if text_line > 1 else 0
+        return first + text_line - 1 if first else self.lines.get(origin, 1)
+
+    def describe(self, path: Path, text: str, text_line: int = 1) -> str:
+        """Return ``file:line: dotted.path: text``, or ``--set dotted.path: text`` for what an override says."""
+        origin = self.origin(path)
+        if origin not in self.overrides:
+            return f"{self.name}:{self.line(path, text_line)}: " + (f"{dotted(path)}: {text}" if path else text)
+        rest = "" if origin == path else f"{dotted(path)}: "
+        return f"--set {self.overrides[origin]}: {rest}{text}"
+
+
+def read(path: pathlib.Path) -> Document:
+    """Read a TOML file; one that cannot be read is a SigmaConfigError too."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise SigmaConfigError(f"{path}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SigmaConfigError(f"{path}: is not UTF-8 text, as TOML must be.") from None
+
+
+def parse(text: str, name: str) -> Document:
+    """Read TOML; broken TOML is a SigmaConfigError ``file:line: what is wrong``."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SigmaConfigError(f"{name}:{_broken(str(error), text)}") from None
+    walk = _Walk()
+    walk.body((), tomlkit.parse(text).body)
+    return Document(name, values, walk.lines, walk.texts)
+
+
+def _broken(error: str, text: str) -> str:
+    place = _PLACE.search(error)
+    line = place["line"] if place and place["line"] else str(text.count("\n") + 1)
+    column = f" (column {place['column']})" if place and place["column"] else ""
+    return f"{line}: this is not TOML: {_PLACE.sub('', error)}{column}"
+
+
+@define
+class _Walk:
+    """Count lines while the items of a document go by in the order of its text."""
+
+    line: int = 1
+    lines: dict[Path, int] = field(factory=dict)
+    texts: dict[Path, int] = field(factory=dict)
+
+    def skip(self, text: str) -> None:
+        self.line += text.count("\n")
+
+    def body(self, path: Path, body: Iterable[tuple[Any, Item]]) -> None:
+        for key, item in body:
+            if key is None:
+                self.skip(item.as_string())
+            elif isinstance(item, AoT):
+                for index, table in enumerate(item.body):
+                    self.table((*path, key.key, index), table)
+            elif isinstance(item, Table):
+                self.table((*path, key.key), item)
+            else:
+                self.pair((*path, key.key), item)
+
+    def table(self, path: Path, table: Table) -> None:
+        if table.display_name is not None:  # else no header of its own: it is named in those below or by dotted keys
+            self.skip(table.trivia.indent)
+            self.note(path)
+            self.lines[path] = self.line  # also where a key above it came first
+            self.skip(table.trivia.trail)
+        self.body(path, table.value.body)
+
+    def pair(self, path: Path, item: Item) -> None:
+        self.skip(item.trivia.indent)
+        self.note(path)
+        self.value(path, item)
+        self.skip(item.trivia.trail)
+
+    def note(self, path: Path) -> None:
+        for depth in range(1, len(path) + 1):
+            self.lines.setdefault(path[:depth], self.line)
+
+    def value(self, path: Path, item: Item) -> None:
+        text = item.as_string()
+        if isinstance(item, InlineTable):
+            self.body(path, item.value.body)
+        elif isinstance(item, Array):
+            self.array(path, item, text)
+        else:
+            self.texts[path] = self.line + bool(re.match(r"(\"\"\"|''')\r?\n", text))
+            self.skip(text)
+
+    def array(self, path: Path, array: Array, text: str) -> None:
+        at = 1
+        for index, item in enumerate(array):
+            between = _BETWEEN.match(text, at)
+            assert between
+            self.skip(between[0])
+            self.lines[*path, index] = self.line
+            self.value((*path, index), item)
+            at = between.end() + len(item.as_string())
+        self.skip(text[at:])
+
+
+# -- overrides ---------------------------------------------------------------------------------------------------------
+def override(document: Document, assignment: str) -> Document:
+    """Return the document with ``a.b.c=value`` put into it; a name that gets settings becomes a table."""
+    key, equals, text = assignment.partition("=")
+    if not equals:
+        raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
+    path, key = _path(key.strip()), key.strip()
+    values = _put(document.values, path, _value(key, text.strip()), key)
+    kept = {mark: line for mark, line in document.lines.items() if mark[: len(path)] != path}
+    earlier = {mark: name for mark, name in document.overrides.items() if mark[: len(path)] != path}
+    return evolve(document, values=values, lines=kept, overrides={**earlier, path: key})
+
+
+def _path(key: str) -> Path:
+    try:
+        table: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError as error:
+        raise SigmaConfigError(f"--set {key}: expected a key such as run.seed: {_PLACE.sub('', str(error))}") from None
+    path: Path = ()
+    while isinstance(table, dict):
+        (name, table), *more = table.items()
+        if more:
+            raise SigmaConfigError(f"--set {key}: expected one key")
+        path = (*path, name)
+    return path
+
+
+def _value(key: str, text: str) -> Any:
+    try:
+        table = tomllib.loads(f"value = {text}")
+        if set(table) == {"value"}:
+            return table["value"]
+    except tomllib.TOMLDecodeError as error:
+        if text.startswith(("[", "{", '"', "'")):
+            raise SigmaConfigError(f"--set {key}: {_PLACE.sub('', str(error))} (got {text})") from None
+    return text  # a bare word
+
+
+def _put(table: Mapping[str, Any], path: Path, value: Any, key: str) -> dict[str, Any]:
+    name, *rest = path
+    if not rest:
+        return {**table, str(name): value}
+    below = table.get(str(name), {})
+    if isinstance(below, str):
+        below = {"type": below}
+    if not isinstance(below, dict):
+        raise SigmaConfigError(f"--set {key}: {name} is not a table (got {below!r})")
+    return {**table, str(name): _put(below, tuple(rest), value, key)}

@@ -1,0 +1,187 @@
+"""Components made for these tests, on a shelf of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+from attrs import define, field, validators
+
+from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts import (
+    Backend,
+    Dataset,
+    Hook,
+    Initialiser,
+    Layer,
+    Monitor,
+    Operator,
+    Optimiser,
+    Order,
+    Preprocessor,
+    Schedule,
+    Source,
+    live,
+)  # fmt: skip
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins import Catalogue, Plugin
+from sigma_kernel.specs import Component
+
+
+@define
+class Plain(Backend):
+    device: int = 0
+
+    def lower(self, graph: Any, donate: Any) -> Any:
+        return None
+
+    def to_device(self, host: Any) -> Any:
+        return host
+
+    def to_host(self, array: Any) -> Any:
+        return array
+
+
+@define
+class Alone(Operator):
+    workers: int = field(default=1, validator=validators.ge(1))
+
+    def run(self, session: Any) -> None:
+        return
+
+
+@define
+class FileSource(Source):
+    path: Path
+    name: str = "file"
+
+    def open(self) -> Any:
+        return self.path.open("rb")
+
+
+@define
+class Table(Dataset):
+    """Sections from files."""
+
+    sources: Sequence[Source] = ()
+    columns: tuple[int, ...] = ()
+    folder: Path | None = None
+    split: Mapping[str, float] = field(factory=dict)
+    scale: float = 1.0
+    mode: Literal["fast", "slow"] = "fast"
+    header: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        if self.scale == 13.0:
+            raise SigmaConfigError("thirteen is not served here")
+
+    sections: ClassVar[Any] = {}
+    blocks: ClassVar[Any] = 1
+
+    def rows(self, block: int) -> int:
+        return 1
+
+    def block(self, block: int) -> Any:
+        return {}
+
+
+@define(eq=False)
+class Halve(Schedule):
+    """A factor."""
+
+    interval: TimeStep
+    then: Schedule | None = None
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return np.ones(len(iterations))
+
+
+@define(eq=False, kw_only=True)
+class Descent(Optimiser):
+    learning_rate: float = live(0.1, low=0.0)
+    momentum: float = live(0.0, low=0.0, below=1.0)
+
+    def build(self, objective: Any) -> Any:
+        return None
+
+
+@define
+class Normal(Initialiser):
+    deviation: float = field(validator=validators.ge(0))
+    mean: float = 0.0
+
+    def values(self, address: str, parameter: Any, draws: Any) -> Any:
+        return None
+
+
+@define(eq=False, kw_only=True)
+class Score(Hook):
+    on: str = "validation"
+    top: int = field(default=1, validator=validators.ge(1))
+
+    def run(self, context: Any) -> None:
+        return
+
+
+@define
+class Watch(Monitor):
+    port: int = 80
+
+    def run(self, view: Any) -> None:
+        return
+
+
+@define
+class Centre(Preprocessor):
+    section: str = "inputs"
+
+    def fit(self, values: Any) -> Any:
+        return {}
+
+    def apply(self, values: Any, state: Any) -> Any:
+        return values
+
+
+@define
+class Backwards(Order):
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> Any:
+        return np.arange(rows)[::-1]
+
+
+@define(eq=False)
+class Anything(Layer):
+    size: int = 1
+
+    def run(self, context: Any, *inputs: Any) -> Any:
+        return inputs[0]
+
+
+def table_of_ones(rows: int, columns: int = 2) -> Table:
+    """Return a table, as a function may."""
+    return Table(columns=(rows, columns))
+
+
+OBJECTS: dict[tuple[str, str], Any] = {
+    ("backend", "plain"): Plain, ("backend", "numpy"): Plain, ("operator", "local"): Alone,
+    ("source", "file"): FileSource, ("dataset", "table"): Table, ("dataset", "ones"): table_of_ones, ("schedule", "halve"): Halve,
+    ("optimiser", "descent"): Descent, ("initialiser", "normal"): Normal, ("hook", "score"): Score,
+    ("monitor", "watch"): Watch, ("preprocessor", "centre"): Centre, ("iterator", "backwards"): Backwards,
+    ("layer", "input"): Anything, ("layer", "dense"): Anything, ("modifier", "centre"): Centre,
+}  # fmt: skip
+
+
+class Shelf(Catalogue):
+    """A catalogue of the objects above."""
+
+    def load(self, kind: str, name: str) -> object:
+        return OBJECTS[kind, self.resolve(kind, name).name]
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Return a catalogue with something of many kinds."""
+    records = tuple(Component(kind, name, "acme.things:Thing", "A thing.", "acme") for kind, name in OBJECTS)
+    return Shelf((Plugin("acme", "1.0", records),))

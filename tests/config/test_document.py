@@ -1,0 +1,147 @@
+"""Places in TOML files, and overrides."""
+
+from __future__ import annotations
+
+import pytest
+import tomlkit
+from hypothesis import given, strategies as st
+
+from sigma_kernel.config.document import dotted, override, parse
+from sigma_kernel.errors import SigmaConfigError
+
+TEXT = '''# a comment
+
+format = 1
+
+[run]   # header comment
+name = "x"
+
+[data]
+split.training = 0.8
+split.validation = 0.2
+sources = [
+    # one
+    "a",
+    { type = "b", sizes = [1,
+        2] }, "c",
+]
+
+[network]
+architecture = """
+input(4)
++ dense(3)
+"""
+after = true
+
+[[many]]
+k = 1
+
+[[many]]
+k = 2
+
+[hooks.a]
+type = "t"
+[hooks."b c"]
+type = "u"
+'''
+
+
+def lines(text: str) -> dict[str, int]:
+    return {dotted(path): line for path, line in parse(text, "f.toml").lines.items()}
+
+
+def test_every_key_has_the_line_it_is_written_on() -> None:
+    found = lines(TEXT)
+    rows = TEXT.split("\n")
+    for key, start in {
+        "format": "format =", "run": "[run]", "run.name": "name =", "data.split": "split.training",
+        "data.split.validation": "split.val", "data.sources": "sources", "data.sources[0]": '    "a"',
+        "data.sources[1].type": "    { type", "data.sources[1].sizes[1]": "        2]", "data.sources[2]": "        2]",
+        "network.architecture": "architecture", "network.after": "after", "hooks.a": "[hooks.a]",
+        "hooks.b c": '[hooks."b c"]',
+    }.items():  # fmt: skip
+        assert rows[found[key] - 1].startswith(start), key
+    assert rows[found["many[1].k"] - 1] == "k = 2"
+
+
+def test_lines_are_the_same_with_windows_line_ends() -> None:
+    assert lines(TEXT.replace("\n", "\r\n")) == lines(TEXT)
+
+
+def test_a_line_within_a_multi_line_string_is_found() -> None:
+    document = parse(TEXT, "f.toml")
+    assert TEXT.split("\n")[document.line(("network", "architecture"), 2) - 1] == "+ dense(3)"
+
+
+def test_tables_out_of_order_keep_their_places() -> None:
+    found = lines("[a.b]\nx = 1\n\n[c]\ny = 2\n\n[a]\nz = 3\n[a.d]\nw.v = 4\n")
+    assert found["a.b.x"] == 2
+    assert found["a"] == 7
+    assert found["a.d.w.v"] == 10
+
+
+plain = st.recursive(
+    st.integers(-9, 9) | st.booleans() | st.text("ab\n#\"'", max_size=6) | st.floats(allow_nan=False),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc .", min_size=1, max_size=3), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=3), plain, max_size=4))
+def test_any_document_is_walked_to_its_last_line(values: dict[str, object]) -> None:
+    text = tomlkit.dumps(values)
+    assert parse(text + "\n[zzz]\nlast = 1", "f.toml").lines["zzz", "last"] == text.count("\n") + 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = \n", "f.toml:1: this is not TOML: Invalid value (column 5)"),
+        ("a = 1\na = 2\n", "f.toml:2: this is not TOML: Cannot overwrite a value"),
+        ('a = 1\nb = """x\n', "f.toml:3: this is not TOML: Unterminated string"),
+        ("[a]\nx.y = 1\n[a.x]\nz = 1\n", "f.toml:3: this is not TOML"),
+    ],
+)
+def test_broken_toml_names_file_and_line(text: str, message: str) -> None:
+    with pytest.raises(SigmaConfigError) as error:
+        parse(text, "f.toml")
+    assert str(error.value).startswith(message)
+
+
+def test_an_override_replaces_a_value_and_its_place() -> None:
+    document = override(parse(TEXT, "f.toml"), "run.name=other")
+    assert document.values["run"] == {"name": "other"}
+    assert document.describe(("run", "name"), "is wrong") == "--set run.name: is wrong"
+    assert document.describe(("run",), "is wrong") == "f.toml:5: run: is wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("0.5", 0.5), ("true", True), ('"3"', "3"), ("[1, 2]", [1, 2]), ("../some/where", "../some/where"),
+     ("epoch reaches 3", "epoch reaches 3"), ("a=b", "a=b"), ('{ type = "x" }', {"type": "x"}), ("", ""),
+     ("1\nformat = 2", "1\nformat = 2")],
+)  # fmt: skip
+def test_the_value_of_an_override_is_toml_or_a_bare_word(text: str, value: object) -> None:
+    assert override(parse("", "f"), f"a.b={text}").values == {"a": {"b": value}}
+
+
+def test_a_name_that_gets_settings_becomes_a_table() -> None:
+    document = override(parse('[trainer]\noptimiser = "adam"\n', "f"), "trainer.optimiser.learning_rate=0.1")
+    assert document.values == {"trainer": {"optimiser": {"type": "adam", "learning_rate": 0.1}}}
+    assert document.describe(("trainer", "optimiser", "type"), "no").startswith("f:2: ")
+
+
+@pytest.mark.parametrize("assignment", ["x", "=3", "a b=3", "a.=1", "x=[1", 'x="a', "format.x=1", "a=1\nb=2"])
+def test_a_malformed_override_is_refused(assignment: str) -> None:
+    if assignment == "a=1\nb=2":
+        assert override(parse("", "f"), assignment).values == {"a": "1\nb=2"}
+        return
+    with pytest.raises(SigmaConfigError, match="^--set "):
+        override(parse("format = 1", "f"), assignment)
+
+
+def test_setting_a_table_hides_the_places_below_it() -> None:
+    document = override(parse(TEXT, "f"), 'hooks.a={ type = "v" }')
+    assert document.describe(("hooks", "a", "type"), "no") == "--set hooks.a: hooks.a.type: no"

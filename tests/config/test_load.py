@@ -1,0 +1,290 @@
+"""What a configuration may say, and what is said about one that is wrong."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import re
+
+import pytest
+from attrs import evolve
+
+from sigma_kernel import config
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+
+TEXT = '''format = 1
+
+[run]
+name = "small"
+seed = 3
+
+[data]
+dataset = "table"
+columns = [1, 2]
+batch_size = 10
+
+[data.preprocessors.middle]
+type = "centre"
+
+[network]
+architecture = """
+input(4) + dense(3)
++ dense(2)
+"""
+
+[initialisers.weights]
+match = "**.weights"
+type = "normal"
+deviation = 0.1
+
+[trainer.optimiser]
+type = "descent"
+learning_rate = 0.5
+schedules.learning_rate = { type = "halve", interval = "2 epochs" }
+
+[hooks.score]
+type = "score"
+every = "1 epoch"
+when = "epoch reaches 2"
+
+[monitors.eye]
+type = "watch"
+'''
+
+
+@pytest.fixture
+def load(shelf):
+    """Return a function that loads a text with the things on the shelf."""
+    return lambda text, *overrides: config.load(text, overrides, catalogue=shelf, name="f.toml")
+
+
+@pytest.fixture
+def errors(load):
+    """Return a function that loads a text in vain, and returns the lines of the error."""
+
+    def fail(text, *overrides, exception=SigmaConfigError):
+        with pytest.raises(exception) as error:
+            load(text, *overrides)
+        return str(error.value).split("\n")
+
+    return fail
+
+
+def line(text, start):
+    return next(i for i, row in enumerate(text.split("\n"), 1) if row.startswith(start))
+
+
+def changed(old, new):
+    assert old in TEXT
+    return TEXT.replace(old, new)
+
+
+# -- what is right -----------------------------------------------------------------------------------------------------
+def test_every_part_of_a_file_is_chosen_with_its_defaults(load):
+    found = load(TEXT)
+    trainer = found.trainers["trainer"]
+    assert (found.run.name, found.run.seed, found.run.precision) == ("small", 3, "float32")
+    assert found.run.backend.name == "acme:numpy"
+    assert trainer.data.dataset.settings["columns"] == (1, 2)
+    assert trainer.data.dataset.settings["scale"] == 1.0
+    assert trainer.data.batch_size == 10
+    assert trainer.initialisers["weights"].match == "**.weights"
+    assert trainer.optimiser.make().learning_rate == 0.5
+    assert str(trainer.optimiser.make().schedules["learning_rate"].interval) == "every 2 epochs"
+    assert str(trainer.hooks["score"].make().when) == "epoch reaches 2"
+    assert found.monitors["eye"].make().port == 80
+    assert trainer.network.architecture == "acme:input(4) + acme:dense(3) + acme:dense(2)"
+
+
+def test_a_name_and_a_table_choose_the_same(load):
+    short = changed('[monitors.eye]\ntype = "watch"\n', '[monitors]\neye = "acme:watch"\n')
+    assert load(short) == load(TEXT)
+    table = changed('dataset = "table"\ncolumns = [1, 2]\n', 'dataset = { type = "table", columns = [1, 2] }\n')
+    assert load(table) == load(TEXT)
+
+
+def test_a_component_may_be_a_function(load):
+    found = load(changed('dataset = "table"\ncolumns = [1, 2]', 'dataset = "ones"\nrows = 5'))
+    assert found.trainers["trainer"].data.dataset.make().columns == (5, 2)
+
+
+def test_components_nest_in_lists_and_tables(load):
+    sources = 'sources = [{ type = "file", path = "a.csv" }, { type = "acme:file", path = "b.csv" }]'
+    dataset = load(changed("columns = [1, 2]", sources)).trainers["trainer"].data.dataset.make()
+    assert [source.path.name for source in dataset.sources] == ["a.csv", "b.csv"]
+
+
+def test_several_trainers_have_tables_of_their_own(load):
+    text = """
+        format = 1
+        [trainers.a]
+        optimiser = "descent"
+        backend = { type = "plain", device = 2 }
+        [trainers.a.data]
+        dataset = "table"
+        [trainers.a.network]
+        architecture = "input()"
+        [trainers.b]
+        optimiser = "descent"
+        data.dataset = "table"
+        network.architecture = "input()"
+        hooks.score = { type = "score", every = "1 epoch" }
+    """
+    found = load(text)
+    assert list(found.trainers) == ["a", "b"]
+    assert found.trainers["a"].backend.make().device == 2
+    assert found.trainers["b"].backend is None
+    assert load(config.resolved(found)) == found
+
+
+def test_the_resolved_text_means_the_same_and_names_every_distribution(load):
+    found = load(TEXT, "data.order=backwards", "data.folder=some/where")
+    text = config.resolved(found)
+    assert load(text) == found
+    assert config.resolved(load(text)) == text
+    assert 'type = "acme:descent"' in text
+    assert "momentum = 0.0" in text
+    assert not re.search(r'(type|dataset|backend|operator) = "(?!acme:)', text)
+
+
+def test_other_settings_are_another_configuration(load):
+    assert load(TEXT, "hooks.score.top=2") != load(TEXT)
+    assert load(TEXT, "hooks.score.top=1") == load(TEXT)
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("old", "new", "start", "message"),
+    [
+        ("seed = 3", 'seed = "banana"', "seed", "run.seed: must be a whole number (got 'banana')"),
+        ("seed = 3", "seed = -3", "seed", "run.seed: must be >= 0 (got -3)"),
+        ("seed = 3", "seed = true", "seed", "run.seed: must be a whole number (got true)"),
+        ("seed = 3", "sead = 3", "sead", "run.sead: unknown key. Did you mean 'seed'?"),
+        ('name = "small"', 'name = "a/b"', "name", "run.name: must be a name of letters, digits, - and _ (got 'a/b')"),
+        ("seed = 3", 'precision = "float23"', "precision",
+         "run.precision: must be 'float32' or 'float64' or 'float16' or 'bfloat16' (got 'float23'). Did you mean 'float32'?"),
+        ("seed = 3", 'backend = "nump"', "backend", "run.backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?"),
+        ("seed = 3", "backend = 3", "backend", "run.backend: must be the name of a backend, or a table with its `type` (got 3)"),
+        ("batch_size = 10", "batch_size = 0", "batch_size", "data.batch_size: must be >= 1 (got 0)"),
+        ("batch_size = 10", "batch_sise = 10", "batch_sise", "data.batch_sise: unknown key. Did you mean 'batch_size'?"),
+        ("batch_size = 10", "folde = 'x'", "folde", "data.folde: unknown key. Did you mean 'folder'?"),
+        ("columns = [1, 2]", "columns = 1", "columns", "data.columns: must be a list (got 1)"),
+        ("columns = [1, 2]", "columns = [1,\n 'x']", " 'x'", "data.columns[1]: must be a whole number (got 'x')"),
+        ("columns = [1, 2]", "mode = 'fats'", "mode", "data.mode: must be 'fast' or 'slow' (got 'fats'). Did you mean 'fast'?"),
+        ("columns = [1, 2]", "split.training = 'half'", "split", "data.split.training: must be a number (got 'half')"),
+        ("columns = [1, 2]", "header = 1", "header", "data.header: must be true or false (got 1)"),
+        ("columns = [1, 2]", "scale = 13.0", "dataset", "data.dataset: thirteen is not served here"),
+        ("columns = [1, 2]", "last_batch = 'kep'", "last", "data.last_batch: must be 'keep' or 'drop' (got 'kep'). Did you mean 'keep'?"),
+        ('dataset = "table"', 'dataset = { type = "tabel" }', "dataset",
+         "data.dataset.type: dataset 'tabel': no plugin offers it. Did you mean 'table'?"),
+        ('dataset = "table"', 'dataset = { type = "table", columns = [2] }', "columns", "data.columns: is given twice, here and in `dataset`."),
+        ("learning_rate = 0.5", "learning_rate = 'banana'", "learning_rate",
+         "trainer.optimiser.learning_rate: must be a number (got 'banana')"),
+        ("learning_rate = 0.5", "learning_rate = -0.5", "learning_rate",
+         "trainer.optimiser.learning_rate: must be at least 0 (got -0.5)."),
+        ("learning_rate = 0.5", "learning_rat = 0.5", "learning_rat ",
+         "trainer.optimiser.learning_rat: unknown key. Did you mean 'learning_rate'?"),
+        ('interval = "2 epochs"', "interval = 2", "schedules",
+         "trainer.optimiser.schedules.learning_rate.interval: must be a time step such as \"1 epoch\" (got 2)"),
+        ("deviation = 0.1", "", "[initialisers.weights]", "initialisers.weights.deviation: is missing. Give it a number."),
+        ("deviation = 0.1", "deviation = -1", "deviation", "initialisers.weights.deviation: must be >= 0 (got -1.0)"),
+        ('match = "**.weights"\n', "", "[initialisers.weights]", "initialisers.weights.match: is missing. Give it text."),
+        ('every = "1 epoch"\n', "", "[hooks.score]",
+         'hooks.score.every: is missing. Give it a time step such as "1 epoch".'),
+        ('when = "epoch reaches 2"', "when = 2", "when",
+         'hooks.score.when: must be a criterion such as "epoch reaches 10" (got 2)'),
+        ('type = "score"', "top = 1", "[hooks.score]",
+         "hooks.score.type: is missing. Give it the name of a hook; `sigma components hook` lists them."),
+        ("[hooks.score]", '[hooks."a.b"]', '[hooks."a.b"]', "hooks.a.b: must be a name of letters, digits, - and _ (got 'a.b')"),
+        ("[monitors.eye]", "[monitor.eye]", "[monitor.eye]", "monitor: unknown key. Did you mean 'monitors'?"),
+        ("format = 1", "format = 2", "format", "format: must be 1 (got 2)"),
+        ("+ dense(2)", "+ dence(2)", "+ dence", "network.architecture: column 3: "),
+        ("+ dense(2)", "+ dense(2", "+ dense(2", "network.architecture: column 10: "),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_place(errors, old, new, start, message):
+    text = changed(old, new)
+    (found,) = errors(text)
+    expected = f"f.toml:{line(text, start)}: {message}"
+    assert found == expected or (message.endswith(": ") and found.startswith(expected))
+
+
+def test_a_time_step_without_a_unit_is_refused_at_its_place(errors):
+    text = changed('every = "1 epoch"', 'every = "1"')
+    (found,) = errors(text)
+    assert found.startswith(f"f.toml:{line(text, 'every')}: hooks.score.every: ")
+
+
+def test_a_criterion_that_cannot_be_read_is_refused_at_its_place(errors):
+    text = changed('"epoch reaches 2"', '"epoch raeches 2"')
+    (found,) = errors(text)
+    assert found.startswith(f"f.toml:{line(text, 'when')}: hooks.score.when: ")
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(errors):
+    text = changed("seed = 3", "sead = 3").replace("0.5", '"fast"').replace("+ dense(2)", "+ dense(2 3)")
+    text = text.replace('"centre"', '"center"').replace('type = "watch"', 'type = "watch"\nport = "x"\nprot = 1')
+    found = errors(text, "hooks.score.top=0", "data.batch_size=many")
+    assert [row.split(": ")[1] for row in found if row.startswith("f.toml")] == [
+        "run.sead", "data.preprocessors.middle.type", "network.architecture", "trainer.optimiser.learning_rate",
+        "monitors.eye.port", "monitors.eye.prot",
+    ]  # fmt: skip
+    numbers = [int(row.split(":")[1]) for row in found if row.startswith("f.toml")]
+    assert numbers == sorted(numbers)
+    assert "--set data.batch_size: must be a whole number (got 'many')" in found
+    assert "--set hooks.score.top: must be >= 1 (got 0)" in found
+
+
+def test_tables_that_are_missing_are_named(errors):
+    assert errors("") == [
+        "f.toml:1: data: is missing. Give it a table.", "f.toml:1: format: is missing. Give it 1.",
+        "f.toml:1: network: is missing. Give it a table.", "f.toml:1: trainer: is missing. Give it a table.",
+    ]  # fmt: skip
+
+
+def test_a_table_of_one_trainer_beside_several_is_refused(errors):
+    found = errors(TEXT + '\n[trainers.b]\noptimiser = "descent"\n')
+    assert f"f.toml:{line(TEXT, '[data]')}: data: unknown key. Known here: format, run, trainers, monitors." in found
+
+
+def test_a_plugin_that_is_missing_has_an_exit_code_of_its_own(errors):
+    (found,) = errors(changed("seed = 3", 'backend = "numba"'), exception=SigmaPluginError)
+    assert found == (
+        "f.toml:5: run.backend: backend 'numba': sigma-backend-numba offers it, but is not installed. "
+        "python -m pip install sigma-backend-numba"
+    )
+
+
+def test_a_missing_plugin_beside_other_mistakes_is_a_configuration_error(errors):
+    found = errors(changed("seed = 3", 'backend = "numba"\nsead = 3'))
+    assert len(found) == 2
+
+
+def test_what_a_file_cannot_say_is_refused(errors):
+    (found,) = errors(changed('type = "centre"', 'type = "centre"\nsection = { a = 1 }'))
+    assert found.endswith("data.preprocessors.middle.section: must be text (got a table)")
+
+
+def test_a_missing_file_is_an_error_without_a_traceback(shelf, tmp_path):
+    with pytest.raises(SigmaConfigError, match=r"none\.toml: cannot be read: No such file"):
+        config.load(tmp_path / "none.toml", catalogue=shelf)
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SigmaConfigError, match=r"bytes\.toml: is not UTF-8"):
+        config.load(tmp_path / "bytes.toml", catalogue=shelf)
+
+
+def test_a_file_and_its_text_mean_the_same(load, shelf, tmp_path):
+    (tmp_path / "f.toml").write_text(TEXT, encoding="utf-8")
+    assert config.load(tmp_path / "f.toml", catalogue=shelf) == load(TEXT)
+
+
+def test_overrides_are_as_strict_as_the_file(errors, load):
+    assert load(TEXT, "trainer.optimiser.learning_rate=0.25").trainers["trainer"].optimiser.make().learning_rate == 0.25
+    assert errors(TEXT, "trainer.optimiser.learning_rate=fast") == [
+        "--set trainer.optimiser.learning_rate: must be a number (got 'fast')"
+    ]
+    assert errors(TEXT, "trainer.optimizer=descent")[0].startswith("--set trainer.optimizer: unknown key. Did you mean")
+
+
+def test_a_configuration_without_its_document_is_still_equal(load):
+    found = load(TEXT)
+    assert evolve(found, document=load(TEXT + "# a comment\n").document) == found
