@@ -130,8 +130,8 @@ class Context:
     _trace: Trace
 
     def resolve(self, kind: str, chosen: Any) -> Any:
-        """Return a component by its name, such as an activation; what is not a name comes back as it is."""
-        return self._trace.resolve(kind, chosen)
+        """Return a component by its name or table, such as an activation; an object comes back as it is."""
+        return self._trace.resolve(kind, chosen) if isinstance(chosen, str | Mapping) else chosen
 
     def run(self, name: str, owned: Architecture, *inputs: Node) -> Node:
         """Run a layer or a chain that this layer owns; its addresses begin with this layer's and the name."""
