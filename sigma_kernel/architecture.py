@@ -280,7 +280,7 @@ class _Writer:
     def _layer(self, w: Wired, terms: Sequence[Sequence[str]]) -> str:
         positional, named = arguments(w.layer)
         if w.branches:
-            branches = [_Verbatim(_sum(terms[place])) for place in w.branches]
+            branches = tuple(_Verbatim(_sum(terms[place])) for place in w.branches)
             keyword = "branches" in named
             positional, named = (positional, {**named, "branches": branches}) if keyword else (branches, named)
         text = self._call(w.layer, positional, named)
