@@ -11,10 +11,27 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-backend-numba": {"backend": "numba"},
     "sigma-backend-numpy": {"backend": "numpy"},
     "sigma-backend-torch": {"backend": "torch"},
+    "sigma-data": {
+        "source": "file url compressed multi",
+        "reader": "idx csv npy bytes lines",
+        "extractor": "columns offsets",
+        "preprocessor": "normalise standardise one_hot scale cast",
+        "iterator": "minibatch sequential",
+        "dataset": "digits iris wdbc xor mnist synthetic csv npy records",
+    },
     "sigma-export-onnx": {"exporter": "onnx"},
+    "sigma-hooks": {
+        "hook": "evaluate accuracy loss report running_time extrema stop early_stop nan_guard function",
+        "metric": "accuracy",
+    },
     "sigma-initialisers": {
-        "initialiser": "constant gaussian truncated_normal uniform glorot_uniform glorot_normal he_uniform he_normal"
-        " orthogonal warm_start",
+        "initialiser": "constant gaussian truncated_normal uniform glorot_uniform glorot_normal he_uniform"
+        " he_normal orthogonal warm_start",
+    },
+    "sigma-layers": {
+        "layer": "input output dense activation dropout flatten reshape add concat function function_cost"
+        " softmax_cross_entropy binary_cross_entropy squared_difference",
+        "activation": "relu leaky_relu sigmoid tanh softplus elu gelu silu softmax identity",
     },
     "sigma-monitor-console": {"monitor": "console"},
     "sigma-monitor-tensorboard": {"monitor": "tensorboard"},
@@ -23,8 +40,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-operator-mpi": {"operator": "mpi"},
     "sigma-operator-ray": {"operator": "ray"},
     "sigma-optimisers": {
-        "modifier": "clip_value clip_norm clip_global_norm l1 l2",
         "optimiser": "gradient_descent momentum nesterov adagrad adadelta rmsprop adam adamw",
+        "modifier": "clip_value clip_norm clip_global_norm l1 l2",
         "schedule": "constant step exponential cosine warm_up product",
     },
     "sigma-recipes": {"recipe": "digits iris mnist wdbc xor"},
