@@ -260,9 +260,11 @@ class _Writer:
     _names: int = 0
 
     def expressions(self, ends: Sequence[Architecture]) -> list[str]:
-        """Return one expression for every end that leads nowhere else."""
+        """Return one expression for every end."""
         wired = wire(ends)
-        uses = Counter(source for w in wired for source in w.sources)
+        places = {id(w.layer): place for place, w in enumerate(wired)}
+        last = dict.fromkeys(places[id(chained(end)[-1])] for end in ends)
+        uses = Counter([*last, *(source for w in wired for source in w.sources)])
         terms: list[list[str]] = []  # of each layer, with all before it in its chain
         for place, w in enumerate(wired):
             mine = [] if w.before is None else terms[w.before]
@@ -270,7 +272,7 @@ class _Writer:
                 mine = list(mine)
             mine.append(self._layer(w, terms))
             terms.append([self._define(_sum(mine))] if uses[place] > 1 else mine)
-        return [_sum(terms[place]) for place, w in enumerate(wired) if not uses[place]]
+        return [_sum(terms[place]) for place in last]
 
     def _define(self, text: str) -> str:
         self._names += 1
