@@ -1,0 +1,104 @@
+"""Data in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel.graph.node import DTYPES, Spec
+
+
+class Arrays(Dataset):
+    """Arrays by section, one row a sample; all in one block, and not copied.
+
+    ``Arrays(inputs=images, targets=labels)`` takes anything that NumPy makes an array of numbers or booleans of.
+    No section, no row, sections of different lengths, objects or words, and a value that is not finite are
+    SigmaDataErrors.
+    """
+
+    def __init__(self, **sections: npt.ArrayLike) -> None:
+        self.arrays = {name: _array(name, values) for name, values in sections.items()}
+        self._rows = equal_length(self.arrays, "data")
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's shape and dtype for one sample."""
+        return specs(self.arrays)
+
+    @property
+    def blocks(self) -> int:
+        """Return 1."""
+        return 1
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the arrays themselves."""
+        return self.arrays
+
+    def __repr__(self) -> str:
+        return f"Arrays({', '.join(f'{name}={values.shape}' for name, values in self.arrays.items())})"
+
+
+def specs(arrays: Mapping[str, np.ndarray]) -> dict[str, Spec]:
+    """Return what a sample of each section is; integers that graphs do not have count as the next larger ones."""
+    return {name: Spec(values.shape[1:], _dtype(values.dtype)) for name, values in arrays.items()}
+
+
+def _dtype(dtype: np.dtype) -> str:
+    if dtype.name in DTYPES:
+        return dtype.name
+    return "int32" if dtype.itemsize < 4 else "int64"
+
+
+def _array(name: str, values: npt.ArrayLike) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+    numbers(name, array)
+    if array.ndim == 0:
+        raise SigmaDataError(f"data: section {name!r} is a single number. Axis 0 is for the samples.")
+    finite(name, array, range(len(array)))
+    return array
+
+
+def numbers(name: str, array: np.ndarray) -> None:
+    """Raise SigmaDataError unless a section holds numbers or booleans."""
+    if array.dtype.kind in "OUST":
+        raise SigmaDataError(
+            f"data: section {name!r} holds objects or words ({array.dtype}). Use numbers; classes are indices from 0."
+        )
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise SigmaDataError(
+            f"data: section {name!r} holds {array.dtype}. Use floats of at most 64 bits, integers or bool."
+        )
+
+
+def finite(name: str, array: np.ndarray, rows: Iterable[int]) -> None:
+    """Raise SigmaDataError for the first value that is not finite; ``rows`` are the numbers to call the rows by."""
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        bad = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
+        first = next(row for row, wrong in zip(rows, bad, strict=True) if wrong)
+        raise SigmaDataError(
+            f"data: section {name!r}, row {first}: a value is not finite, in {bad.sum()} of {len(array)} rows. "
+            "Fill in such values, or drop the rows."
+        )
+
+
+def equal_length(arrays: Mapping[str, np.ndarray], where: str) -> int:
+    """Return the number of rows that all sections have."""
+    lengths = {name: len(values) for name, values in arrays.items()}
+    if not lengths:
+        raise SigmaDataError(f"{where}: there is no section. Name at least one, such as Arrays(inputs=...).")
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name!r} {rows}" for name, rows in lengths.items())
+        raise SigmaDataError(f"{where}: the sections have different numbers of rows: {told}. Each row is one sample.")
+    if not (rows := next(iter(lengths.values()))):
+        raise SigmaDataError(f"{where}: there is no row. Check the path and the filters.")
+    return rows

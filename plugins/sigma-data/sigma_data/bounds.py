@@ -1,0 +1,47 @@
+"""Read only what is there: no size that a file declares is believed before its bytes have come."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from sigma_kernel import SigmaDataError
+
+CHUNK = 1 << 20  # bytes asked for at once: what a wrong declaration can cost
+
+
+def exactly(stream: IO[bytes], count: int, where: str) -> bytearray:
+    """Return the next ``count`` bytes; a file with fewer is a SigmaDataError, and never costs more than it holds."""
+    there = remaining(stream)
+    if there is not None and there < count:
+        raise _truncated(where, count, there)
+    data = bytearray()
+    while len(data) < count:
+        chunk = stream.read(min(CHUNK, count - len(data)))
+        if not chunk:
+            raise _truncated(where, count, len(data))
+        data += chunk
+    return data
+
+
+def remaining(stream: IO[bytes]) -> int | None:
+    """Return the number of bytes from here to the end, or None for a stream that does not know."""
+    if not stream.seekable():
+        return None
+    here = stream.tell()
+    end = stream.seek(0, 2)
+    stream.seek(here)
+    return end - here
+
+
+def finished(stream: IO[bytes], where: str) -> None:
+    """Raise SigmaDataError if anything follows."""
+    if stream.read(1):
+        raise SigmaDataError(
+            f"{where}: more bytes follow than the file declares. It is damaged, or of another format than expected."
+        )
+
+
+def _truncated(where: str, count: int, there: int) -> SigmaDataError:
+    return SigmaDataError(
+        f"{where}: {count} bytes should follow, {there} are there. The file is cut off: fetch it again."
+    )

@@ -1,0 +1,28 @@
+"""Handwritten digits of 8 x 8 pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import in_
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.splits import Divided
+from sigma_data.datasets.table import features, shipped
+from sigma_data.splitting import KINDS, By
+
+
+@define(eq=False, kw_only=True)
+class Digits(Divided):
+    """1,797 handwritten digits: ``inputs`` (8, 8), pixels from 0 to 1; ``targets`` 0 to 9.
+
+    Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998.
+    """
+
+    split_by: By = field(default="stratified", validator=in_(KINDS))
+
+    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all digits."""
+        columns = shipped("digits.csv.gz")
+        images = features(columns).reshape(-1, 8, 8) / np.float32(16)
+        return Arrays(inputs=images, targets=columns["target"].astype(np.int32)), tuple("0123456789")

@@ -1,0 +1,28 @@
+"""Fisher's flowers."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import in_
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.splits import Divided
+from sigma_data.datasets.table import features, shipped
+from sigma_data.splitting import KINDS, By
+
+
+@define(eq=False, kw_only=True)
+class Iris(Divided):
+    """150 flowers: ``inputs`` (4,), lengths in cm; ``targets`` 0 to 2, the species.
+
+    R. A. Fisher, The use of multiple measurements in taxonomic problems, Annals of Eugenics 7 (1936) 179-188.
+    """
+
+    split_by: By = field(default="stratified", validator=in_(KINDS))
+
+    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all flowers."""
+        columns = shipped("iris.csv.gz")
+        targets = columns["target"].astype(np.int32)
+        return Arrays(inputs=features(columns), targets=targets), ("setosa", "versicolor", "virginica")

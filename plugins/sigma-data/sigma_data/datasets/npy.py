@@ -1,0 +1,29 @@
+"""Arrays of one's own in NumPy's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from attrs import define, field
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.splits import Divided
+from sigma_data.readers.npy import NpyReader
+from sigma_data.sources import local
+
+
+@define(eq=False)
+class Npy(Divided):
+    """Two .npy files one row a sample: ``inputs``, multiplied by ``scale``, and ``targets``, as they are."""
+
+    inputs: Path = field(converter=Path)
+    targets: Path = field(converter=Path)
+    scale: float = field(default=1.0, kw_only=True)
+
+    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all rows."""
+        inputs, targets = (NpyReader().read(local(path))["values"] for path in (self.inputs, self.targets))
+        if self.scale != 1.0:
+            inputs = np.multiply(inputs, self.scale, dtype=np.float64).astype(np.float32)
+        return Arrays(inputs=inputs, targets=targets), ()

@@ -1,0 +1,88 @@
+"""What the data sets that a configuration can name have in common: they come in splits, and load when first used."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import Attribute, define, field
+from attrs.validators import ge, in_, lt
+
+from sigma_data.splitting import KINDS, By, check, split
+from sigma_kernel import Dataset, SigmaDataError
+
+Loaded = tuple[Mapping[str, Dataset], tuple[str, ...]]
+
+
+@define(eq=False, kw_only=True)
+class Splits(Mapping[str, Dataset], ABC):
+    """A data set in splits, ``training``, ``validation`` and others, each a Dataset.
+
+    Nothing is read before a split, or ``classes``, is first asked for.
+    """
+
+    _loaded: Loaded | None = field(default=None, init=False, repr=False)
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the splits, without reading anything."""
+
+    @abstractmethod
+    def load(self) -> Loaded:
+        """Return the splits, and the names of the classes (none, if the targets are no classes)."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the classes in the order of their indices; none, if the targets are no classes."""
+        return self._once()[1]
+
+    def _once(self) -> Loaded:
+        if self._loaded is None:
+            self._loaded = self.load()
+        return self._loaded
+
+    def __getitem__(self, name: str) -> Dataset:
+        if name not in self.names:
+            raise KeyError(name)
+        return self._once()[0][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) -> None:
+    check(value)
+    if "training" not in value:
+        raise SigmaDataError(f"split: there is no 'training' among {', '.join(value)}. Give it a share.")
+
+
+@define(eq=False, kw_only=True)
+class Divided(Splits):
+    """A data set without splits of its own: ``split`` says which share of the rows each one gets.
+
+    ``split_by`` is ``record``, ``block`` or ``stratified``, as for :func:`sigma_data.split`; ``seed`` draws the rows.
+    It is not the run's, so that runs with different seeds are measured on the same rows.
+    """
+
+    split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=_shares)
+    split_by: By = field(default="record", validator=in_(KINDS))
+    seed: int = field(default=0, validator=[ge(0), lt(2**64)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the splits."""
+        return tuple(self.split)
+
+    @abstractmethod
+    def whole(self) -> tuple[Dataset, tuple[str, ...]]:
+        """Return all rows, and the names of the classes."""
+
+    def load(self) -> Loaded:
+        """Return the splits, and the names of the classes."""
+        rows, classes = self.whole()
+        return split(rows, self.split, self.split_by, self.seed), classes

@@ -1,0 +1,61 @@
+"""Made-up data of any shape."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Literal
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import deep_iterable, ge, in_
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.splits import Divided
+from sigma_kernel import SigmaDataError
+from sigma_kernel.graph.random import Draw
+
+STREAMS = {"teacher": 0xFFFF_FF00, "inputs": 0xFFFF_FF01, "classes": 0xFFFF_FF02, "noise": 0xFFFF_FF03}
+
+
+@define(eq=False, kw_only=True)
+class Synthetic(Divided):
+    """Normal numbers drawn from ``seed``, and targets that can be learned from them.
+
+    ``teacher`` says how.  ``centres``: each of ``classes`` classes has a centre, a sample is its centre plus normal
+    noise of deviation ``noise``, the target is the class, of shape ().  ``linear``: the target is a linear function
+    of the sample, of shape (``outputs``,) and deviation about 1, plus such noise.
+    """
+
+    rows: int = field(default=1000, validator=ge(1))
+    shape: tuple[int, ...] = field(default=(16,), validator=deep_iterable(ge(1)))
+    teacher: Literal["centres", "linear"] = field(default="centres", validator=in_(("centres", "linear")))
+    classes_: int = field(default=4, alias="classes", validator=ge(1))
+    outputs: int = field(default=1, validator=ge(1))
+    noise: float = field(default=0.5, validator=ge(0.0))
+
+    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all rows."""
+        try:
+            return self._centres() if self.teacher == "centres" else self._linear()
+        except (MemoryError, ValueError):  # NumPy raises the latter for sizes beyond its own
+            raise SigmaDataError(
+                f"synthetic: {self.rows} rows of shape {self.shape} do not fit into memory. Take fewer."
+            ) from None
+
+    def _centres(self) -> tuple[Arrays, tuple[str, ...]]:
+        centres = self._draw("teacher").normal((self.classes_, *self.shape))
+        targets = np.floor(self._draw("classes").uniform((self.rows,)) * self.classes_).astype(np.int32)
+        inputs = self._draw("noise").normal((self.rows, *self.shape), 0.0, self.noise)
+        inputs += centres[targets]
+        return Arrays(inputs=inputs.astype(np.float32), targets=targets), tuple(map(str, range(self.classes_)))
+
+    def _linear(self) -> tuple[Arrays, tuple[str, ...]]:
+        size = prod(self.shape)
+        weights = self._draw("teacher").normal((size, self.outputs)) / np.sqrt(size)
+        inputs = self._draw("inputs").normal((self.rows, size))
+        targets = inputs @ weights + self._draw("noise").normal((self.rows, self.outputs), 0.0, self.noise)
+        inputs = inputs.astype(np.float32).reshape(self.rows, *self.shape)
+        return Arrays(inputs=inputs, targets=targets.astype(np.float32)), ()
+
+    def _draw(self, what: str) -> Draw:
+        return Draw(self.seed, STREAMS[what])

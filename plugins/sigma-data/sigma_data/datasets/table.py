@@ -1,0 +1,24 @@
+"""From a table in a file to inputs and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+
+import numpy as np
+
+from sigma_data.readers.csv import CsvReader
+from sigma_data.sources import local
+
+
+def shipped(name: str) -> Mapping[str, np.ndarray]:
+    """Return the columns of a file that comes with this package."""
+    with as_file(files("sigma_data") / "files" / name) as path:
+        return CsvReader().read(local(path))
+
+
+def features(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return all columns but ``target`` side by side, float32, one row a sample."""
+    return np.stack(
+        [values for name, values in columns.items() if name != "target"], axis=1, dtype=np.float32, casting="same_kind"
+    )

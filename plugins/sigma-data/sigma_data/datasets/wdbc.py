@@ -1,0 +1,27 @@
+"""Tumours of the breast, malignant or benign."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import in_
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.splits import Divided
+from sigma_data.datasets.table import features, shipped
+from sigma_data.splitting import KINDS, By
+
+
+@define(eq=False, kw_only=True)
+class Wdbc(Divided):
+    """569 tumours: ``inputs`` (30,), features of cell nuclei as measured; ``targets`` 0 malignant, 1 benign.
+
+    Wolberg, Mangasarian, Street, Street, Breast Cancer Wisconsin (Diagnostic), UCI Machine Learning Repository, 1993.
+    """
+
+    split_by: By = field(default="stratified", validator=in_(KINDS))
+
+    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all tumours."""
+        columns = shipped("wdbc.csv.gz")
+        return Arrays(inputs=features(columns), targets=columns["target"].astype(np.int32)), ("malignant", "benign")

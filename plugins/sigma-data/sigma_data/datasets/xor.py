@@ -1,0 +1,29 @@
+"""Exclusive or, the smallest task that one layer cannot do."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.splits import Loaded, Splits
+from sigma_data.datasets.table import features, shipped
+
+
+@define(eq=False, kw_only=True)
+class Xor(Splits):
+    """The four cases of exclusive or: ``inputs`` (2,), ``targets`` 0 or 1.
+
+    There are no other cases to measure on, so that training and validation are the same four.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the splits."""
+        return ("training", "validation")
+
+    def load(self) -> Loaded:
+        """Return the four cases twice."""
+        columns = shipped("xor.csv")
+        cases = Arrays(inputs=features(columns), targets=columns["target"].astype(np.int32))
+        return dict.fromkeys(self.names, cases), ("0", "1")

@@ -1,0 +1,1 @@
+"""From what a reader returned to sections."""

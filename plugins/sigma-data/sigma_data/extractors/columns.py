@@ -1,0 +1,90 @@
+"""From columns to sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Literal
+
+import numpy as np
+from attrs import field, frozen
+from attrs.validators import in_, min_len, optional
+
+from sigma_data.labels import indices
+from sigma_data.readers.csv import place
+from sigma_kernel import Extractor, SigmaDataError
+
+REST = "*"
+
+
+@frozen
+class Column:
+    """What becomes one section: one column, or several side by side.
+
+    A name alone gives one value a sample, a list of names a vector; ``["*"]`` is every column that no section
+    names.  ``shape`` is what a sample of several columns is cut into.  With ``dtype`` ``class``, the default for words,
+    each name or whole number becomes an index, in the order of the names or numbers; other values are multiplied by
+    ``scale``.
+    """
+
+    columns: str | int | tuple[str | int, ...]
+    shape: tuple[int, ...] | None = field(default=None, validator=optional(min_len(1)))
+    dtype: Literal["auto", "float32", "float64", "int32", "class"] = field(
+        default="auto", validator=in_(("auto", "float32", "float64", "int32", "class"))
+    )
+    scale: float = 1.0
+
+
+@frozen
+class Columns(Extractor):
+    """Put columns, by name or by number, into sections; see :class:`Column`.
+
+    A column that is not there and a shape that does not fit are SigmaDataErrors that name the section.
+    """
+
+    sections: Mapping[str, Column] = field(validator=min_len(1))
+
+    def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the sections."""
+        names = list(records)
+        named = {place(c, names, f"section {s!r}") for s, one in self.sections.items() for c in _named(one)}
+        rest = [i for i in range(len(names)) if i not in named]
+        return {section: _section(section, column, records, rest) for section, column in self.sections.items()}
+
+
+def listed(columns: str | int | tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return columns as a tuple, even if there is but one."""
+    return (columns,) if isinstance(columns, str | int) else tuple(columns)
+
+
+def cut(values: np.ndarray, shape: tuple[int, ...] | None, where: str) -> np.ndarray:
+    """Return rows of values, each in a shape; SigmaDataError if it does not hold as many."""
+    if shape is None:
+        return values
+    if prod(shape) != prod(values.shape[1:]):
+        raise SigmaDataError(f"{where}: {prod(values.shape[1:])} values a row do not make shape {tuple(shape)}.")
+    return values.reshape(len(values), *shape)
+
+
+def _named(column: Column) -> list[str | int]:
+    return [one for one in listed(column.columns) if one != REST]
+
+
+def _section(section: str, column: Column, records: Mapping[str, np.ndarray], rest: list[int]) -> np.ndarray:
+    names, where = list(records), f"section {section!r}"
+    wanted = [i for one in listed(column.columns) for i in (rest if one == REST else [place(one, names, where)])]
+    if not wanted:
+        raise SigmaDataError(f"{where}: there is no column left for it. Name some.")
+    parts = [_typed(records[names[i]], column, f"{where}, column {names[i]!r}") for i in wanted]
+    alone = isinstance(column.columns, str | int) and column.columns != REST
+    return cut(parts[0] if alone else np.stack(parts, axis=1), column.shape, where)
+
+
+def _typed(values: np.ndarray, column: Column, where: str) -> np.ndarray:
+    words = values.dtype.kind in "TUS"
+    if column.dtype == "class" or (words and column.dtype == "auto"):
+        return indices(values, where)[0]
+    if words:
+        raise SigmaDataError(f"{where}: holds words, such as {str(values[0])!r}. Leave it out, or use dtype = 'class'.")
+    dtype = "float32" if column.dtype == "auto" else column.dtype
+    return (values * column.scale if column.scale != 1.0 else values).astype(dtype)

@@ -1,0 +1,66 @@
+"""From records of bytes to sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from attrs import Attribute, field, frozen
+from attrs.validators import ge, min_len
+
+from sigma_kernel import Extractor, SigmaDataError
+
+
+def _number(owner: Any, attribute: Attribute[Any], value: str) -> None:
+    try:
+        known = np.dtype(value).kind in "iuf"
+    except TypeError:
+        known = False
+    if not known:
+        raise SigmaDataError(f"{attribute.name}: {value!r} is no type of numbers. Such are 'u1', '<i2', '>f4'.")
+
+
+@frozen
+class Field:
+    """What lies in a record from byte ``offset`` on: an array of this shape, of numbers as NumPy writes their type.
+
+    Integers stay integers (int32), unless they are multiplied by a ``scale``.
+    """
+
+    offset: int = field(validator=ge(0))
+    dtype: str = field(default="u1", validator=_number)
+    shape: tuple[int, ...] = ()
+    scale: float | None = None
+
+
+@frozen
+class Offsets(Extractor):
+    """Cut records of bytes into sections; see :class:`Field`.  A field that ends behind the record is a SigmaDataError.
+
+    CIFAR-10 has a label in byte 0, and 3 x 32 x 32 pixels behind it::
+
+        Offsets({"targets": Field(0), "inputs": Field(1, shape=(3, 32, 32), scale=1 / 255)})
+    """
+
+    sections: Mapping[str, Field] = field(validator=min_len(1))
+
+    def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the sections of ``records["records"]``, an array of bytes of shape ``(rows, size)``."""
+        if "records" not in records or records["records"].dtype != np.uint8:
+            raise SigmaDataError("offsets: there are no records of bytes to cut. Use the reader `bytes`.")
+        return {name: _cut(name, one, records["records"]) for name, one in self.sections.items()}
+
+
+def _cut(name: str, one: Field, records: np.ndarray) -> np.ndarray:
+    dtype = np.dtype(one.dtype)
+    end = one.offset + prod(one.shape) * dtype.itemsize
+    if end > records.shape[1]:
+        raise SigmaDataError(
+            f"section {name!r}: ends with byte {end}; a record has {records.shape[1]}. Correct its offset."
+        )
+    raw: np.ndarray = np.ascontiguousarray(records[:, one.offset : end]).view(dtype).reshape(len(records), *one.shape)
+    if one.scale is not None:
+        return np.asarray(raw * one.scale, np.float32)
+    return raw.astype(dtype.newbyteorder("=") if dtype.kind == "f" or dtype.itemsize == 8 else np.int32)

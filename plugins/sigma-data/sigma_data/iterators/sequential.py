@@ -1,0 +1,17 @@
+"""The rows as they come."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel import Order
+
+
+@frozen
+class Sequential(Order):
+    """Form minibatches of neighbours, in the same order in every epoch."""
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return ``0, 1, ..., rows - 1``."""
+        return np.arange(rows)

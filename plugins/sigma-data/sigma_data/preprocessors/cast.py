@@ -1,0 +1,36 @@
+"""Change the type of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from attrs import field, frozen
+from attrs.validators import in_
+
+from sigma_kernel import Preprocessor, SigmaDataError
+
+NAMES = ("float32", "float64", "int32", "int64", "bool")
+
+
+@frozen
+class Cast(Preprocessor):
+    """Change the type of values.  One that an integer or a bool cannot hold is a SigmaDataError; floats are rounded."""
+
+    dtype: Literal["float32", "float64", "int32", "int64", "bool"] = field(default="float32", validator=in_(NAMES))
+    section: str = field(default="inputs", kw_only=True)
+
+    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return nothing."""
+        return {}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the values in the new type."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            changed = values.astype(self.dtype)
+        if changed.dtype.kind != "f" and not np.array_equal(changed, values):
+            wrong = np.argwhere(changed != values)[0]
+            where = f"cast: section {self.section!r}, row {wrong[0]}"
+            raise SigmaDataError(f"{where}: {values[tuple(wrong)]} is no {self.dtype}. Round it first.")
+        return changed

@@ -1,0 +1,43 @@
+"""Bring values into a range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import Attribute, field, frozen
+
+from sigma_data.preprocessors.standardise import floating
+from sigma_kernel import Preprocessor, SigmaDataError
+
+
+def _range(owner: Any, attribute: Attribute[Any], value: tuple[float, float] | None) -> None:
+    if value is not None and not value[0] < value[1]:
+        raise SigmaDataError(f"{attribute.name}: {value} is no range. The first number must be the smaller one.")
+
+
+@frozen
+class Normalise(Preprocessor):
+    """Map the range ``source`` to the range ``target``, by a straight line.
+
+    Without a ``source``, each feature has the range that it has in the training split.  A feature that is the same in
+    all of it becomes the lower end of the target.  Values outside the source land outside the target.
+    """
+
+    source: tuple[float, float] | None = field(default=None, validator=_range)
+    target: tuple[float, float] = field(default=(0.0, 1.0), validator=_range)
+    section: str = field(default="inputs", kw_only=True)
+
+    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the ends of the source, ``low`` and ``high``, of a sample's shape; nothing if they are given."""
+        if self.source is not None:
+            return {}
+        return {"low": values.min(axis=0).astype(np.float64), "high": values.max(axis=0).astype(np.float64)}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the mapped values: float32, or the float type that they have."""
+        low, high = self.source or (state["low"], state["high"])
+        width = np.where(np.equal(low, high), 1.0, np.subtract(high, low, dtype=np.float64))
+        begin, end = self.target
+        return floating((values - np.asarray(low, np.float64)) / width * (end - begin) + begin, like=values)

@@ -1,0 +1,45 @@
+"""Classes as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from attrs import field, frozen
+from attrs.validators import ge, optional
+
+from sigma_kernel import Preprocessor, SigmaDataError
+
+
+@frozen
+class OneHot(Preprocessor):
+    """Replace each class index by a vector with a 1 in its place, on a new last axis.
+
+    Without ``classes``, there are as many as the training split has.  An index that is none of them, and values that
+    are no indices, are SigmaDataErrors.
+    """
+
+    classes: int | None = field(default=None, validator=optional(ge(1)))
+    section: str = field(default="targets", kw_only=True)
+
+    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the number of ``classes``."""
+        self._whole(values)
+        return {"classes": np.asarray(self.classes or int(values.max()) + 1, np.int64)}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return vectors, float32."""
+        self._whole(values)
+        classes = int(state["classes"])
+        wrong = np.argwhere((values < 0) | (values >= classes))
+        if len(wrong):
+            row, value = wrong[0][0], values[tuple(wrong[0])]
+            where = f"one_hot: section {self.section!r}, row {row}"
+            raise SigmaDataError(f"{where}: {value} is no class of {classes}. Correct it, or set `classes`.")
+        vectors = np.zeros((*values.shape, classes), np.float32)
+        np.put_along_axis(vectors, values[..., None].astype(np.int64), 1.0, axis=-1)
+        return vectors
+
+    def _whole(self, values: np.ndarray) -> None:
+        if values.dtype.kind not in "iub":
+            raise SigmaDataError(f"one_hot: section {self.section!r} holds {values.dtype}. It takes class indices.")

@@ -1,0 +1,37 @@
+"""Files of records that all have the same number of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import field, frozen
+from attrs.validators import ge
+
+from sigma_data.bounds import CHUNK, exactly
+from sigma_kernel import Reader, SigmaDataError, Source
+
+
+@frozen
+class BytesReader(Reader):
+    """Read records of ``size`` bytes each, after a header of ``skip`` bytes, as one uint8 array, ``records``.
+
+    The :class:`~sigma_data.Offsets` extractor says what lies where in a record.  A last record that is not whole is a
+    SigmaDataError.
+    """
+
+    size: int = field(validator=ge(1))
+    skip: int = field(default=0, validator=ge(0))
+
+    def read(self, source: Source) -> dict[str, np.ndarray]:
+        """Return ``{"records": array}`` of shape ``(rows, size)``."""
+        data = bytearray()
+        with source.open() as stream:
+            exactly(stream, self.skip, f"{source.name}: the header")
+            while chunk := stream.read(CHUNK):
+                data += chunk
+        rows, rest = divmod(len(data), self.size)
+        if rest:
+            raise SigmaDataError(
+                f"{source.name}: byte {self.skip + rows * self.size}: record {rows} has {rest} bytes instead of "
+                f"{self.size}. The file is cut off, or `size` or `skip` is wrong."
+            )
+        return {"records": np.frombuffer(data, np.uint8).reshape(rows, self.size)}

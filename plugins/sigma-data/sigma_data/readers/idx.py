@@ -1,0 +1,45 @@
+"""IDX, the format of MNIST."""
+
+from __future__ import annotations
+
+import struct
+from math import prod
+from typing import IO
+
+import numpy as np
+from attrs import frozen
+
+from sigma_data.bounds import exactly, finished
+from sigma_kernel import Reader, SigmaDataError, Source
+
+TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+SIDES = 32  # what every version of NumPy can hold
+
+
+@frozen
+class IdxReader(Reader):
+    """Read an IDX file as one array, ``values``, of the shape and the type that its header declares.
+
+    LeCun, Cortes, Burges, The MNIST database of handwritten digits, section "the IDX file format".  A header that is
+    none, a file that is cut off and one that goes on behind its end are SigmaDataErrors.
+    """
+
+    def read(self, source: Source) -> dict[str, np.ndarray]:
+        """Return ``{"values": array}``."""
+        with source.open() as stream:
+            dtype, shape = self._header(stream, source.name)
+            sides = " x ".join(map(str, shape))
+            where = f"{source.name}: byte {4 + 4 * len(shape)}: {sides} values of {dtype.itemsize} bytes"
+            data = exactly(stream, prod(shape) * dtype.itemsize, where)
+            finished(stream, source.name)
+        return {"values": np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)}
+
+    def _header(self, stream: IO[bytes], name: str) -> tuple[np.dtype, tuple[int, ...]]:
+        zeros, code, sides = struct.unpack(">HBB", exactly(stream, 4, f"{name}: byte 0: the header"))
+        if zeros or code not in TYPES:
+            magic = zeros << 16 | code << 8 | sides
+            raise SigmaDataError(f"{name}: byte 0: the magic number {magic:#010x} is not that of an IDX file.")
+        if not 0 < sides <= SIDES:
+            raise SigmaDataError(f"{name}: byte 3: the file declares {sides} axes. There may be 1 to {SIDES}.")
+        shape = struct.unpack(f">{sides}I", exactly(stream, 4 * sides, f"{name}: byte 4: {sides} sides"))
+        return np.dtype(TYPES[code]), shape

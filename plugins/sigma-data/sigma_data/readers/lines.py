@@ -1,0 +1,57 @@
+"""Lines of text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+from attrs import field, frozen
+from attrs.validators import ge
+
+from sigma_kernel import Reader, SigmaDataError, Source
+
+
+@frozen
+class LinesReader(Reader):
+    """Read a text file as one array of strings, ``lines``, without their ends; lines without text are left out.
+
+    A line of more than ``longest`` characters, or one that is not text in ``encoding``, is a SigmaDataError.
+    """
+
+    encoding: str = "utf-8-sig"
+    longest: int = field(default=1 << 20, validator=ge(1))
+
+    def read(self, source: Source) -> dict[str, np.ndarray]:
+        """Return ``{"lines": array}``."""
+        with source.open() as stream, as_text(stream, self.encoding) as text:
+            found = [line.rstrip("\n") for line in lines(text, self.longest, source.name) if line.strip()]
+        # strings of varying length: one long line among many must not cost its length in each of them
+        return {"lines": np.array(found, np.dtypes.StringDType())}
+
+
+def as_text(stream: IO[bytes], encoding: str, newline: str | None = None) -> io.TextIOWrapper:
+    """Return a stream of text over one of bytes; an encoding that there is not is a SigmaDataError."""
+    try:
+        return io.TextIOWrapper(stream, encoding=encoding, newline=newline)
+    except LookupError:
+        raise SigmaDataError(f"encoding: there is no {encoding!r}. Most files are 'utf-8'.") from None
+
+
+def lines(text: io.TextIOWrapper, longest: int, name: str) -> Iterator[str]:
+    """Yield each line with its end; one that is too long, or is not text, is a SigmaDataError."""
+    number = 1
+    try:
+        while line := text.readline(longest + 2):
+            if len(line.rstrip("\r\n")) > longest:
+                raise SigmaDataError(
+                    f"{name}:{number}: the line has more than {longest} characters. Is this a text file with lines?"
+                )
+            yield line
+            number += 1
+    except UnicodeDecodeError as error:
+        raise SigmaDataError(
+            f"{name}:{number}: in or soon after this line there is no {error.encoding} text ({error.reason}). "
+            "Give the file's own `encoding`, such as 'latin-1'."
+        ) from None

@@ -1,0 +1,14 @@
+"""Orders of rows drawn from a seed: the one place that asks the kernel for permutations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigma_kernel.graph.random import permutation
+
+SPLIT, SHUFFLE = 0xFFFF_FFFF, 0xFFFF_FFFE  # streams; minibatches have those of their blocks, 0, 1, ...
+
+
+def shuffled(seed: int, stream: int, rows: int, epoch: int = 0) -> np.ndarray:
+    """Return a permutation of ``range(rows)``, int64, a function of the arguments alone."""
+    return permutation(seed, stream, epoch, rows)

@@ -1,0 +1,161 @@
+"""What lies compressed in another source."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, Literal
+
+from attrs import define, field, frozen
+from attrs.validators import ge
+
+from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.errors import near
+
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}
+MEMORY = 1 << 28  # bytes that an xz file may ask for to be unpacked; the strongest preset takes 65 MiB
+DAMAGE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+)
+
+
+@frozen
+class Compressed(Source):
+    """Unpack gzip, bz2, xz or one member of a zip file while it is read.
+
+    ``kind`` is found from the first bytes if it is ``auto``.  ``member`` may be left out where a zip file has but one.
+    What unpacks to more than ``limit`` bytes, is cut off or damaged is a SigmaDataError that says after which byte.
+    """
+
+    source: Source
+    kind: Literal["auto", "gzip", "bz2", "xz", "zip"] = "auto"
+    member: str | None = None
+    limit: int = field(default=1 << 30, validator=ge(1))
+    name: str = field(init=False)
+
+    @name.default
+    def _name(self) -> str:
+        return f"{self.source.name}:{self.member}" if self.member else self.source.name
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Return what is inside as an open file."""
+        with ExitStack() as stack:
+            packed = stack.enter_context(self.source.open())
+            try:
+                inside = stack.enter_context(self._unpacked(packed))
+            except DAMAGE as error:
+                raise SigmaDataError(f"{self.name}: cannot be unpacked: {error}.") from None
+            yield io.BufferedReader(Bounded(inside, self.name, self.limit))
+
+    def _unpacked(self, packed: IO[bytes]) -> IO[bytes]:
+        kind = self.kind if self.kind != "auto" else compression(packed)
+        if kind is None:
+            raise SigmaDataError(f"{self.name}: is not compressed in a known way. Known are gzip, bz2, xz and zip.")
+        unpack: dict[str, Callable[[IO[bytes]], Any]] = {
+            "gzip": lambda stream: gzip.GzipFile(fileobj=stream),
+            "bz2": bz2.BZ2File,
+            "xz": lambda stream: io.BufferedReader(Xz(stream)),
+            "zip": self._member,
+        }
+        inside: IO[bytes] = unpack[kind](packed)
+        return inside
+
+    def _member(self, packed: IO[bytes]) -> IO[bytes]:
+        archive = zipfile.ZipFile(packed)
+        files = [info.filename for info in archive.infolist() if not info.is_dir()]
+        if self.member is None and len(files) != 1:
+            raise SigmaDataError(f"{self.name}: holds {len(files)} files: {_some(files)}. Name one as `member`.")
+        chosen = self.member or files[0]
+        if chosen not in files:
+            raise SigmaDataError(
+                f"{self.source.name}: holds no {chosen!r}.{near(chosen, files)} It has {_some(files)}."
+            )
+        return archive.open(chosen)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+
+
+def compression(stream: IO[bytes]) -> str | None:
+    """Return how a stream is compressed, judged by its first bytes, which stay to be read; None if it is not."""
+    if stream.seekable():
+        start = stream.read(6)
+        stream.seek(-len(start), 1)
+    else:
+        start = stream.peek(6) if hasattr(stream, "peek") else b""
+    return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+
+
+@define(eq=False, slots=False)
+class Bounded(io.RawIOBase):
+    """Read at most ``limit`` bytes from a stream that unpacks; what goes wrong says where."""
+
+    stream: IO[bytes]
+    name: str
+    limit: int
+    done: int = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer; return the number of bytes."""
+        try:
+            chunk = self.stream.read(len(buffer))
+        except DAMAGE as error:
+            reason = str(error) or "it ends too soon"
+            raise SigmaDataError(
+                f"{self.name}: damaged or cut off after {self.done} unpacked bytes ({reason}). Fetch it again."
+            ) from None
+        self.done += len(chunk)
+        if self.done > self.limit:
+            raise SigmaDataError(
+                f"{self.name}: unpacks to more than {self.limit} bytes. If that is right, raise `limit`."
+            )
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+@define(eq=False, slots=False)
+class Xz(io.RawIOBase):
+    """Unpack xz within bounds on memory, which :class:`lzma.LZMAFile` does not have; files may be strung together."""
+
+    stream: IO[bytes]
+    unpacker: lzma.LZMADecompressor = field(factory=lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY))
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer; return the number of bytes."""
+        chunk = b""
+        while not chunk:
+            if self.unpacker.eof:
+                left = self.unpacker.unused_data.lstrip(b"\x00") or self.stream.read(io.DEFAULT_BUFFER_SIZE)
+                if not left:
+                    return 0
+                self.unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+            else:
+                left = self.stream.read(io.DEFAULT_BUFFER_SIZE) if self.unpacker.needs_input else b""
+                if self.unpacker.needs_input and not left:
+                    raise EOFError("it ends too soon")
+            chunk = self.unpacker.decompress(left, len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)

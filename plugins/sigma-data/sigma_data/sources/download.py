@@ -1,0 +1,116 @@
+"""Fetch a file: mirrors, attempts, and downloads that go on where they ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pooch  # type: ignore[import-untyped]
+import requests
+from attrs import frozen
+
+from sigma_kernel import SigmaDataError
+
+if TYPE_CHECKING:
+    from sigma_data.sources.url import Url
+
+CHUNK = 1 << 16  # bytes written at once
+PAUSE = 1.0  # seconds before the second attempt; each later one waits as much longer
+FINAL = {400, 401, 403, 404, 405, 410, 451}  # answers that another attempt will not change
+
+
+class Refused(Exception):
+    """An address will not give the file, however often it is asked."""
+
+
+def fetched(source: Url) -> Path:
+    """Return the path of the file, once it is here and its hash is right."""
+    folder = source.cache or Path(pooch.os_cache("sigma"))
+    addresses = [source.url, *source.mirrors]
+    reasons: dict[str, str] = {}
+    refused: set[str] = set()
+    for attempt in range(source.attempts):
+        for address in (address for address in addresses if address not in refused):
+            try:
+                return _from(address, source, folder)
+            except (Refused, ValueError) as error:  # pooch raises ValueError for a wrong hash
+                refused.add(address)
+                reasons[address] = str(error)
+            except requests.RequestException as error:
+                reasons[address] = _short(error)
+        if refused >= set(addresses):
+            break
+        if attempt + 1 < source.attempts:
+            time.sleep(PAUSE * (attempt + 1))
+    listed = "".join(f"\n  {address}: {reason}" for address, reason in reasons.items())
+    raise SigmaDataError(f"{source.name}: cannot be fetched.{listed}\nCheck the connection, the address and the hash.")
+
+
+def _from(address: str, source: Url, folder: Path) -> Path:
+    name = re.sub(r"[^\w.-]", "_", source.url.partition("?")[0].rstrip("/").rpartition("/")[2])
+    sha256 = source.sha256.lower()
+    resume = Resumed(folder / f"{sha256}.part", source.timeout, source.limit)
+    begun = resume.part.exists()
+    get = partial(pooch.retrieve, address, sha256, fname=f"{sha256[:16]}-{name}", path=folder, downloader=resume)
+    try:
+        return Path(get())
+    except ValueError:
+        if not begun:
+            raise
+        return Path(get())  # what was here from before may have been wrong: all of it anew
+
+
+def _short(error: requests.RequestException) -> str:
+    return str(error.args[0] if error.args else error)[:200]
+
+
+@frozen
+class Resumed:
+    """Download for pooch.  ``part`` keeps what came of a download that was interrupted, for the next one to go on with.
+
+    Whoever downloads takes the part away by renaming it, so that no two processes ever write to the same file.
+    """
+
+    part: Path
+    timeout: float
+    limit: int
+
+    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
+        """Write what an address has to a file; raise Refused or a RequestException if that fails."""
+        with suppress(FileNotFoundError):
+            os.replace(self.part, output_file)
+        try:
+            self._continue(url, Path(output_file))
+        except Refused:
+            raise
+        except BaseException:
+            os.replace(output_file, self.part)
+            raise
+
+    def _continue(self, url: str, path: Path) -> None:
+        start = path.stat().st_size
+        wanted = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+        with requests.get(url, headers=wanted, stream=True, timeout=self.timeout) as answer:
+            if answer.status_code == requests.codes.requested_range_not_satisfiable:
+                return  # all of it was here already; the hash will tell
+            if answer.status_code in FINAL:
+                raise Refused(f"the server answers {answer.status_code} {answer.reason}")
+            answer.raise_for_status()
+            resumed = answer.status_code == requests.codes.partial_content
+            self._write(answer, path, start if resumed else 0)
+
+    def _write(self, answer: requests.Response, path: Path, start: int) -> None:
+        size = start
+        with path.open("r+b") as file:
+            file.truncate(start)
+            file.seek(start)
+            for chunk in answer.iter_content(CHUNK):
+                size += len(chunk)
+                if size > self.limit:
+                    raise Refused(f"the file is larger than {self.limit} bytes; if that is right, raise `limit`")
+                file.write(chunk)

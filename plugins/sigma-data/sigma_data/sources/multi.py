@@ -1,0 +1,39 @@
+"""Several sources of the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO
+
+from attrs import field, frozen
+from attrs.validators import min_len
+
+from sigma_kernel import SigmaDataError, Source
+
+
+@frozen
+class Multi(Source):
+    """Read the first source that can be opened; if there is none, the SigmaDataError has every reason."""
+
+    sources: tuple[Source, ...] = field(validator=min_len(1))
+    name: str = field(init=False)
+
+    @name.default
+    def _name(self) -> str:
+        return self.sources[0].name if self.sources else "multi"
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Return the first that opens."""
+        with ExitStack() as stack:
+            yield self._first(stack)
+
+    def _first(self, stack: ExitStack) -> IO[bytes]:
+        reasons = []
+        for source in self.sources:
+            try:
+                return stack.enter_context(source.open())
+            except SigmaDataError as error:
+                reasons.append(f"\n  {error}")
+        raise SigmaDataError(f"{self.name}: none of {len(self.sources)} sources works:{''.join(reasons)}")

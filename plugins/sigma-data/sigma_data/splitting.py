@@ -1,0 +1,98 @@
+"""Cut a data set into parts that share no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from sigma_data.shuffling import SPLIT, shuffled
+from sigma_data.subset import Subset
+from sigma_kernel import Dataset, SigmaDataError
+
+By = Literal["record", "block", "stratified"]
+KINDS = ("record", "block", "stratified")
+ROUNDING = 1e-9  # by which shares such as 0.7, 0.2 and 0.1 may add up to more than 1
+
+
+def split(
+    dataset: Dataset, shares: Mapping[str, float], by: By = "record", seed: int = 0, section: str = "targets"
+) -> dict[str, Dataset]:
+    """Return a part of a data set for each name, with its share of the rows to within one; no two share a row.
+
+    ``record`` draws rows at random, ``block`` takes neighbours in the order of the names (for rows that follow each
+    other in time), ``stratified`` draws so that every class of ``section`` has its share in every part, to within one
+    row.  Shares of less than 1 in all leave rows out.  Shares that make no sense, or leave a part empty, are
+    SigmaDataErrors.
+    """
+    check(shares)
+    rows = len(dataset)
+    if by == "block":
+        parts = _cut(np.arange(rows), allot(rows, shares))
+    elif by == "record":
+        parts = _cut(shuffled(seed, SPLIT, rows), allot(rows, shares))
+    elif by == "stratified":
+        parts = _stratified(_classes(dataset, section), shares, seed)
+    else:
+        raise SigmaDataError(f"split: there is no way {by!r}, only {', '.join(KINDS)}.")
+    for name, part in parts.items():
+        if not len(part):
+            raise SigmaDataError(
+                f"split: {name!r} gets none of {rows} rows for a share of {shares[name]}. Give it more."
+            )
+    return {name: Subset(dataset, np.sort(part)) for name, part in parts.items()}
+
+
+def check(shares: Mapping[str, float]) -> None:
+    """Raise SigmaDataError for shares that make no sense."""
+    if not shares:
+        raise SigmaDataError("split: there is no part. Name some, such as { training = 0.8, validation = 0.2 }.")
+    for name, share in shares.items():
+        if not 0.0 < share <= 1.0:  # NaN too
+            raise SigmaDataError(f"split: {name!r} has a share of {share}. It must be more than 0 and at most 1.")
+    if (whole := sum(shares.values())) > 1.0 + ROUNDING:
+        raise SigmaDataError(f"split: the shares add up to {whole:g}. They may make 1, or less to leave rows out.")
+
+
+def allot(rows: int, shares: Mapping[str, float], owed: np.ndarray | float = 0.0) -> dict[str, int]:
+    """Return how many of so many rows each part gets: its share, rounded down or up.
+
+    Rows that rounding down leaves go to the greatest remainders, after adding what earlier rounds have ``owed``.
+    """
+    exact = rows * np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])  # the last: left out
+    exact = np.where(np.abs(exact - np.rint(exact)) < ROUNDING * max(rows, 1), np.rint(exact), exact)
+    whole = np.floor(exact).astype(int)
+    wish = np.where(exact > whole, exact - whole + owed, -np.inf)  # what comes out even stays so
+    left = rows - int(whole.sum())
+    whole[np.argsort(-wish, kind="stable")[:left]] += 1
+    return dict(zip([*shares, ""], whole.tolist(), strict=True))
+
+
+def _cut(rows: np.ndarray, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
+    pieces = np.split(rows, np.cumsum(list(counts.values()))[:-1])
+    return {name: piece for name, piece in zip(counts, pieces, strict=True) if name}
+
+
+def _classes(dataset: Dataset, section: str) -> np.ndarray:
+    spec = dataset.sections.get(section)
+    if spec is None or spec.shape or spec.dtype.startswith("float"):
+        held = "is not there" if spec is None else f"holds {spec}"
+        raise SigmaDataError(
+            f"split: section {section!r} {held}; stratified needs a class index a row. Split by record."
+        )
+    return np.concatenate([dataset.block(block)[section] for block in range(dataset.blocks)])
+
+
+def _stratified(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+    order = shuffled(seed, SPLIT, len(classes))
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in shares}
+    fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
+    owed = np.zeros(len(fractions))
+    for one in np.unique(classes):
+        members = order[classes[order] == one]
+        counts = allot(len(members), shares, owed)
+        owed += len(members) * fractions - np.array(list(counts.values()))
+        for name, piece in _cut(members, counts).items():
+            parts[name].append(piece)
+    return {name: np.concatenate(pieces) for name, pieces in parts.items()}

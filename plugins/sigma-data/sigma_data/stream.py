@@ -1,0 +1,185 @@
+"""Any iterable as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from threading import RLock
+from typing import Any, Literal
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import ge, in_, min_len, optional
+
+from sigma_data.arrays import equal_length, finite, numbers, specs
+from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel.graph.node import Spec
+
+Block = dict[str, np.ndarray]
+
+
+@define(eq=False)
+class Stream(Dataset):
+    """Gather what an iterable yields into blocks of ``block_rows`` rows.
+
+    It yields samples, or batches of them with ``of="batches"``: dictionaries by section, or tuples in the order of
+    ``names``.  With ``keep="blocks"`` it is iterated once, when first used, and all blocks are kept; more than
+    ``limit`` bytes of them are a SigmaDataError.  With ``keep="one"`` the last block alone is kept, and the iterable is
+    iterated again for every epoch, after a first time to count; it must yield the same each time.
+    """
+
+    source: Iterable[Any]
+    names: tuple[str, ...] = field(default=("inputs", "targets"), validator=min_len(1), kw_only=True)
+    of: Literal["samples", "batches"] = field(default="samples", validator=in_(("samples", "batches")), kw_only=True)
+    block_rows: int = field(default=8192, validator=ge(1), kw_only=True)
+    keep: Literal["blocks", "one"] = field(default="blocks", validator=in_(("blocks", "one")), kw_only=True)
+    limit: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
+    _kept: list[Block] | None = field(default=None, init=False)
+    _sizes: list[int] = field(factory=list, init=False)
+    _specs: dict[str, Spec] = field(factory=dict, init=False)
+    _running: Iterator[Block] = field(factory=lambda: iter(()), init=False)
+    _at: tuple[int, Block] = field(default=(-1, {}), init=False)
+    _lock: RLock = field(factory=RLock, init=False)  # training reads ahead while a split of the same rows is measured
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse to iterate anew over what can be iterated once."""
+        if self.keep == "one" and iter(self.source) is self.source:
+            raise SigmaDataError(
+                "stream: an iterator or a generator can be used only once. Give an object that can be iterated again, "
+                "or set keep='blocks'."
+            )
+
+    # -- what a dataset is ---------------------------------------------------------------------------------------------
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's shape and dtype for one sample."""
+        self._gather()
+        return self._specs
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks."""
+        self._gather()
+        return len(self._sizes)
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows of a block."""
+        self._gather()
+        return self._sizes[block]
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the arrays of a block."""
+        self._gather()
+        with self._lock:
+            return self._kept[block] if self._kept is not None else self._sought(block)
+
+    # -- how it becomes one --------------------------------------------------------------------------------------------
+    def _gather(self) -> None:
+        with self._lock:
+            if not self._sizes:
+                self._count()
+
+    def _count(self) -> None:
+        kept: list[Block] | None = [] if self.keep == "blocks" else None
+        held, sizes = 0, list[int]()
+        for block in self._blocks():
+            self._same(block, sum(sizes))
+            sizes.append(len(next(iter(block.values()))))
+            if kept is not None:
+                kept.append(block)
+                held += sum(values.nbytes for values in block.values())
+                self._within(held)
+        if not sizes:
+            raise SigmaDataError("stream: the iterable yields nothing.")
+        self._kept, self._sizes = kept, sizes
+
+    def _within(self, held: int) -> None:
+        if self.limit is not None and held > self.limit:
+            raise SigmaDataError(f"stream: more than {self.limit} bytes. Raise `limit`, or set keep='one'.")
+
+    def _same(self, block: Block, before: int) -> None:
+        found = specs(block)
+        self._specs = self._specs or found
+        if found != self._specs:
+            was, now = ([f"{name} {spec}" for name, spec in one.items()] for one in (self._specs, found))
+            raise SigmaDataError(
+                f"stream: from row {before} on there is {', '.join(now)}; before, {', '.join(was)}. Make rows alike."
+            )
+
+    def _sought(self, block: int) -> Block:
+        """Return a block, going on from the last one, or from the start if that lies behind."""
+        if block < self._at[0] or self._at[0] < 0:
+            self._running, self._at = self._blocks(), (-1, {})
+        while self._at[0] < block:
+            found = next(self._running, {})
+            number = self._at[0] + 1
+            if not found or len(next(iter(found.values()))) != self._sizes[number]:
+                self._at = (-1, {})
+                raise SigmaDataError(
+                    "stream: the iterable does not yield as many rows as the first time. Use keep='blocks'."
+                )
+            self._at = (number, found)
+        return self._at[1]
+
+    def _blocks(self) -> Iterator[Block]:
+        return self._of_batches() if self.of == "batches" else self._of_samples()
+
+    def _of_samples(self) -> Iterator[Block]:
+        samples, before = iter(self.source), 0
+        while part := [
+            self._named(sample, "sample", before + i) for i, sample in enumerate(islice(samples, self.block_rows))
+        ]:
+            yield {name: _stacked(name, [sample.get(name) for sample in part], before) for name in part[0]}
+            before += len(part)
+
+    def _of_batches(self) -> Iterator[Block]:
+        waiting: list[Block] = []
+        count = before = 0
+        for i, batch in enumerate(self.source):
+            arrays = {
+                name: _array(name, values, before + count) for name, values in self._named(batch, "batch", i).items()
+            }
+            count += equal_length(arrays, f"stream: batch {i}")
+            waiting.append(arrays)
+            while count >= self.block_rows:
+                whole = _joined(waiting, before)
+                yield {name: values[: self.block_rows] for name, values in whole.items()}
+                count, before = count - self.block_rows, before + self.block_rows
+                waiting = [{name: values[self.block_rows :] for name, values in whole.items()}] if count else []
+        if waiting:
+            yield _joined(waiting, before)
+
+    def _named(self, item: Any, what: str, number: int) -> Mapping[str, Any]:
+        if isinstance(item, Mapping):
+            return item
+        values: Sequence[Any] = item if isinstance(item, tuple) else (item,)
+        if not 0 < len(values) <= len(self.names):
+            named = ", ".join(self.names)
+            raise SigmaDataError(f"stream: {what} {number} has {len(values)} parts, for {named}. Set `names`.")
+        return dict(zip(self.names, values, strict=False))
+
+
+def _stacked(name: str, values: list[Any], before: int) -> np.ndarray:
+    shapes = [np.shape(value) if value is not None else None for value in values]
+    if (odd := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)) is not None:
+        found = "is missing" if shapes[odd] is None else f"has shape {shapes[odd]}"
+        raise SigmaDataError(f"stream: sample {before + odd}: section {name!r} {found}; before, it had {shapes[0]}.")
+    return _array(name, np.asarray(values), before)
+
+
+def _array(name: str, values: Any, before: int) -> np.ndarray:
+    array = np.asarray(values)
+    numbers(name, array)
+    if array.ndim == 0:
+        raise SigmaDataError(f"stream: section {name!r} of a batch is a single number. Axis 0 is for the samples.")
+    finite(name, array, range(before, before + len(array)))
+    return array
+
+
+def _joined(batches: list[Block], before: int) -> Block:
+    try:
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+    except (KeyError, ValueError):
+        raise SigmaDataError(
+            f"stream: the batches from row {before} on have different sections or shapes. Make them alike."
+        ) from None

@@ -1,0 +1,57 @@
+"""Some rows of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel.graph.node import Spec
+
+
+class Subset(Dataset):
+    """The rows of a data set with these numbers, counted through all its blocks.
+
+    Its blocks are those of the data set that have such rows; inside a block the rows are in the order given.  No row,
+    and a number that is none, are SigmaDataErrors.
+    """
+
+    def __init__(self, dataset: Dataset, rows: npt.ArrayLike) -> None:
+        self.dataset = dataset
+        starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
+        chosen = _checked(np.asarray(rows), starts[-1])
+        homes = np.searchsorted(starts, chosen, side="right") - 1
+        self._parts = [(int(home), chosen[homes == home] - starts[home]) for home in np.unique(homes)]
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's shape and dtype for one sample."""
+        return self.dataset.sections
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks that have rows of it."""
+        return len(self._parts)
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows of a block."""
+        return len(self._parts[block][1])
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return copies of the rows of a block, or views where they are neighbours."""
+        home, rows = self._parts[block]
+        neighbours = len(rows) == rows[-1] - rows[0] + 1 and bool((np.diff(rows) == 1).all())
+        where = slice(rows[0], rows[-1] + 1) if neighbours else rows
+        return {name: values[where] for name, values in self.dataset.block(home).items()}
+
+
+def _checked(rows: np.ndarray, count: int) -> np.ndarray:
+    if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu":
+        raise SigmaDataError("subset: rows must be whole numbers, at least one of them.")
+    wrong = rows[(rows < 0) | (rows >= count)]
+    if len(wrong):
+        raise SigmaDataError(f"subset: there is no row {wrong[0]}, only 0 to {count - 1}.")
+    return rows.astype(np.int64)
