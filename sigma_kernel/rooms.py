@@ -16,7 +16,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "reader": "idx csv npy bytes lines",
         "extractor": "columns offsets",
         "preprocessor": "normalise standardise one_hot scale cast",
-        "iterator": "minibatch sequential",
+        "iterator": "minibatch sequential shuffle",
         "dataset": "digits iris wdbc xor mnist synthetic csv npy records",
     },
     "sigma-export-onnx": {"exporter": "onnx"},
