@@ -28,6 +28,7 @@ from sigma_kernel.testing.samples import Sample, samples
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")
+RATE = np.float32(0.5)
 
 
 def training_step(batch: int = 5) -> Step:
@@ -112,10 +113,13 @@ class BackendSuite(ABC):
         draw = np.random.default_rng(0)
         x = draw.normal(size=(40, 3)).astype(np.float32)
         block = {"inputs": backend.to_device(x), "targets": backend.to_device((x[:, :1] > 0).astype(np.float32))}
-        state = {"weights": backend.to_device(np.zeros((3, 1), np.float32)), "iteration": backend.to_device(np.uint32(0))}
+        state = {
+            "weights": backend.to_device(np.zeros((3, 1), np.float32)),
+            "iteration": backend.to_device(np.array(0, np.uint32)),
+        }
         return state, block, draw.permutation(40).astype(np.int32).reshape(8, 5)
 
-    def _run(self, backend: Backend, parts: Sequence[int], rate: Any = np.float32(0.5)) -> list[Burst]:
+    def _run(self, backend: Backend, parts: Sequence[int], rate: Any = RATE) -> list[Burst]:
         state, block, rows = self._start(backend)
         program, bursts, done = backend.compile(training_step()), [], 0
         for n in parts:
@@ -131,11 +135,12 @@ class BackendSuite(ABC):
             a, b = (backend.to_host(burst.state[name]) for burst in (whole, singles[-1]))
             assert a.tobytes() == b.tobytes(), name
         assert whole.ring["loss"].tobytes() == b"".join(burst.ring["loss"].tobytes() for burst in singles)
-        assert whole.done == 8 and int(backend.to_host(whole.state["iteration"])) == 8
+        assert whole.done == 8
+        assert int(backend.to_host(whole.state["iteration"])) == 8
 
     def test_training_steps_agree_with_numpy_written_by_hand(self) -> None:
         backend = self.backend()
-        state, block, rows = self._start(backend)
+        _, block, rows = self._start(backend)
         x, y, w = backend.to_host(block["inputs"]), backend.to_host(block["targets"]), np.zeros((3, 1))
         for chosen in rows:
             p = 1.0 / (1.0 + np.exp(-(x[chosen].astype(np.float64) @ w)))
@@ -158,7 +163,8 @@ class BackendSuite(ABC):
         block["inputs"] = backend.to_device(spoilt)
         burst = backend.compile(training_step()).run(state, block, rows, {"rate": np.float32(0.5)}, 8)
         assert burst.done == 4
-        assert np.isfinite(burst.ring["loss"][:3]).all() and np.isnan(burst.ring["loss"][3])
+        assert np.isfinite(burst.ring["loss"][:3]).all()
+        assert np.isnan(burst.ring["loss"][3])
 
     def test_what_a_step_only_reads_stays_alive(self) -> None:
         backend = self.backend()
@@ -174,7 +180,9 @@ class BackendSuite(ABC):
     def test_many_threads_may_use_one_backend_at_once(self) -> None:
         backend = self.backend()
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda _: backend.to_host(self._run(backend, [3, 5])[-1].state["weights"]), range(16)))
+            found = list(
+                pool.map(lambda _: backend.to_host(self._run(backend, [3, 5])[-1].state["weights"]), range(16))
+            )
         assert len({weights.tobytes() for weights in found}) == 1
 
     def test_many_threads_may_call_one_program_at_once(self) -> None:

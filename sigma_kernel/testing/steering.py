@@ -27,6 +27,7 @@ from sigma_kernel.graph.node import Node
 from sigma_kernel.minimise import Plain
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.training.feed import Rows
+from sigma_kernel.training.session import Session
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -88,7 +89,7 @@ class Desk:
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return 0.5 for everything."""
-        return {name: 0.5 for name in ("loss", *metrics)}
+        return dict.fromkeys(("loss", *metrics), 0.5)
 
     def keep(self) -> None:
         """Record that parameters were kept."""
@@ -103,6 +104,19 @@ class Desk:
         self.told.append(text)
 
 
+@define(eq=False)
+class Sweep(Operator):
+    """The plainest operator: whole distances, for so many epochs or until it is told to stop."""
+
+    epochs: int | None = None
+
+    def run(self, session: Session) -> None:
+        """Train."""
+        while session.boundary() and (self.epochs is None or session.clock.moment.epoch < self.epochs):
+            session.advance(session.distance())
+            session.settle()
+
+
 class HookSuite(ABC):
     """Inherit, override :meth:`hook`, and let pytest find the rest."""
 
@@ -112,14 +126,15 @@ class HookSuite(ABC):
 
     def values(self) -> dict[str, Any]:
         """Return what the hook will find to read; numbers by default."""
-        return {address: 0.5 for address in self.hook().reads}
+        return dict.fromkeys(self.hook().reads, 0.5)
 
     def test_it_says_when_it_fires_and_what_it_touches(self) -> None:
         hook = self.hook()
         assert isinstance(hook.every, TimeStep)
         for addresses in (hook.reads, hook.writes, hook.requires):
             assert all(isinstance(address, str) and address for address in addresses)
-        assert hook.scope in ("global", "local") and hook.on_error in ("fail", "disable", "ignore")
+        assert hook.scope in ("global", "local")
+        assert hook.on_error in ("fail", "disable", "ignore")
 
     def test_it_runs_and_publishes_only_what_it_declared(self) -> None:
         hook, desk = self.hook(), Desk(self.values())
@@ -168,7 +183,10 @@ class OperatorSuite(ABC):
 
     def test_hooks_fire_exactly_when_they_are_due(self) -> None:
         fired: dict[str, list[tuple[int, int]]] = {"third": [], "epoch": []}
-        hooks = {"third": Note(fired["third"], every=every(3, "iteration")), "epoch": Note(fired["epoch"], every=every(1, "epoch"))}
+        hooks = {
+            "third": Note(fired["third"], every=every(3, "iteration")),
+            "epoch": Note(fired["epoch"], every=every(1, "epoch")),
+        }
         with small_environment(self.operator(), hooks=hooks) as sigma:
             sigma.trainer("trainer").fit(epochs=2)
         assert [iteration for iteration, _ in fired["third"]] == [3, 6, 9]
@@ -187,7 +205,8 @@ class OperatorSuite(ABC):
             sigma.go()
             sigma.stop()
             thread.join(10)
-            assert not thread.is_alive() and sigma.state == "stopped"
+            assert not thread.is_alive()
+            assert sigma.state == "stopped"
 
     def test_a_reset_starts_again_with_the_same_bits(self) -> None:
         with small_environment(self.operator()) as sigma:
@@ -257,10 +276,9 @@ class MonitorSuite(ABC):
         for monitors in ({}, {"it": self.monitor()}):
             with small_environment(self.operator()) as sigma:
                 sigma.monitors.update(monitors)
-                trainer = sigma.trainer("trainer")
-                trainer.hooks = {"end": _End()}
+                sigma.trainer("trainer").hooks = {"end": _End()}
                 sigma.run()
-                found.append(state_bytes(trainer))
+                found.append(state_bytes(sigma.trainer("trainer")))
         assert found[0] == found[1]
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define, field
 from attrs.validators import gt
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
 
 from sigma_kernel.contracts import Monitor, View
 from sigma_monitor_console.reading import Reading, Speed, read
 
-if TYPE_CHECKING:
-    from rich.console import Console
+
+def make_console() -> Console:
+    """Return the console on standard error; it knows about terminals, notebooks and NO_COLOR."""
+    return Console(stderr=True)
 
 
 @define(eq=False)
@@ -27,9 +31,7 @@ class ConsoleMonitor(Monitor):
 
     def run(self, view: View) -> None:
         """Watch until the run is over."""
-        from rich.console import Console
-
-        console = Console(stderr=True)
+        console = make_console()
         (_Live if console.is_terminal or console.is_jupyter else _Plain)(view, console, self.interval).run()
 
 
@@ -75,7 +77,9 @@ class _Plain(_Watch):
 
     def _lines(self) -> None:
         for reading, speed in self.look():
-            self._line(f"{reading.name}  epoch {reading.epoch}  iteration {reading.iteration}  {reading.numbers()}  {speed}")
+            self._line(
+                f"{reading.name}  epoch {reading.epoch}  iteration {reading.iteration}  {reading.numbers()}  {speed}"
+            )
 
     def _line(self, text: str) -> None:
         print(text.rstrip(), file=sys.stderr, flush=True)
@@ -86,8 +90,6 @@ class _Live(_Watch):
 
     def run(self) -> None:
         """Draw until the run is over."""
-        from rich.progress import BarColumn, Progress, TextColumn
-
         text = [TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[numbers]}")]
         with Progress(*text, console=self.console, refresh_per_second=10) as progress:
             tasks: dict[str, Any] = {}

@@ -9,8 +9,8 @@ from attrs import define
 class Pace:
     """Bound bursts in time.
 
-    A burst at most doubles from one to the next, so that the first ones, slowed by compilation and cold caches, are short
-    and none is much longer than it should be.  How iterations are cut into bursts never changes what they compute.
+    A burst at most doubles from one to the next, so that the first ones, slowed by compilation and cold caches, are
+    short, and none is much longer than it should be.  How iterations are cut into bursts changes nothing else.
     """
 
     seconds: float

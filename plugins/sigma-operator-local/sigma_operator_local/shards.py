@@ -1,7 +1,7 @@
 """Iterations whose batches are cut into shards: gradients apart, a fixed sum, one update.
 
-The cuts and the order of the sum depend on the number of shards alone, so that any number of workers gives the same bits.
-A shard tells the random numbers which rows of the whole batch it holds.
+The cuts and the order of the sum depend on the number of shards alone, so that any number of workers gives the same
+bits.  A shard tells the random numbers which rows of the whole batch it holds.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _iteration(
     return _recorded(merged), _updated(session, state, merged, offset)
 
 
-def _gradients(session: Session, state: Mapping[str, Any], block: Mapping[str, Any], offset: int, shard: Shard) -> Records:
+def _gradients(
+    session: Session, state: Mapping[str, Any], block: Mapping[str, Any], offset: int, shard: Shard
+) -> Records:
     step, program = session.program("gradients", len(shard.rows))
     steer = {**session.steer(step, offset=offset), "shard.row": np.uint32(shard.start)}
     ring = program.run(state, block, shard.rows[None], {name: steer[name] for name in step.steer}, 1).ring

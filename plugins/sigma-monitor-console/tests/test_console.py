@@ -1,0 +1,82 @@
+"""The console, on a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from sigma_kernel.contracts import Monitor, Operator
+from sigma_kernel.testing.steering import MonitorSuite, Sweep, small_environment
+from sigma_monitor_console import console
+from sigma_monitor_console.console import ConsoleMonitor
+from sigma_monitor_console.reading import Speed, duration
+
+
+class TestConsole(MonitorSuite):
+    def monitor(self) -> Monitor:
+        return ConsoleMonitor(interval=0.05)
+
+    def operator(self) -> Operator:
+        return Sweep()
+
+
+def _run(monitor: ConsoleMonitor, epochs: int = 3) -> None:
+    with small_environment(Sweep(epochs)) as sigma:
+        sigma.monitors["console"] = monitor
+        sigma.messages.say("hello")
+        sigma.run()
+
+
+def test_a_pipe_gets_plain_lines_with_messages_and_the_last_state(capfd: pytest.CaptureFixture[str]) -> None:
+    _run(ConsoleMonitor())
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert lines[0] == "hello"
+    assert re.fullmatch(r"trainer  epoch 3  iteration 15  loss [\d.e-]+.*", lines[-1])
+    assert "\x1b" not in captured.err
+
+
+@pytest.mark.parametrize("coloured", [True, False])
+def test_a_terminal_gets_a_live_line(monkeypatch: pytest.MonkeyPatch, coloured: bool) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        console, "make_console", lambda: Console(file=screen, force_terminal=True, width=150, no_color=not coloured)
+    )
+    _run(ConsoleMonitor())
+    text = screen.getvalue()
+    assert "epoch 3" in text
+    assert "loss" in text
+    assert "hello" in text
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]", text)) == coloured
+
+
+def test_speed_follows_recent_readings_and_tells_the_time_left() -> None:
+    speed = Speed(0, 0.0).moved(100, 1.0)
+    assert speed.rate == 100.0
+    assert speed.words(1100) == "100 it/s  10 s left"
+    assert speed.words(None) == "100 it/s"
+    assert speed.moved(100, 1.0) == speed
+    slow = Speed(0, 0.0).moved(1, 2.0)
+    assert slow.words(None) == "0.5 it/s"
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(4.4, "4 s"), (59.9, "60 s"), (200, "3:20 min"), (7500, "2:05 h")])
+def test_durations_read_as_people_write_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_an_interval_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="interval"):
+        ConsoleMonitor(interval=0.0)
+
+
+def test_a_value_that_is_not_finite_is_shown_as_such() -> None:
+    from sigma_monitor_console.reading import shown
+
+    values: list[Any] = [shown(float("nan")), shown(float("inf")), shown(0.123456)]
+    assert values == ["nan", "inf", "0.1235"]

@@ -1,0 +1,79 @@
+"""The local operator, with and without shards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.clock import every
+from sigma_kernel.contracts import HookContext, Operator
+from sigma_kernel.testing.steering import Note, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_operator_local import LocalOperator
+
+
+class TestWholeBatches(OperatorSuite):
+    def operator(self) -> Operator:
+        return LocalOperator()
+
+
+class TestShards(OperatorSuite):
+    def operator(self) -> Operator:
+        return LocalOperator(shards=3, workers=2)
+
+
+class TestSingleIterations(OperatorSuite):
+    def operator(self) -> Operator:
+        return LocalOperator(burst_seconds=1e-9)
+
+
+def _trained(operator: Operator) -> dict[str, bytes]:
+    with small_environment(operator) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+        return state_bytes(sigma.trainer("trainer"))
+
+
+@pytest.mark.parametrize("shards", [2, 3, 4])
+def test_any_number_of_workers_gives_the_same_bits(shards: int) -> None:
+    found = [_trained(LocalOperator(shards=shards, workers=workers)) for workers in (1, 2, 4)]
+    assert found[0] == found[1] == found[2]
+
+
+def test_shards_compute_what_whole_batches_compute() -> None:
+    whole, cut = _trained(LocalOperator()), _trained(LocalOperator(shards=3))
+    name = "network.layers.weights"
+    np.testing.assert_allclose(np.frombuffer(whole[name], "f4"), np.frombuffer(cut[name], "f4"), rtol=1e-5)
+    assert whole["random.iteration"] == cut["random.iteration"]
+
+
+def test_bursts_of_any_length_give_the_same_bits() -> None:
+    assert _trained(LocalOperator(burst_seconds=1e-9)) == _trained(LocalOperator(burst_seconds=10.0))
+
+
+def test_more_shards_than_rows_are_as_many_as_rows() -> None:
+    assert _trained(LocalOperator(shards=50)) == _trained(LocalOperator(shards=5))
+
+
+def test_a_local_hook_runs_once_for_each_worker_in_its_scope() -> None:
+    class Local(Note):
+        def run(self, context: HookContext) -> None:
+            self.fired.append((context.moment.iteration, context.read("training.loss")))
+
+    hook = Local([], every=every(1, "epoch"), scope="local")
+    with small_environment(LocalOperator(shards=2, workers=2), hooks={"local": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        published = sigma.trainer("trainer").session.published
+    assert [loss for _, loss in hook.fired] == [published[f"workers.{i}.training.loss"] for i in range(2)]
+    assert hook.fired[0][1] != hook.fired[1][1]
+
+
+def test_a_pause_waits_for_one_burst_at_most() -> None:
+    with small_environment(LocalOperator(burst_seconds=0.05), hooks={"slow": Slow()}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=3)
+        assert trainer.session.clock.moment.iteration == 3
+
+
+@pytest.mark.parametrize("settings", [{"workers": 0}, {"shards": 0}, {"burst_seconds": 0.0}])
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        LocalOperator(**settings)  # type: ignore[arg-type]

@@ -1,0 +1,29 @@
+"""How long bursts are."""
+
+from __future__ import annotations
+
+from sigma_operator_local.pace import Pace
+
+
+def test_bursts_at_most_double_until_they_fill_their_time() -> None:
+    pace, lengths = Pace(0.05), []
+    for _ in range(12):
+        lengths.append(pace.bounded(10**9))
+        pace.learn(lengths[-1], lengths[-1] * 0.001)  # a millisecond an iteration
+    assert lengths == [1, 2, 4, 8, 16, 32, 50, 50, 50, 50, 50, 50]
+
+
+def test_a_slow_burst_shortens_the_next_ones() -> None:
+    pace = Pace(0.05, most=50)
+    pace.learn(50, 5.0)
+    assert pace.bounded(1000) == 1
+
+
+def test_what_is_due_earlier_ends_a_burst() -> None:
+    assert Pace(0.05, most=50).bounded(7) == 7
+
+
+def test_time_that_stands_still_harms_nothing() -> None:
+    pace = Pace(0.05, most=4)
+    pace.learn(4, 0.0)
+    assert pace.most == 8

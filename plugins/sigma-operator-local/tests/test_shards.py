@@ -1,0 +1,26 @@
+"""How batches are cut, and how what they give is added up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from sigma_operator_local.shards import cut, tree_sum
+
+
+@given(st.integers(1, 60), st.integers(1, 12))
+def test_a_cut_keeps_every_row_in_order_and_is_even(rows: int, shards: int) -> None:
+    parts = cut(np.arange(rows), shards)
+    assert np.concatenate([part.rows for part in parts]).tolist() == list(range(rows))
+    assert [part.start for part in parts] == [int(part.rows[0]) for part in parts]
+    sizes = [len(part.rows) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+    assert len(parts) == min(shards, rows)
+
+
+def test_the_sum_adds_neighbours_in_pairs() -> None:
+    values = [{"x": np.float32(v)} for v in (1e8, 1.0, -1e8, 1.0, 3.0)]
+    wanted = ((np.float32(1e8) + np.float32(1)) + (np.float32(-1e8) + np.float32(1))) + np.float32(3)
+    assert tree_sum(values)["x"] == wanted
+    assert tree_sum(values)["x"] != pytest.approx(6.0)  # another order would give another sum
