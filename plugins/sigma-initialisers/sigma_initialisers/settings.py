@@ -26,7 +26,7 @@ def number(default: Any = NOTHING, *, low: float | None = None) -> Any:
     allowed = LiveSetting("", 0.0, low=low)
 
     def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
-        allowed.check(attribute.name, value)
+        allowed.check(_name(instance, attribute), value)
 
     return field(default=default, validator=check)
 
@@ -38,10 +38,12 @@ def gain(default: float | str) -> Any:
 
 def _check_gain(instance: Any, attribute: Attribute[Any], value: Any) -> None:
     if not isinstance(value, str):
-        LiveSetting("", 0.0, low=0.0).check(attribute.name, value)
+        LiveSetting("", 0.0, low=0.0).check(_name(instance, attribute), value)
     elif value not in GAINS:
-        hint = near(value, GAINS) or f" Known here: {', '.join(GAINS)}; or give a number."
-        raise SigmaConfigError(f"{attribute.name}: no gain is known for {value!r}.{hint}")
+        hint = near(value, GAINS) or f" Known here: {', '.join(GAINS)}."
+        raise SigmaConfigError(
+            f"{_name(instance, attribute)}: must be a number or a nonlinearity (got {value!r}).{hint}"
+        )
 
 
 def factor(gain: float | str) -> float:
@@ -56,7 +58,11 @@ def fan() -> Any:
 
 def _check_fan(instance: Any, attribute: Attribute[Any], value: Any) -> None:
     if value not in ("in", "out"):
-        raise SigmaConfigError(f"{attribute.name}: must be 'in' or 'out' (got {value!r}).")
+        raise SigmaConfigError(f"{_name(instance, attribute)}: must be 'in' or 'out' (got {value!r}).")
+
+
+def _name(instance: Any, attribute: Attribute[Any]) -> str:
+    return f"{type(instance).__name__}.{attribute.name}"
 
 
 def width(parameter: Parameter, fan: str) -> int:

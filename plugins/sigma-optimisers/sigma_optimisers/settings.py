@@ -17,7 +17,7 @@ def number(default: Any = NOTHING, *, low: float | None = None, high: float | No
     allowed = LiveSetting("", 0.0, low=low, high=high)
 
     def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
-        allowed.check(attribute.name, value)
+        allowed.check(_name(instance, attribute), value)
 
     return field(default=default, validator=check)
 
@@ -28,11 +28,16 @@ def interval(default: Any = NOTHING) -> Any:
 
 
 def _check_interval(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    name = _name(instance, attribute)
     if not isinstance(value, str):
-        raise SigmaConfigError(f"{attribute.name}: must be text with a unit, such as '5 epochs' (got {value!r}).")
+        raise SigmaConfigError(f"{name}: must be text with a unit, such as '5 epochs' (got {value!r}).")
     _, scale = duration(value)
     if scale not in (TimeScale.EPOCH, TimeScale.ITERATION):
-        raise SigmaConfigError(f"{attribute.name}: a schedule counts epochs or iterations (got {value!r}).")
+        raise SigmaConfigError(f"{name}: must count epochs or iterations (got {value!r}).")
+
+
+def _name(instance: Any, attribute: Attribute[Any]) -> str:
+    return f"{type(instance).__name__}.{attribute.name}"
 
 
 def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
