@@ -55,8 +55,8 @@ def levels(pattern: str) -> tuple[Level, ...]:
         level = _LEVEL.fullmatch(part)
         if level is None or not part or ("**" in part and part != "**"):
             raise SigmaAddressError(
-                f"{pattern!r} is no address: {part!r} cannot be a level. Levels are names of letters, digits, '-' and '_', "
-                "with '*' for any part of one, '**' for any number of levels, or a <tag>."
+                f"{pattern!r} is no address: {part!r} cannot be a level. Levels are letters, digits, '-' and '_', "
+                "with '*' for any part, '**' for any number of levels, or a <tag>."
             )
         tags = frozenset(level["tags"].split(",")) if level["tags"] else frozenset()
         found.append(Level(level["name"] or "*", tags))

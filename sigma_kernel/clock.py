@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-from attrs import asdict, define, evolve, field, frozen
+from attrs import Factory, asdict, define, evolve, field, frozen
 
 from sigma_kernel.errors import SigmaConfigError, near
 
@@ -73,12 +73,8 @@ class TimeStep:
 
     scale: TimeScale
     interval: float = field(default=1, validator=_positive)
-    first: float = field(validator=_positive)
+    first: float = field(validator=_positive, default=Factory(lambda step: step.interval, takes_self=True))
     last: float | None = field(default=None, validator=_positive)
-
-    @first.default
-    def _(self) -> float:
-        return self.interval
 
     def due(self, before: Moment, now: Moment) -> bool:
         """Return whether a due point lies after one moment and not after the other."""
@@ -103,7 +99,7 @@ class TimeStep:
 
     @classmethod
     def parse(cls, text: str) -> TimeStep:
-        """Return what a text says: ``every 2 epochs``, ``1 epoch``, ``after 10 iterations``, ``start``, and what str() prints.
+        """Return what a text says: ``1 epoch``, ``every 2 epochs``, ``after 10 iterations``, ``start``.
 
         Raises SigmaConfigError for anything else.
         """
@@ -138,7 +134,7 @@ def words(count: float, scale: TimeScale) -> str:
 
 
 def duration(text: str) -> tuple[float, TimeScale]:
-    """Return the count and the scale of a duration: ``5 epochs``, ``100 iterations``, ``2.5 seconds``, ``1000 samples``.
+    """Return the count and the scale of a duration, such as ``5 epochs``, ``100 iterations`` or ``2.5 seconds``.
 
     Raises SigmaConfigError for a number without a unit, an unknown unit, or a part of a thing that has none.
     """

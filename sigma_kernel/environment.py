@@ -19,15 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from attrs import asdict, define, evolve, field, frozen
+from attrs import asdict, define, field, frozen
+from attrs.converters import optional
 
 from sigma_kernel.contracts import Monitor
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
 from sigma_kernel.training import checkpoint, commands, folder
-from sigma_kernel.training.records import Records
 from sigma_kernel.training.step import LAYERS
 from sigma_kernel.training.trainer import Trainer
 
@@ -112,7 +111,7 @@ class Environment:
     name: str = "run"
     seed: int = field(default=0, kw_only=True)
     precision: str = field(default="float32", kw_only=True)
-    folder: Path | None = field(default=None, kw_only=True, converter=lambda path: None if path is None else Path(path))
+    folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)

@@ -79,9 +79,10 @@ def minimise(
 ) -> dict[str, np.ndarray]:
     """Return the parameters that training leaves, as host arrays of the same names and shapes.
 
-    ``loss(parameters, batch)`` is written in graph functions and returns a scalar.  ``callback(moment, loss)`` is called
-    after each epoch; if it returns True, training ends.  ``settings`` are those of a trainer: batch_size, backend,
-    precision, seed, ...  Raises SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is not finite.
+    ``loss(parameters, batch)`` is written in graph functions and returns a scalar.  ``callback(moment, loss)`` is
+    called after each epoch; if it returns True, training ends.  ``settings`` are those of a trainer: batch_size,
+    backend, precision, seed, ...  Raises SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is
+    not finite.
     """
     dataset = data if isinstance(data, Dataset) else Rows(data)
     with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:

@@ -54,7 +54,7 @@ class Kind:
     def _typed(self, value: Any) -> bool:
         if self.type in (int, float):
             number = Integral if self.type is int else Real
-            return isinstance(value, number) and not isinstance(value, bool) and value == value  # noqa: PLR0124 (NaN)
+            return isinstance(value, number) and not isinstance(value, bool) and value == value
         return isinstance(value, self.type)
 
     def _ranged(self, value: Any) -> bool:
@@ -110,7 +110,7 @@ class _Shared:
 class Registry:
     """A tree of names; leaves are values, branches are registries with tags."""
 
-    tags: frozenset[str] = field(factory=frozenset, converter=frozenset)
+    tags: frozenset[str] = field(factory=frozenset)
     path: str = field(default="", kw_only=True)
     _items: dict[str, Leaf | Registry] = field(factory=dict, init=False)
     _shared: _Shared = field(factory=_Shared, kw_only=True)

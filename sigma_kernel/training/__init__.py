@@ -1,0 +1,1 @@
+"""From a network, data and an optimiser to a session at work."""

@@ -33,7 +33,6 @@ def register(session: Session) -> None:
 
 def published(session: Session, address: str) -> None:
     """Make a published value readable under its address."""
-
     session.registry.bind(address, lambda: session.published.get(address, NOTHING))
 
 
@@ -86,7 +85,7 @@ def _live(session: Session) -> None:
 
 def _setter(session: Session, *names: str) -> Callable[[Any], None]:
     def put(value: Any) -> None:
-        session.control.ask(lambda: [session.live.set(name, value) for name in names])
+        session.control.ask(partial(session.live.set, names, value))
 
     return put
 

@@ -1,8 +1,8 @@
 """Checkpoints: a folder that is whole and verified, or does not exist.
 
 ``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state tree by name),
-``manifest.json`` (what is not an array, and the sha256 of every other file) and ``manifest.sha256``, written last.  All is
-written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed.
+``manifest.json`` (what is not an array, and the sha256 of every other file) and ``manifest.sha256``, written last.  All
+is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ A criterion is said as a sentence, or in Python; both make the same object, and 
     when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10)
     validation.loss increases for 5 epochs and epoch reaches 10
 
-``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` beyond it.  ``increases`` and
-``decreases`` compare with the last time the question was asked; ``improves`` with the least value so far (``improves
-upwards``: the greatest); ``by 0.1`` demands so much more.  ``for 5 epochs`` asks once each epoch and holds when the answer
-was yes for five of them without a break, ``for 5 epochs in all`` with breaks.  ``any`` or ``all`` before a pattern asks
-about every match.  While a value has not been published, whatever depends on it neither holds nor fails to.
+``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` beyond it.  ``increases``
+and ``decreases`` compare with the last time the question was asked; ``improves`` with the least value so far
+(``improves upwards``: the greatest); ``by 0.1`` demands so much more.  ``for 5 epochs`` asks once each epoch and holds
+when the answer was yes for five of them without a break, ``for 5 epochs in all`` with breaks.  ``any`` or ``all``
+before a pattern asks about every match.  While a value has not been published, what depends on it is not known, and
+whatever is not known does not hold.
 
 Criteria own no memory: it is handed in, plain and saved with the run.
 """
@@ -20,13 +21,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from lark import Lark, Transformer, v_args
 from lark.exceptions import LarkError, UnexpectedEOF, UnexpectedInput, VisitError
 
 from sigma_kernel.clock import COUNTED, Moment, TimeScale, words
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
-from sigma_kernel.registry import levels, literal
+from sigma_kernel.registry import literal
 
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
@@ -46,7 +47,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def addresses(self) -> tuple[str, ...]:
-        """Return the addresses and patterns it asks about, the clock's apart."""
+        """Return the addresses and patterns it asks about."""
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the count of a clock's scale at which it surely holds, if there is one."""
@@ -106,7 +107,7 @@ OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their n
 class Question(Criterion):
     """One question about one address, or about ``any`` or ``all`` matches of a pattern."""
 
-    subject: str
+    subject: str = field(converter=lambda name: CLOCK[name].value if name in CLOCK else str(name))
     verb: str
     number: float = 0.0
     quantifier: str = ""
@@ -134,8 +135,8 @@ class Question(Criterion):
         return self.number if self.subject == scale.value and self.verb == "reaches" else None
 
     def addresses(self) -> tuple[str, ...]:
-        """Return the subject, unless it is the clock."""
-        return () if self.subject in CLOCK else (self.subject,)
+        """Return the subject."""
+        return (self.subject,)
 
     def __str__(self) -> str:
         number = f"{self.number:.17g}" if float(f"{self.number:g}") != self.number else f"{self.number:g}"
@@ -343,7 +344,9 @@ class _Builder(Transformer[Any, Criterion]):
 
     def lasting(self, inner: Criterion, count: str, unit: str, in_all: str = "") -> Criterion:
         if unit not in CLOCK or float(count) != int(float(count)) or float(count) < 1:
-            raise SigmaConfigError(f"'for {count} {unit}': write a whole number of epochs or iterations.{near(unit, CLOCK)}")
+            raise SigmaConfigError(
+                f"'for {count} {unit}': write a whole number of epochs or iterations.{near(unit, CLOCK)}"
+            )
         return For(inner, int(float(count)), CLOCK[unit], bool(in_all))
 
     def no(self, inner: Criterion) -> Criterion:
@@ -357,15 +360,14 @@ class _Builder(Transformer[Any, Criterion]):
 
 
 def _subject(address: str, quantifier: list[str]) -> str:
-    levels(address)
-    name = CLOCK[address].value if address in CLOCK else str(address)
-    return when(name, "".join(quantifier)).address
+    return when(str(address), "".join(quantifier)).address
 
 
 _LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual")
 _SPOKEN = {
     "ABSOLUTE": "reaches, falls to, above, below or equals", "RELATIVE": "increases, decreases or improves",
-    "NUMBER": "a number", "ADDRESS": "an address", "_CLOSE": "')'", "_AND": "and", "_OR": "or", "_FOR": "for", "_BY": "by",
+    "NUMBER": "a number", "ADDRESS": "an address", "_CLOSE": "')'", "_AND": "and", "_OR": "or", "_FOR": "for",
+    "_BY": "by",
 }  # fmt: skip
 
 

@@ -70,7 +70,9 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
     found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
     for reader, hook in hooks.items():
         for writer, other in hooks.items():
-            shared = [a for a in other.writes for pattern in reads(hook) if matches(pattern, a)] if reader != writer else []
+            shared = (
+                [a for a in other.writes for pattern in reads(hook) if matches(pattern, a)] if reader != writer else []
+            )
             if shared:
                 found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
     return found

@@ -21,7 +21,9 @@ from sigma_kernel.training.step import LAYERS, Model
 
 def best_rule(rules: Mapping[str, str], address: str) -> str | None:
     """Return the name of the rule whose pattern matches an address most specifically; the later one wins a tie."""
-    hits = [(specificity(pattern), i, name) for i, (name, pattern) in enumerate(rules.items()) if matches(pattern, address)]
+    hits = [
+        (specificity(pattern), i, name) for i, (name, pattern) in enumerate(rules.items()) if matches(pattern, address)
+    ]
     return max(hits)[2] if hits else None
 
 
@@ -97,15 +99,19 @@ class Live:
         """Start from the configured values."""
         self.base = {name: value.base for name, value in self.values.items()}
 
-    def set(self, name: str, value: Any) -> None:
-        """Change a base value; SigmaAddressError if it does not fit."""
-        self.values[name].setting.check(name, value)
-        self.base[name] = float(value)
+    def set(self, names: Iterable[str], value: Any) -> None:
+        """Change base values; SigmaAddressError, and nothing changed, if the value does not fit."""
+        for name in names:
+            self.values[name].setting.check(name, value)
+        self.base.update(dict.fromkeys(names, float(value)))
         self._ready.clear()
 
     def at(self, names: Sequence[str], iteration: int, epoch: int, n: int) -> dict[str, Any]:
         """Return the values in force for ``n`` iterations: one scalar each, or ``n`` where there is a schedule."""
-        return {name: self._constant(name) if self._plain(name) else self._course(name, iteration, epoch, n) for name in names}
+        return {
+            name: self._constant(name) if self._plain(name) else self._course(name, iteration, epoch, n)
+            for name in names
+        }
 
     def _plain(self, name: str) -> bool:
         return name not in self.values or self.values[name].schedule is None

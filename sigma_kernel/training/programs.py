@@ -1,4 +1,4 @@
-"""The compiled steps of a session, and what is computed with them beside training: evaluation, prediction, observation."""
+"""The compiled steps of a session, and what they compute beside training: evaluation, prediction, observation."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ class Evaluator:
 
     def _feed(self, on: str) -> Feed:
         if on not in self.splits:
-            raise SigmaConfigError(f"data: there is no split {on!r}.{near(on, self.splits)} There are: {', '.join(self.splits)}.")
+            raise SigmaConfigError(
+                f"data: there is no split {on!r}.{near(on, self.splits)} There are: {', '.join(self.splits)}."
+            )
         if on not in self._feeds:
             dataset = self.splits[on]
             size = min(self.batch_size, len(dataset))
@@ -123,13 +125,13 @@ class Evaluator:
             shape = self.model.sections[name].shape
             if values.shape[1:] != shape or not len(values):
                 raise SigmaDataError(
-                    f"predict: section {name!r} has shape {values.shape}; the network takes (n, {', '.join(map(str, shape))})."
+                    f"predict: section {name!r} has shape {values.shape}; the network takes {('n', *shape)}."
                 )
         return block
 
     def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:
         n, size = rows.shape
-        step, program = self.programs.get(("prediction", size), lambda: self.model.prediction(size))
+        _, program = self.programs.get(("prediction", size), lambda: self.model.prediction(size))
         device = {name: self.programs.backend.to_device(values) for name, values in block.items()}
         ring = program.run(arrays, device, rows, {}, n).ring
         return {name: values.reshape(n * size, *values.shape[2:]) for name, values in ring.items()}
@@ -140,6 +142,8 @@ class Evaluator:
     ) -> dict[str, np.ndarray]:
         """Return gradients, updates and activations of one coming iteration, without touching the state."""
         size = rows.shape[1]
-        step, program = self.programs.get(("observing", size, tuple(wanted)), lambda: self.model.observing(size, wanted))
+        step, program = self.programs.get(
+            ("observing", size, tuple(wanted)), lambda: self.model.observing(size, wanted)
+        )
         ring = program.run(arrays, block, rows[:1], steer(step), 1).ring
         return {name: values[0] for name, values in ring.items()}

@@ -91,9 +91,7 @@ class Session:
         per_epoch, done = self.feed.iterations_per_epoch, self.feed.iteration_in_epoch
         steps = [hook.every for hook in self.runner.active()]
         goals = [goal.iteration - now.iteration for goal in (self._pause_at, self._until) if goal is not None]
-        due = until_due(
-            steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=self.feed.batch_size
-        )
+        due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=self.feed.batch_size)
         return max(1, min([per_epoch - done, *(goal for goal in (due, *goals) if goal is not None and goal > 0)]))
 
     def goal(self) -> int | None:
@@ -164,7 +162,9 @@ class Session:
         per_epoch = self.feed.iterations_per_epoch
         more = epoch * per_epoch - (self.feed.iteration_in_epoch if epoch else 0)
         now = self.clock.moment
-        return evolve(now, iteration=now.iteration + (min(more, iteration) if epoch and iteration else more or iteration))
+        return evolve(
+            now, iteration=now.iteration + (min(more, iteration) if epoch and iteration else more or iteration)
+        )
 
     def _observed_after(self, n: int) -> tuple[str, ...]:
         now = self.clock.moment
@@ -292,7 +292,7 @@ class Session:
             self.clock.restore(values["clock"])
         self.feed.cursor = Cursor(*values.get("cursor", (0, 0, 0)))
         for name, value in values.get("live", {}).items():
-            self.live.set(name, value)
+            self.live.set([name], value)
         self.runner.forget()
         self.runner.memory.update(values.get("hooks", {}))
         self.published = dict(values.get("published", {}))

@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Metric, Optimiser, Slot, Step, Update
+from sigma_kernel.contracts import Metric, Optimiser, Slot, Step
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.gradient import gradient
@@ -116,14 +116,20 @@ class Model:
         symbols = Symbols()
         objective = Traced(self, symbols, batch)
         update = self._update(symbols, objective)
-        ring = {"loss": objective.forward.loss_or_fail(), **self._totals(self.metrics, objective.forward, symbols, batch)}
+        ring = {
+            "loss": objective.forward.loss_or_fail(),
+            **self._totals(self.metrics, objective.forward, symbols, batch),
+        }
         return _simplified(symbols.step({**update, **self._layer_updates(objective.forward)}, ring))
 
     def gradients(self, batch: int) -> Step:
         """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded."""
         symbols = Symbols()
         objective = Traced(self, symbols, batch, row=symbols.live("shard.row", "uint32"))
-        ring = {"loss": objective.forward.loss_or_fail(), **self._totals(self.metrics, objective.forward, symbols, batch)}
+        ring = {
+            "loss": objective.forward.loss_or_fail(),
+            **self._totals(self.metrics, objective.forward, symbols, batch),
+        }
         ring |= self._layer_updates(objective.forward)
         ring |= {GRADIENTS + address: node for address, node in objective.gradients().items()}
         return _simplified(symbols.step({}, ring))
@@ -216,7 +222,9 @@ class Model:
             return {}
         targets = self.network.targets()
         return {
-            f"metrics.{name}": metric.totals(forward.prediction, symbols.section(targets, self.sections[targets], batch))
+            f"metrics.{name}": metric.totals(
+                forward.prediction, symbols.section(targets, self.sections[targets], batch)
+            )
             for name, metric in metrics.items()
         }
 

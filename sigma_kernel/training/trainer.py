@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.contracts import (
-    Backend, Dataset, Hook, Initialiser, Metric, Operator, Optimiser, Order, Parameter, Preprocessor,
+    Backend,
+    Dataset,
+    Hook,
+    Initialiser,
+    Metric,
+    Operator,
+    Optimiser,
+    Order,
+    Parameter,
+    Preprocessor,
 )  # fmt: skip
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.network import Network, Shapes
+from sigma_kernel.network import Network
 from sigma_kernel.registry import Registry
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
@@ -35,16 +43,17 @@ Resolve = Callable[[str, Any], Any]
 class Trainer:
     """Settings until it is prepared, then a session.
 
-    ``backend`` and ``operator`` may be objects or names; ``data`` is one dataset, or one for each split (``training``,
-    ``validation``, ...).  ``initialisers`` are named rules ``(match, initialiser)``, the most specific match winning.
+    ``backend`` and ``operator`` may be objects, names or tables; ``data`` is one dataset, or one for each split
+    (``training``, ``validation``, ...).  ``initialisers`` are named rules ``(match, initialiser)``, the most specific
+    match winning.
     """
 
     name: str
     resolve: Resolve
     seed: int = 0
     precision: str = "float32"
-    backend: Backend | str = "numpy"
-    operator: Operator | str = "local"
+    backend: Backend | str | Mapping[str, Any] = "numpy"
+    operator: Operator | str | Mapping[str, Any] = "local"
     network: Any = None
     data: Any = None
     optimiser: Optimiser | None = None
@@ -79,7 +88,8 @@ class Trainer:
     @property
     def backend_name(self) -> str:
         """Return the name of the backend for people."""
-        return self.backend if isinstance(self.backend, str) else type(self.backend).__name__
+        chosen = self.backend["type"] if isinstance(self.backend, Mapping) else self.backend
+        return chosen.rpartition(":")[2] if isinstance(chosen, str) else type(chosen).__name__
 
     def close(self) -> None:
         """Let go of what the session holds open."""
@@ -205,7 +215,7 @@ def _known(session: Session) -> None:
     written = {address for hook in session.runner.hooks.values() for address in hook.writes}
     for name, hook in session.runner.hooks.items():
         for address in reads(hook):
-            if not (address in written or session.model.observable([address]) or session.registry.find(address)):
+            if not (address in written or session.model.observable([address]) or address in session.registry):
                 raise SigmaConfigError(
                     f"{session.name}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                     "Add the hook that does, or correct the address."

@@ -21,8 +21,9 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     from sigma_hooks.stop import Stop as Stop
 
 
-_EXPORTS = dict(reversed(component.path.split(":")) for component in sigma_components())
-__all__ = sorted(_EXPORTS)  # noqa: PLE0605
+_PATHS = (component.path.split(":") for component in sigma_components())
+_EXPORTS = {name: module for module, name in _PATHS}
+__all__ = sorted(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class FunctionHook(Hook):
-    """Call ``function(context)`` whenever it is due; say in ``inputs`` what it reads and in ``outputs`` what it publishes."""
+    """Call ``function(context)`` when it is due; it reads what ``inputs`` name and publishes what ``outputs`` name."""
 
     every: TimeStep = every(1, "epoch")
     function: Callable[[HookContext], Any] = field(kw_only=False)

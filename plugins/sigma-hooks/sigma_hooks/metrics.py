@@ -16,8 +16,8 @@ class AccuracyMetric(Metric):
     """The share of samples whose class is among the ``top`` best scores.
 
     Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or one-hot ``(n, classes)``.  Of equal
-    scores the first counts as the better one; a score that is not a number is never right.  A prediction of shape ``(n, 1)``
-    or ``(n,)`` is the probability of class 1, right if it lies on the right side of one half.
+    scores the first counts as the better one; a score that is not a number is never right.  A prediction of shape
+    ``(n, 1)`` or ``(n,)`` is the probability of class 1, right if it lies on the right side of one half.
     """
 
     top: int = field(default=1, validator=ge(1))

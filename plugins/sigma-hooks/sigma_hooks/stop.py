@@ -14,8 +14,8 @@ EACH_ITERATION = ("iteration", "second", "sample", "training.")  # what changes 
 class Stop(Hook):
     """End training at the first boundary at which ``when`` holds.
 
-    It is asked once an epoch, or at every iteration if the criterion is about something that changes faster; ``every`` says
-    otherwise.  Without a criterion, training ends when ``every`` is due for the first time.
+    It is asked once an epoch, or at every iteration if the criterion is about something that changes faster, unless
+    ``every`` says otherwise.  Without a criterion, training ends when ``every`` is due for the first time.
     """
 
     every: TimeStep | None = None  # type: ignore[assignment]  # decided below

@@ -1,0 +1,224 @@
+"""Every hook passes the suite, and does what it is for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from sigma_hooks import Accuracy, EarlyStop, Evaluate, Extrema, FunctionHook, Loss, NanGuard, Report, RunningTime, Stop
+from sigma_kernel import when
+from sigma_kernel.clock import Moment, TimeScale, after, every
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.testing.steering import Desk, HookSuite, Sweep, small_environment
+
+
+class TestEvaluate(HookSuite):
+    def hook(self) -> Hook:
+        return Evaluate()
+
+
+class TestAccuracy(HookSuite):
+    def hook(self) -> Hook:
+        return Accuracy(top=3)
+
+
+class TestLoss(HookSuite):
+    def hook(self) -> Hook:
+        return Loss()
+
+
+class TestReport(HookSuite):
+    def hook(self) -> Hook:
+        return Report(values=["training.loss", "optimiser.learning_rate"])
+
+
+class TestRunningTime(HookSuite):
+    def hook(self) -> Hook:
+        return RunningTime()
+
+
+class TestExtrema(HookSuite):
+    def hook(self) -> Hook:
+        return Extrema("validation.loss")
+
+
+class TestStop(HookSuite):
+    def hook(self) -> Hook:
+        return Stop(when=when("epoch").reaches(3))
+
+
+class TestEarlyStop(HookSuite):
+    def hook(self) -> Hook:
+        return EarlyStop(restore=True)
+
+
+class TestNanGuard(HookSuite):
+    def hook(self) -> Hook:
+        return NanGuard(then="restore")
+
+
+class TestFunction(HookSuite):
+    def hook(self) -> Hook:
+        return FunctionHook(lambda context: context.publish("twice", 2), outputs=["twice"])
+
+
+def _shown(hook: Hook, desk: Desk, name: str, values: list[float]) -> list[int]:
+    """Let a hook see one value after the other; return after which of them it has stopped training."""
+    stops = []
+    for i, value in enumerate(values):
+        desk.values[name] = value
+        desk.moment = Moment(iteration=i + 1, epoch=i + 1)
+        desk.commands.clear()
+        hook.run(desk)
+        stops += [i] if ("stop", {}) in desk.commands else []
+    return stops
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+def test_a_report_names_every_value_and_says_which_are_unknown() -> None:
+    desk = Desk({"training.loss": 0.123456}, Moment(iteration=7, epoch=2))
+    Report(values=["training.loss", "validation.loss"]).run(desk)
+    assert desk.told == ["epoch 2, iteration 7: training.loss 0.1235, validation.loss unknown"]
+
+
+def test_the_loss_is_told() -> None:
+    desk = Desk({"training.loss": 2.0})
+    Loss().run(desk)
+    assert desk.told == ["epoch 0, iteration 0: training.loss 2"]
+
+
+def test_running_time_is_the_time_since_the_last_time() -> None:
+    hook, desk = RunningTime(), Desk()
+    found = []
+    for second in (1.5, 4.0):
+        desk.moment = Moment(second=second)
+        hook.run(desk)
+        found.append(desk.values["running_time"])
+    assert found == [1.5, 2.5]
+
+
+def test_extrema_are_remembered() -> None:
+    hook, desk = Extrema("x"), Desk()
+    _shown(hook, desk, "x", [3.0, 1.0, 2.0, 5.0, 4.0])
+    assert (desk.values["extrema.x.minimum"], desk.values["extrema.x.maximum"]) == (1.0, 5.0)
+
+
+# -- stopping ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("criterion", "scale"),
+    [
+        (when("epoch").reaches(3), "epoch"),
+        (when("validation.loss").below(0.1), "epoch"),
+        (when("iteration").reaches(3), "iteration"),
+        (when("epoch").reaches(9) | when("training.loss").below(0.1), "iteration"),
+        (when("second").reaches(3), "iteration"),
+    ],
+)
+def test_a_stop_is_asked_as_often_as_its_values_change(criterion: Any, scale: str) -> None:
+    assert Stop(when=criterion).every == every(1, scale)
+
+
+def test_a_stop_without_a_criterion_ends_training_when_it_is_due() -> None:
+    with small_environment(Sweep(), hooks={"end": Stop(every=after(7, "iteration"))}) as sigma:
+        summary = sigma.run()
+        assert sigma.get("trainer.goal") == 7
+    assert (summary.iterations, summary.status) == (7, "finished")
+
+
+def test_a_stop_ends_training_at_the_first_boundary_where_it_holds() -> None:
+    with small_environment(Sweep(), hooks={"end": Stop(when=when("iteration").reaches(8))}) as sigma:
+        assert sigma.run().iterations == 8
+        assert [text for _, text in sigma.messages.after(0)] == ["stopped: iteration reaches 8"]
+
+
+def test_the_end_is_known_from_the_criterion() -> None:
+    stop = Stop(when=when("validation.loss").below(0) | when("epoch").reaches(4))
+    with small_environment(Sweep(), hooks={"end": stop, "validation": Evaluate()}) as sigma:
+        sigma.prepare()
+        assert sigma.get("trainer.goal") == 20
+
+
+def test_early_stop_waits_for_its_patience_and_brings_the_best_back() -> None:
+    desk = Desk()
+    hook = EarlyStop("loss", patience=2, restore=True)
+    assert _shown(hook, desk, "loss", [3.0, 2.0, 2.5, 1.9, 1.9, 2.0]) == [5]
+    assert desk.done == ["keep", "keep", "keep", "bring_back"]
+    assert desk.told == ["stopped: loss was best in epoch 4 (1.9); its parameters are back"]
+
+
+def test_early_stop_wants_the_improvement_it_was_asked_for() -> None:
+    assert _shown(EarlyStop("loss", patience=2, by=0.5), Desk(), "loss", [3.0, 2.8, 2.6, 2.4]) == [2]
+
+
+def test_early_stop_can_look_upwards() -> None:
+    assert _shown(EarlyStop("score", patience=1, better="higher"), Desk(), "score", [0.5, 0.6, 0.6]) == [2]
+
+
+def test_early_stop_restores_the_very_bits_of_the_best_epoch() -> None:
+    losses = iter([1.0, 0.5, 0.7, 0.8])
+    kept = []
+
+    def score(context: Any) -> None:
+        context.publish("score", next(losses))
+        kept.append(context.read("network.layers.weights"))
+
+    hooks = {"score": FunctionHook(score, outputs=["score"]), "end": EarlyStop("score", patience=2, restore=True)}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        assert sigma.run().epochs == 4
+        assert sigma.get("trainer.network.layers.weights").tobytes() == kept[1].tobytes()
+
+
+# -- the guard ---------------------------------------------------------------------------------------------------------
+def _explode(then: str | None) -> Any:
+    hooks = {} if then is None else {"guard": NanGuard(then=then)}
+    return small_environment(Sweep(epochs=2000), hooks=hooks)
+
+
+@pytest.mark.parametrize("then", ["fail", None])
+def test_a_loss_that_is_not_finite_ends_the_run_with_the_iteration_and_advice(then: str | None) -> None:
+    with _explode(then) as sigma:
+        sigma.trainer("trainer").optimiser.learning_rate = 50.0
+        with pytest.raises(SigmaTrainingError, match="at iteration [0-9]+.*Lower the learning rate"):
+            sigma.run()
+        assert sigma.state == "failed"
+
+
+def test_the_guard_can_stop_with_the_parameters_of_the_last_good_epoch() -> None:
+    with _explode("restore") as sigma:
+        sigma.trainer("trainer").optimiser.learning_rate = 50.0
+        assert sigma.run().status == "finished"
+        assert all(math.isfinite(v) for v in sigma.get("trainer.network.layers.weights").ravel())
+
+
+def test_the_guard_can_just_stop() -> None:
+    with _explode("stop") as sigma:
+        sigma.trainer("trainer").optimiser.learning_rate = 50.0
+        assert not math.isfinite(sigma.run().metrics["training.loss"])
+
+
+def test_the_guard_goes_before_hooks_that_would_publish_nonsense() -> None:
+    hooks = {"a": Evaluate(), "guard": NanGuard(), "stop": Stop(when=when("epoch").reaches(2))}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.prepare()
+        assert sigma.trainer("trainer").session.runner.order == ["guard", "a", "stop"]
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: EarlyStop(patience=0), "patience"),
+        (lambda: EarlyStop(better="best"), "better"),
+        (lambda: NanGuard(then="panic"), "then"),
+        (lambda: Accuracy(top=0), "top"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(make: Any, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        make()
+
+
+def test_the_scale_of_a_stop_is_the_epoch_by_default() -> None:
+    assert Stop().every.scale is TimeScale.EPOCH
