@@ -49,12 +49,12 @@ def swapped(x: Node) -> Node:
 
 
 def _power(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
-    """Differentiate a power; 0 times infinity counts as 0, for a constant factor and for 0 to a power."""
+    """Differentiate a power; 0 to the power of 0 has no slope in either direction."""
     if y.op == "constant":
         exponent = float(y.attrs["value"])
         slope = x ** (exponent - 1.0) * exponent if exponent else full(0.0, x.shape, x.dtype)
     else:
-        slope = where(equal(y, 0.0), 0.0, y * x ** where(equal(y, 0.0), 1.0, y - 1.0))
+        slope = y * x ** where(equal(y, 0.0), 1.0, y - 1.0)
     return g * slope, g * z * log(where(equal(x, 0.0), 1.0, x))
 
 

@@ -151,11 +151,10 @@ def _stretches(node: Node) -> bool:
 
 
 def _neutral(node: Node) -> Node:
-    """Drop an operand that changes nothing."""
+    """Drop a number that changes nothing."""
     x, y = node.inputs
     pairs = [(x, y), (y, x)] if node.op in ("add", "mul") else [(x, y)]
-    same = (a for a, b in pairs if a.shape == node.shape and _is(b, _NEUTRAL[node.op]))
-    return next(same, node)
+    return next((a for a, b in pairs if _is(b, _NEUTRAL[node.op])), node)
 
 
 def _is(node: Node, value: float) -> bool:

@@ -245,6 +245,15 @@ def test_only_the_gradients_that_are_wanted_are_walked_back():
     assert [x.shape for x in walk.attrs["body"].outputs] == [(2, 3), (3, 3)]
 
 
+def test_a_step_back_reads_only_what_it_needs():
+    h, x, k = symbol((3,)), symbol((4, 3)), symbol((3,))
+    (last,), _ = f.scan(lambda h, x, k: ([h + x * k], []), [h], [x], [k])
+    (slope,) = gradient(f.sum(last), [x])
+    walk = next(node for node in Graph((), (slope,)) if node.op == "scan")
+    assert [operand.op for operand in walk.inputs] == ["stretch", "input"]
+    assert walk.inputs[1] is k
+
+
 def test_scans_nest():
     def rows(x, w):
         def row(total, x, w):

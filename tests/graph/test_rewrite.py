@@ -129,6 +129,13 @@ def test_what_changes_a_zero_a_nan_or_a_digit_stays(function):
     assert names(rewrite(graph)) == names(graph)
 
 
+def test_what_gives_a_shape_or_a_dtype_that_python_does_not_know_stays():
+    graph = trace(lambda x, y: (f.where(x > 0.0, y, y), y * f.ones((2, 3), "float64")), X, Y)
+    assert names(check(graph, np.ones((2, 3)), np.ones(3))) == ["greater", "where", "stretch", "mul"]
+    narrow = trace(lambda x: x * (constant(0.1, "bfloat16") + 0.2), Spec((2,), "bfloat16"))
+    assert names(rewrite(narrow)) == ["add", "mul"]
+
+
 def test_whole_numbers_have_one_zero():
     graph = trace(lambda i: (i + 0, 0 + i, i - 0, i * 1), Spec((2,), "int32"))
     assert rewrite(graph).outputs == graph.inputs * 4
