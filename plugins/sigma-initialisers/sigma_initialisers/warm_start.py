@@ -11,8 +11,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
 from sigma_kernel.training import checkpoint
-
-LAYERS = "network.layers."
+from sigma_kernel.training.step import LAYERS
 
 
 @define(eq=False)
