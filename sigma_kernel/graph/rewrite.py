@@ -70,9 +70,9 @@ def _sharing() -> Change:
     table: dict[Any, Node] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "input":
+        node = node if node.op == "input" else _simplified(_with(node, inputs))
+        if node.op == "input":  # two inputs are never the same
             return node
-        node = _simplified(_with(node, inputs))
         key = (node.op, node.inputs, frozen_attrs(node.attrs), node.shape, node.dtype)
         return table.setdefault(key, node)
 
@@ -176,10 +176,12 @@ def _choice(node: Node) -> Node:
 
 
 def _reshape(node: Node) -> Node:
-    """Drop a reshape that keeps the shape, and one below another."""
+    """Drop a reshape that keeps the shape, and one below another; one of a number everywhere is a stretch."""
     x = node.inputs[0]
     if x.shape == node.shape:
         return x
+    if x.op == "stretch" and x.inputs[0].shape == ():
+        return evolve(node, op="stretch", inputs=x.inputs)
     return evolve(node, inputs=x.inputs) if x.op == "reshape" else node
 
 

@@ -144,6 +144,8 @@ def test_whole_numbers_have_one_zero():
 def test_operands_are_read_through_stretches_that_the_op_does_anyway():
     graph = trace(lambda x, y: x + f.stretch(f.expand(y, 0), (2, 3)), X, Y)
     assert names(check(graph, np.ones((2, 3)), np.arange(3.0))) == ["add"]
+    number = trace(lambda x, y: x * f.reshape(f.full(3.0, (3,), "float64"), (1, 3)), X, Y)
+    assert names(check(number, np.ones((2, 3)), np.arange(3.0))) == ["mul"]
     needed = trace(lambda x, y: f.stretch(y, (2, 3)) + y, X, Y)
     assert names(check(needed, np.ones((2, 3)), np.arange(3.0))) == ["stretch", "add"]
 
