@@ -182,7 +182,7 @@ def _calls(graph: Graph, ns: Namespace, place: Mapping[Node, int]) -> list[_Call
     for node in nodes:
         dead = tuple(place[x] for x in {*node.inputs} if last[x] is node and x not in kept and x.op != "constant")
         operands = tuple(place[x] for x in node.inputs)
-        calls.append(_Call(_function(node, ns, _wanted(nodes, node)), operands, place[node], dead))
+        calls.append(_Call(function(node, ns, _wanted(nodes, node)), operands, place[node], dead))
     return calls
 
 
@@ -192,16 +192,16 @@ def _wanted(nodes: list[Node], scan: Node) -> dict[int, Node]:
     return {n.attrs["index"]: n for n in nodes if n.op == "part" and n.inputs[0] is scan}
 
 
-def _function(node: Node, ns: Namespace, wanted: Mapping[int, Node]) -> Callable[..., Any]:
-    """Return what computes a node from its operands' values."""
+def function(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = None) -> Callable[..., Any]:
+    """Return what computes a node from its operands' values; of a scan, the wanted parts."""
     meaning = ns.own.get(node.op) or MEANINGS.get(node.op)
     attrs = dict(node.attrs)
     if meaning is None:
         return _expanded(node, ns)
     if node.op == "scan":
-        attrs |= {"run": interpret(attrs.pop("body"), ns), "wanted": wanted}
-    function = partial(meaning, ns, **attrs)
-    return (lambda *operands: ns.word(function(*operands))) if node.dtype == "uint32" else function
+        attrs |= {"run": interpret(attrs.pop("body"), ns), "wanted": wanted or {}}
+    run = partial(meaning, ns, **attrs)
+    return (lambda *operands: ns.word(run(*operands))) if node.dtype == "uint32" else run
 
 
 def _expanded(node: Node, ns: Namespace) -> Callable[..., Array]:

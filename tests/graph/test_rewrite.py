@@ -165,6 +165,11 @@ def test_inputs_are_never_shared():
     assert rewrite(graph).outputs[0].inputs == graph.inputs
 
 
+def test_inputs_that_a_simplification_uncovers_are_never_shared():
+    graph = rewrite(trace(lambda x, y: f.cast(x, "float32") - f.cast(y, "float32"), Spec(()), Spec(())))
+    assert graph.outputs[0].inputs == graph.inputs
+
+
 @pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
 def test_zeros_of_different_signs_are_not_shared(zeros):
     graph = trace(lambda x: tuple(x * v for v in zeros), Spec((2,), "float64"))
