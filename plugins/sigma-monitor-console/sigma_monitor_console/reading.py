@@ -28,8 +28,7 @@ class Reading:
 
 def read(view: View) -> list[Reading]:
     """Return a reading of every trainer."""
-    names = [address for address, _ in view.find("*<trainer>")]
-    return [_reading(view, name) for name in names]
+    return [_reading(view, address.partition(".")[0]) for address, _ in view.find("*<trainer>.iteration")]
 
 
 def _reading(view: View, name: str) -> Reading:
