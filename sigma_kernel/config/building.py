@@ -8,6 +8,7 @@ from typing import Any
 
 from sigma_kernel import notation
 from sigma_kernel.config import schema
+from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.document import Path as Place
 from sigma_kernel.config.reading import complaint
 from sigma_kernel.config.writing import resolved
@@ -38,8 +39,8 @@ def build(
 def _settings(run: schema.Run, trainer: schema.Trainer, catalogue: Catalogue) -> dict[str, Any]:
     data = trainer.data
     return {
-        "backend": (trainer.backend or run.backend).make(),
-        "operator": (trainer.operator or run.operator).make(),
+        "backend": _table(trainer.backend or run.backend),
+        "operator": _table(trainer.operator or run.operator),
         "network": notation.parse(trainer.network.architecture, catalogue.load),
         "data": data.dataset.make(),
         "batch_size": data.batch_size,
@@ -49,6 +50,11 @@ def _settings(run: schema.Run, trainer: schema.Trainer, catalogue: Catalogue) ->
         "optimiser": trainer.optimiser.make(),
         "hooks": {name: choice.make() for name, choice in trainer.hooks.items()},
     } | ({"order": data.order.make()} if data.order else {})
+
+
+def _table(choice: Choice) -> dict[str, Any]:
+    """Leave what is chosen to the trainer, which then knows it by its name."""
+    return {"type": choice.name, **made(choice.settings)}
 
 
 def prepare(configuration: schema.Configuration, environment: Environment) -> None:

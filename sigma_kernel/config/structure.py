@@ -161,7 +161,8 @@ def component(
     with faults.at("type" if isinstance(value, dict) else None):
         name = _name(value, kind)
         factory: Any = catalogue.load(kind, name)
-        if isinstance(factory, type) and not issubclass(factory, contract):
+        fitting = (contract, Mapping) if kind == "dataset" else contract  # a dataset may come in splits, by name
+        if isinstance(factory, type) and not issubclass(factory, fitting):
             raise ValueError(f"{name!r} cannot stand here: it is no {contract.__name__}.")
     faults.done()
     known = settings(factory)

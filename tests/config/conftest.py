@@ -166,7 +166,8 @@ def table_of_ones(rows: int, columns: int = 2) -> Table:
 
 OBJECTS: dict[tuple[str, str], Any] = {
     ("backend", "plain"): Plain, ("backend", "numpy"): Plain, ("operator", "local"): Alone,
-    ("source", "file"): FileSource, ("dataset", "table"): Table, ("dataset", "ones"): table_of_ones, ("schedule", "halve"): Halve,
+    ("source", "file"): FileSource, ("dataset", "table"): Table, ("dataset", "ones"): table_of_ones,
+    ("schedule", "halve"): Halve,
     ("optimiser", "descent"): Descent, ("initialiser", "normal"): Normal, ("hook", "score"): Score,
     ("monitor", "watch"): Watch, ("preprocessor", "centre"): Centre, ("iterator", "backwards"): Backwards,
     ("layer", "input"): Anything, ("layer", "dense"): Anything, ("modifier", "centre"): Centre,

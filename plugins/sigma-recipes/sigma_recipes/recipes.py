@@ -1,0 +1,19 @@
+"""The recipes: each is the text of the TOML file of its name, beside this one."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from sigma_kernel.contracts import Recipe
+
+
+def recipe(name: str) -> Recipe:
+    """Return the recipe of that name."""
+    return Recipe(name, (files("sigma_recipes") / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+digits = recipe("digits")
+iris = recipe("iris")
+mnist = recipe("mnist")
+wdbc = recipe("wdbc")
+xor = recipe("xor")

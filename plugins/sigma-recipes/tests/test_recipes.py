@@ -1,0 +1,57 @@
+"""Every recipe is right, and reaches what it is known to reach."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from sigma_kernel import config
+from sigma_recipes import recipes
+from sigma_recipes.plugin import RECIPES
+
+MNIST = Path(__file__).parents[4] / "shared" / "data" / "mnist5k"
+
+
+def accuracy(name: str, *overrides: str) -> float:
+    configuration = config.load(getattr(recipes, name).text, overrides, name=name)
+    with config.build(configuration) as environment:
+        return environment.run().metrics["validation.accuracy"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_a_right_configuration_of_its_own_name(name):
+    text = getattr(recipes, name).text
+    assert tomllib.loads(text)["run"]["name"] == name
+    configuration = config.load(text, name=name)
+    assert config.load(config.resolved(configuration)) == configuration
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_says_what_it_is_before_anything_else(name):
+    text = getattr(recipes, name).text
+    assert text.startswith("# ")
+    assert "format = 1" in text
+
+
+def test_digits_reads_96_of_100_digits_at_least():
+    assert accuracy("digits") >= 0.96
+
+
+@pytest.mark.parametrize(("name", "least"), [("iris", 0.93), ("wdbc", 0.96), ("xor", 1.0)])
+def test_the_median_of_five_seeds_reaches_what_the_recipe_promises(name, least):
+    assert median(accuracy(name, f"run.seed={seed}") for seed in range(5)) >= least
+
+
+def test_the_same_seed_gives_the_same_bits_twice():
+    configuration = config.load(recipes.xor.text)
+    runs = [config.build(configuration).run().parameters_sha256 for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert config.build(config.load(recipes.xor.text, ["run.seed=1"])).run().parameters_sha256 != runs[0]
+
+
+@pytest.mark.skipif(not MNIST.is_dir(), reason="the sample of MNIST is not beside this checkout")
+def test_mnist_learns_from_files_of_ones_own_in_one_epoch():
+    assert accuracy("mnist", f"data.folder={MNIST}", "hooks.finish.when=epoch reaches 1") >= 0.75

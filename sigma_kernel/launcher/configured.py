@@ -1,0 +1,54 @@
+"""What the commands share that take a recipe or a configuration file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sigma_kernel.config import Document, override, parse, read
+from sigma_kernel.contracts import Recipe
+from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.plugins import Catalogue, catalogue
+
+
+def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument RECIPE|FILE and the option ``--set``."""
+    help_text = "Override one key, such as --set trainer.optimiser.learning_rate=0.1 (repeatable)."
+    command = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help=help_text)(command)
+    return click.argument("what", metavar="RECIPE|FILE")(command)
+
+
+def opened(what: str, overrides: Iterable[str] = ()) -> Document:
+    """Return the document that a recipe's name or a file's path stands for, after overrides."""
+    document = read(Path(what)) if _is_file(what) else parse(recipe(what).text, f"{what}.toml")
+    for assignment in overrides:
+        document = override(document, assignment)
+    return document
+
+
+def recipe(name: str) -> Recipe:
+    """Return a recipe of a plugin."""
+    found = catalogue().load("recipe", name)
+    if not isinstance(found, Recipe):
+        raise SigmaPluginError(f"recipe {name!r}: its plugin offers {found!r}, which is no Recipe.")
+    return found
+
+
+def toml(value: str) -> str:
+    """Return a text as TOML writes it."""
+    return json.dumps(value)  # every JSON string is one of TOML
+
+
+def offered(kind: str, name: str, found: Catalogue | None = None) -> bool:
+    """Return whether an installed plugin offers a component."""
+    return any(component.name == name for component in (found or catalogue()).components(kind))
+
+
+def _is_file(what: str) -> bool:
+    looks = what.endswith(".toml") or os.sep in what or "/" in what
+    return looks or (Path(what).is_file() and not offered("recipe", what))

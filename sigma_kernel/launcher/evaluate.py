@@ -1,0 +1,62 @@
+"""``sigma evaluate``: measure what a run came to on its data again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import evolve
+
+from sigma_kernel.config import build, load, prepare
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.launcher.configured import offered
+from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.plugins import catalogue
+from sigma_kernel.training import checkpoint
+from sigma_kernel.training.trainer import Trainer
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--on", default="validation", show_default=True, help="The split of the data to measure on.")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Measure this, too (repeatable).")
+@json_option
+def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> None:
+    """Measure the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks measured."""
+    configuration = evolve(load(run / "config.toml"), monitors={})
+    found: dict[str, float] = {}
+    with build(configuration, catalogue()) as environment:
+        prepare(configuration, environment)
+        for name, trainer in environment.trainers.items():
+            place = restore(run, trainer)
+            head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
+            measured = trainer.evaluate(on, {metric: metric for metric in (*_measured(trainer), *metrics)})
+            found |= {f"{head}{metric}": value for metric, value in measured.items()}
+            say(f"{name}: {place}")
+    if as_json:
+        document({"run": configuration.run.name, "folder": str(run), "on": on, "metrics": found})
+    else:
+        table((address, f"{value:.6g}") for address, value in found.items())
+
+
+def restore(run: Path, trainer: Trainer) -> Path:
+    """Put the newest checkpoint that is whole into a trainer; return its folder."""
+    for path in reversed(checkpoint.saved(run, trainer.name)):
+        try:
+            trainer.session.restore(checkpoint.read(path))
+        except SigmaCheckpointError as error:
+            say(f"warning: {error}", "yellow")
+        else:
+            return path
+    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer.name!r} that is whole. Train it again.")
+
+
+def _measured(trainer: Trainer) -> list[str]:
+    """Return the metrics that hooks of the run published under some split."""
+    written = [address.rpartition(".")[2] for hook in trainer.hooks.values() for address in _writes(hook)]
+    return [name for name in dict.fromkeys(written) if offered("metric", name)]
+
+
+def _writes(hook: Any) -> tuple[str, ...]:
+    return tuple(hook.writes)

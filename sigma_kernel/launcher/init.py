@@ -1,0 +1,28 @@
+"""``sigma init``: a configuration file of one's own to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.launcher.configured import recipe as offered
+from sigma_kernel.launcher.output import say
+
+
+@click.command()
+@click.argument("recipe", required=False, default="digits")
+@click.option("--output", type=click.Path(path_type=Path), help="Where to write it. [default: RECIPE.toml]")
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+def init(recipe: str, output: Path | None, force: bool) -> None:
+    """Start a configuration file of your own from RECIPE (default: digits)."""
+    text, path = offered(recipe).text, output or Path(f"{recipe.rpartition(':')[2]}.toml")
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise SigmaConfigError(f"{path}: is there already. Choose another --output, or --force it.") from None
+    except OSError as error:
+        raise SigmaConfigError(f"{path}: cannot be written: {error.strerror}. Choose another --output.") from None
+    say(f"wrote {path}; edit it, then: sigma run {path}")

@@ -1,0 +1,102 @@
+"""``sigma run``: train what a recipe or a file describes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from sigma_kernel.config import Document, build, override, prepare, structured
+from sigma_kernel.environment import Environment, Summary
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, toml
+from sigma_kernel.launcher.output import document, json_option, say
+from sigma_kernel.plugins import catalogue
+
+INTERRUPTED, TERMINATED = 130, 143
+
+
+@click.command()
+@recipe_or_file
+@click.option("--backend", metavar="NAME", help="Compute on this backend.")
+@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Watch with this monitor (repeatable).")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw other random numbers.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@json_option
+def run(
+    what: str,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    monitors: tuple[str, ...],
+    seed: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Train a recipe or a configuration file.
+
+    The first Ctrl-C finishes the step, saves and ends; the second aborts.
+    """
+    described = opened(what, [*overrides, *_options(backend, seed)])
+    described = _watched(described, monitors, quiet)
+    configuration = structured(described, catalogue())
+    with build(configuration, catalogue(), configuration.run.folder) as environment:
+        prepare(configuration, environment)
+        with _termination() as terminated:
+            summary = _run(environment, as_json)
+    if not quiet:
+        _tell(summary)
+    if as_json:
+        document(summary.to_dict())
+    return (TERMINATED if terminated else INTERRUPTED) if summary.status == "interrupted" else 0
+
+
+def _options(backend: str | None, seed: int | None) -> list[str]:
+    chosen = [] if backend is None else [f"run.backend={toml(backend)}"]
+    return chosen if seed is None else [*chosen, f"run.seed={seed}"]
+
+
+def _watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:
+    """Add the monitors that were asked for; the console, if nothing else is said and it is there."""
+    if not monitors and not quiet and not described.values.get("monitors") and offered("monitor", "console"):
+        monitors = ("console",)
+    for name in monitors:
+        described = override(described, f"monitors.{toml(name.rpartition(':')[2])}={{ type = {toml(name)} }}")
+    return described
+
+
+def _run(environment: Environment, as_json: bool) -> Summary:
+    try:
+        return environment.run()
+    except SigmaError:
+        if as_json:
+            document(environment.summary().to_dict())
+        raise
+
+
+@contextmanager
+def _termination() -> Iterator[list[int]]:
+    """Let SIGTERM end training as Ctrl-C does, and remember that it came."""
+    came: list[int] = []
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _tell(summary: Summary) -> None:
+    """Say in a few lines how it went."""
+    length = f"{summary.epochs} epochs, {summary.iterations} iterations in {summary.seconds:.1f} s"
+    say(f"{summary.run} {summary.status}: {length} on {summary.backend}, seed {summary.seed}")
+    for address, value in summary.metrics.items():
+        say(f"  {address}  {value:.4g}")
+    if summary.folder is not None:
+        say(f"  {summary.folder}")
