@@ -1,0 +1,228 @@
+"""The costs against closed forms, and what they say of data that do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, Spec, symbol
+from sigma_kernel.network import Network
+from sigma_kernel.testing.layers import CostSuite, by_name, traced
+from sigma_layers import (
+    BinaryCrossEntropy,
+    Dense,
+    Flatten,
+    FunctionCost,
+    Input,
+    Output,
+    SoftmaxCrossEntropy,
+    SquaredDifference,
+)
+
+WEIGHTS = (0.5, 2.0, 1.25)
+
+
+class TestSoftmaxCrossEntropyOfLabels(CostSuite):
+    inputs = (Spec((3,)), Spec((), "int32"))
+
+    def make(self):
+        return SoftmaxCrossEntropy()
+
+
+class TestSoftmaxCrossEntropyOfWeightedSequences(CostSuite):
+    inputs = (Spec((2, 3)), Spec((2,), "int32"))
+
+    def make(self):
+        return SoftmaxCrossEntropy(class_weights=WEIGHTS)
+
+
+class TestSoftmaxCrossEntropyOfProbabilities(CostSuite):
+    inputs = (Spec((3,)), Spec((3,)))
+
+    def make(self):
+        return SoftmaxCrossEntropy(class_weights=WEIGHTS)
+
+    def arrays(self, batch):
+        scores, targets = super().arrays(batch)
+        return scores, np.exp(targets) / np.exp(targets).sum(-1, keepdims=True)
+
+
+class TestBinaryCrossEntropy(CostSuite):
+    inputs = (Spec((3,)), Spec((3,)))
+
+    def make(self):
+        return BinaryCrossEntropy()
+
+    def arrays(self, batch):
+        scores, targets = super().arrays(batch)
+        return scores, 1 / (1 + np.exp(targets))
+
+
+class TestSquaredDifference(CostSuite):
+    inputs = (Spec((2, 3)), Spec((2, 3)))
+
+    def make(self):
+        return SquaredDifference()
+
+
+class TestFunctionCost(CostSuite):
+    inputs = (Spec((3,)), Spec((3,)))
+
+    def make(self):
+        return FunctionCost(lambda output, targets: f.mean(f.abs(output - targets)))
+
+
+def cost(layer, output, targets):
+    it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in (output, targets)], training=True)
+    return float(it.run([output, targets])[0])
+
+
+def predicted(layer, x):
+    node = symbol(x.shape, str(x.dtype))
+    return interpret(Graph((node,), (layer.prediction(node),)), numpy_namespace())(x)[0]
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+SCORES = np.random.default_rng(0).normal(size=(5, 3))
+LABELS = np.array([0, 2, 1, 2, 2], np.int32)
+PICKED = log_softmax(SCORES)[np.arange(5), LABELS]
+
+
+# -- closed forms ------------------------------------------------------------------------------------------------------
+def test_softmax_cross_entropy_is_the_mean_of_negative_log_probabilities():
+    assert cost(SoftmaxCrossEntropy(), SCORES, LABELS) == pytest.approx(-PICKED.mean(), rel=1e-14)
+
+
+def test_one_hot_rows_say_the_same_as_labels():
+    for dtype in (np.float64, np.int32, bool):
+        assert cost(SoftmaxCrossEntropy(), SCORES, np.eye(3, dtype=dtype)[LABELS]) == pytest.approx(
+            -PICKED.mean(), rel=1e-14
+        )
+
+
+def test_labels_may_be_whole_floats():
+    assert cost(SoftmaxCrossEntropy(), SCORES, LABELS.astype(np.float64)) == pytest.approx(-PICKED.mean(), rel=1e-14)
+
+
+def test_class_weights_weigh_rows_for_labels_and_terms_for_probabilities():
+    each = np.array(WEIGHTS)[LABELS]
+    weighted = -(PICKED * each).sum()
+    assert cost(SoftmaxCrossEntropy(WEIGHTS), SCORES, LABELS) == pytest.approx(weighted / each.sum(), rel=1e-14)
+    assert cost(SoftmaxCrossEntropy(WEIGHTS), SCORES, np.eye(3)[LABELS]) == pytest.approx(weighted / 5, rel=1e-14)
+
+
+def test_scores_of_any_size_are_safe():
+    assert cost(SoftmaxCrossEntropy(), np.array([[1e4, -1e4, 0.0]]), np.array([1], np.int32)) == 2e4
+    assert cost(BinaryCrossEntropy(), np.array([[1e4, -1e4]]), np.array([[0.0, 1.0]])) == 1e4
+
+
+def test_binary_cross_entropy_is_the_mean_over_everything():
+    t, p = np.abs(np.sin(SCORES)), 1 / (1 + np.exp(-SCORES))
+    expected = -(t * np.log(p) + (1 - t) * np.log(1 - p)).mean()
+    assert cost(BinaryCrossEntropy(), SCORES, t) == pytest.approx(expected, rel=1e-14)
+
+
+def test_squared_difference_is_the_mean_over_everything():
+    assert cost(SquaredDifference(), SCORES, np.ones((5, 3))) == pytest.approx(((SCORES - 1) ** 2).mean(), rel=1e-14)
+
+
+@pytest.mark.parametrize("layer", [BinaryCrossEntropy(), SquaredDifference()])
+def test_a_column_of_outputs_takes_one_target_a_row_of_any_number_type(layer):
+    column, answers = SCORES[:, :1], np.array([0, 1, 1, 0, 1], np.int32)
+    expected = cost(layer, column, answers[:, None].astype(np.float64))
+    assert cost(layer, column, answers) == expected
+    assert cost(layer, column, answers.astype(bool)) == expected
+    layer.check(answers, Spec((1,)))
+
+
+def test_predictions_are_what_a_user_wants_to_see():
+    np.testing.assert_allclose(predicted(SoftmaxCrossEntropy(), SCORES), np.exp(log_softmax(SCORES)), rtol=1e-13)
+    np.testing.assert_allclose(predicted(BinaryCrossEntropy(), SCORES), 1 / (1 + np.exp(-SCORES)), rtol=1e-13)
+    np.testing.assert_array_equal(predicted(SquaredDifference(), SCORES), SCORES)
+
+
+# -- shapes that do not fit --------------------------------------------------------------------------------------------
+def declare(network, **sections):
+    return Network.build(network).declare(sections, "float32", by_name)
+
+
+def test_an_image_that_was_not_flattened_is_refused_with_the_advice_to_flatten():
+    images, labels = Spec((28, 28)), Spec((), "int32")
+    with pytest.raises(
+        SigmaNetworkError, match=r"2-softmax_cross_entropy: .*\(28, 10\).*Put Flatten\(\) before the output"
+    ):
+        declare(Input(28, 28) + Output(10) + SoftmaxCrossEntropy(), inputs=images, targets=labels)
+    with pytest.raises(SigmaNetworkError, match=r"Put Flatten\(\) before the output"):
+        declare(Input(28, 28) + Output(10) + SoftmaxCrossEntropy(), inputs=images, targets=Spec((10,)))
+    declare(Input(28, 28) + Flatten() + Output(10) + SoftmaxCrossEntropy(), inputs=images, targets=labels)
+
+
+def test_targets_that_are_neither_labels_nor_probabilities_are_refused():
+    with pytest.raises(SigmaNetworkError, match=r"\(3,\), \(4,\)\): rows of section 'targets' must.*Give one label"):
+        cost(SoftmaxCrossEntropy(), SCORES, np.zeros((5, 4)))
+
+
+@pytest.mark.parametrize("layer", [BinaryCrossEntropy(targets="answers"), SquaredDifference(targets="answers")])
+def test_targets_of_another_shape_are_refused(layer):
+    with pytest.raises(SigmaNetworkError, match=r"\(\(3,\), \(4,\)\): section 'answers' must have the output's shape"):
+        cost(layer, SCORES, np.zeros((5, 4)))
+    with pytest.raises(SigmaDataError, match=r"'answers' has rows of shape \(4,\); \(3,\) is wanted"):
+        layer.check(np.zeros((5, 4)), Spec((3,)))
+
+
+def test_class_weights_must_be_as_many_as_classes_and_numbers():
+    with pytest.raises(SigmaNetworkError, match="2 class_weights for 3 classes"):
+        cost(SoftmaxCrossEntropy([1.0, 2.0]), SCORES, LABELS)
+    for wrong in ("abc", [1, -1], [1, float("inf")], [1, float("nan")], [1, "x"], 3):
+        with pytest.raises(SigmaNetworkError, match="class_weights: must be numbers of at least 0"):
+            SoftmaxCrossEntropy(wrong)
+
+
+# -- data that do not fit ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("label", [3, -1, 255])
+def test_a_label_that_is_no_class_is_named_with_its_row(label):
+    with pytest.raises(
+        SigmaDataError, match=rf"section 'digits', row 2: label {label} is none of 3 classes.*0 to 2; Output\(3\)"
+    ):
+        SoftmaxCrossEntropy(targets="digits").check(np.array([0, 1, label, 2]), Spec((3,)))
+
+
+@pytest.mark.parametrize("label", [0.5, np.nan])
+def test_a_label_that_is_no_whole_number_is_refused(label):
+    with pytest.raises(SigmaDataError, match=f"row 1: label {label} is none of 3 classes"):
+        SoftmaxCrossEntropy().check(np.array([0.0, label]), Spec((3,)))
+
+
+def test_a_label_in_a_sequence_is_named_by_its_row():
+    with pytest.raises(SigmaDataError, match="row 1: label 9"):
+        SoftmaxCrossEntropy().check(np.array([[0, 1], [2, 9]]), Spec((2, 3)))
+
+
+@pytest.mark.parametrize("row", [[1, 1, 0], [0, 0, 0], [1.5, -0.5, 0], [np.nan, 1, 0]])
+def test_a_row_that_is_no_distribution_is_refused(row):
+    with pytest.raises(SigmaDataError, match="row 1: .* are no probabilities.*BinaryCrossEntropy"):
+        SoftmaxCrossEntropy().check(np.array([[0, 1, 0], row]), Spec((3,)))
+
+
+def test_rows_of_another_shape_are_refused():
+    with pytest.raises(SigmaDataError, match=r"rows of shape \(1,\); \(\) \(labels\) or \(3,\) \(probabilities\)"):
+        SoftmaxCrossEntropy().check(np.zeros((5, 1)), Spec((3,)))
+
+
+@pytest.mark.parametrize("answer", [2, -1, np.nan])
+def test_an_answer_that_is_neither_yes_nor_no_is_named_with_its_row(answer):
+    with pytest.raises(SigmaDataError, match=f"row 1: {float(answer)} is no answer"):
+        BinaryCrossEntropy().check(np.array([0.0, answer]), Spec((1,)))
+
+
+def test_a_cost_of_ones_own_is_minimised_as_any_other():
+    network = Input(4) + Dense(3) + FunctionCost(lambda y, t: f.mean(f.abs(y - t)), targets="inputs2")
+    shapes = declare(network, inputs=Spec((4,)), inputs2=Spec((3,)))
+    assert "2-function_cost.weight" in shapes.live

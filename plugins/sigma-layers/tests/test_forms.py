@@ -1,0 +1,111 @@
+"""Flatten and Reshape, Add and Concat, Function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network import Network
+from sigma_kernel.testing.layers import LayerSuite, by_name, traced
+from sigma_layers import Add, Concat, Dense, Flatten, Function, Input, Reshape
+
+FOUR, TWO_BY_THREE = Spec((4,)), Spec((2, 3))
+
+
+class TestFlatten(LayerSuite):
+    inputs = (Spec((2, 3, 4)),)
+
+    def make(self):
+        return Flatten()
+
+
+class TestReshape(LayerSuite):
+    inputs = (Spec((2, 6)),)
+
+    def make(self):
+        return Reshape(4, 3)
+
+
+class TestAdd(LayerSuite):
+    inputs = (TWO_BY_THREE, TWO_BY_THREE, TWO_BY_THREE)
+
+    def make(self):
+        return Add()
+
+
+class TestConcat(LayerSuite):
+    inputs = (TWO_BY_THREE, Spec((5, 3)))
+
+    def make(self):
+        return Concat(axis=1)
+
+
+class TestFunction(LayerSuite):
+    inputs = (FOUR, FOUR)
+
+    def make(self):
+        return Function(lambda x, y: f.sin(x) * y)
+
+
+def run(layer, *arrays):
+    it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
+    return it.run(arrays)[0]
+
+
+X, Y = np.random.default_rng(0).normal(size=(2, 5, 2, 3))
+
+
+def test_flatten_keeps_the_batch_and_the_order():
+    np.testing.assert_array_equal(run(Flatten(), X), X.reshape(5, 6))
+    np.testing.assert_array_equal(run(Flatten(), X[:, 0, 0]), X[:, 0, :1])
+
+
+def test_reshape_gives_each_sample_its_shape():
+    np.testing.assert_array_equal(run(Reshape(3, 2), X), X.reshape(5, 3, 2))
+    assert run(Reshape(), X[:, :1, 0]).shape == (5,)
+
+
+def test_reshape_to_another_number_of_numbers_is_refused():
+    network = Network.build(Input(2, 3) + Reshape(4))
+    with pytest.raises(SigmaNetworkError, match=r"1-reshape: reshape\(\(2, 2, 3\)\)"):
+        network.declare({"inputs": TWO_BY_THREE}, "float32", by_name)
+
+
+@pytest.mark.parametrize("side", [-1, 0, 1.5])
+def test_a_side_of_reshape_must_be_positive(side):
+    with pytest.raises(SigmaNetworkError, match="Reshape.shape: must be 1, 2, 3"):
+        Reshape(side, 3)
+
+
+def test_add_adds_and_concat_joins():
+    np.testing.assert_array_equal(run(Add(), X, Y, X), X + Y + X)
+    np.testing.assert_array_equal(run(Concat(), X, Y), np.concatenate([X, Y], -1))
+    np.testing.assert_array_equal(run(Concat(axis=1), X, Y), np.concatenate([X, Y], 1))
+
+
+def test_add_broadcasts_nothing():
+    trunk = Input(4)
+    network = Network.build(Add(trunk, trunk + Dense(1)))
+    with pytest.raises(SigmaNetworkError, match=r"2-add: add\(\(4,\), \(1,\)\): the shapes differ"):
+        network.declare({"inputs": FOUR}, "float32", by_name)
+
+
+def test_concat_of_sides_that_differ_elsewhere_is_refused():
+    trunk = Input(2, 3)
+    network = Network.build(Concat(trunk, trunk + Dense(2), axis=1))
+    with pytest.raises(SigmaNetworkError, match=r"2-concat: concat\(\(2, 2, 3\), \(2, 2, 2\)\)"):
+        network.declare({"inputs": TWO_BY_THREE}, "float32", by_name)
+
+
+@pytest.mark.parametrize("axis", [0, -3])
+def test_the_batch_cannot_be_joined(axis):
+    with pytest.raises(SigmaNetworkError, match=f"concat: axis {axis} is the batch"):
+        run(Concat(axis=axis), X, Y)
+
+
+def test_a_function_must_be_one():
+    with pytest.raises(SigmaNetworkError, match="Function.function: must be a function of nodes"):
+        Function("sin")

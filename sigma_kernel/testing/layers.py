@@ -1,0 +1,237 @@
+"""What every layer and cost must do.
+
+Inherit a suite in a plugin's tests, and say how to make the layer and what leads to it::
+
+    class TestDense(LayerSuite):
+        inputs = (Spec((4,)),)
+
+        def make(self):
+            return Dense(3, activation="tanh")
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel.contracts import CostLayer, Layer
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import FLOATS, Graph, Node, Spec, symbol
+from sigma_kernel.graph.random import Key
+from sigma_kernel.network import Resolve, Shapes, parse, write
+from sigma_kernel.plugins import catalogue
+from sigma_kernel.tracing import Trace
+
+Arrays = Sequence[np.ndarray]
+WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
+
+
+def by_name(kind: str, chosen: Any) -> Any:
+    """Return a component of any plugin that is installed."""
+    return catalogue().load(kind, str(chosen))
+
+
+@frozen(eq=False)
+class Traced:
+    """A layer traced by itself, as ``0-it``: its graph takes ``names``, and returns the output, then new state."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    shapes: Shapes
+    count: int  # of inputs, which come first
+
+    @property
+    def output(self) -> Node:
+        """Return the node of the output."""
+        return self.graph.outputs[0]
+
+    def values(self, arrays: Arrays, seed: int = 1) -> list[np.ndarray]:
+        """Return an array for every input of the graph: those given, and parameters and state drawn from the seed."""
+        random = np.random.default_rng(seed)
+        values = list(arrays)
+        for name, node in zip(self.names[self.count :], self.graph.inputs[self.count :], strict=True):
+            if name in self.shapes.live:
+                values.append(np.asarray(self.shapes.live[name].value, node.dtype))
+            elif node.dtype == "uint32":
+                values.append(np.full(node.shape, 7 * seed, np.uint32))
+            else:
+                values.append(random.uniform(0.25, 1.0, node.shape).astype(node.dtype))
+        return values
+
+    def run(self, values: Arrays) -> tuple[np.ndarray, ...]:
+        """Return the output and the new state, computed in NumPy."""
+        return interpret(self.graph, numpy_namespace())(*values)
+
+
+def traced(
+    layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str = "float64", resolve: Resolve = by_name
+) -> Traced:
+    """Trace a layer on inputs of these shapes, the batch included."""
+    inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
+    words = [symbol(shape, "uint32", name) for shape, name in WORDS]
+    shapes = Shapes()
+    key = Key(words[0], words[1], words[2], words[3], shapes.streams)
+    trace = Trace(resolve, training, key, precision, shapes=shapes)
+    value = trace.run("0-it", "0-it", layer, inputs)
+    outputs = (value, *trace.state.values())
+    rest = [node for node in Graph((), outputs) if node.op == "input" and node not in inputs]
+    nodes = (*inputs, *rest)
+    return Traced(Graph(nodes, outputs), tuple(str(node.attrs["name"]) for node in nodes), shapes, len(inputs))
+
+
+class LayerSuite(ABC):
+    """What every layer must do; ``inputs`` are one sample's specs, whose floats take the precision of the test."""
+
+    inputs: ClassVar[Sequence[Spec]] = (Spec((4,)),)
+
+    @abstractmethod
+    def make(self) -> Layer:
+        """Return the layer under test."""
+
+    def arrays(self, batch: int) -> Arrays:
+        """Return inputs for a batch: normal numbers, or 0, 1 and 2 for integers."""
+        random = np.random.default_rng(0)
+        wholes = [random.integers(0, 3, (batch, *spec.shape)) for spec in self.inputs]
+        floats = [random.normal(size=(batch, *spec.shape)) for spec in self.inputs]
+        pairs = zip(self.inputs, floats, wholes, strict=True)
+        return [x if spec.dtype in FLOATS else whole.astype(spec.dtype) for spec, x, whole in pairs]
+
+    def trace(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[Traced, Arrays]:
+        """Return the layer, traced, and a batch for it."""
+        arrays = [x.astype(precision) if x.dtype.kind == "f" else x for x in self.arrays(batch)]
+        specs = [Spec(x.shape, str(x.dtype)) for x in arrays]
+        return traced(self.make(), specs, training=training, precision=precision), arrays
+
+    def run(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[np.ndarray, ...]:
+        """Return what the layer computes for a batch: the output, then new state."""
+        it, arrays = self.trace(batch, training=training, precision=precision)
+        return it.run(it.values(arrays))
+
+    def expected_shape(self, batch: int, output: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape that an output must have for a batch of another size, given one for a batch of 3."""
+        return (batch, *output[1:])
+
+    def test_it_runs_in_training_and_evaluation_and_for_a_batch_of_one(self) -> None:
+        """Compare the output's shapes, and what the graph says of them with what comes out."""
+        shape = self.run()[0].shape
+        assert shape == self.expected_shape(3, shape)
+        for training in (True, False):
+            for batch in (1, 3, 5):
+                it, _ = self.trace(batch, training=training)
+                assert (
+                    it.output.shape == self.run(batch, training=training)[0].shape == self.expected_shape(batch, shape)
+                )
+
+    def test_it_computes_in_the_precision_that_is_asked_for(self) -> None:
+        """Run in two precisions and compare."""
+        for training in (True, False):
+            double, single = (self.run(training=training, precision=p) for p in ("float64", "float32"))
+            for x, y in zip(double, single, strict=True):
+                assert x.dtype == np.float64
+                assert y.dtype == np.float32
+                np.testing.assert_allclose(y, x, rtol=2e-4, atol=2e-5)
+
+    def test_what_it_declares_does_not_depend_on_the_batch_and_is_used(self) -> None:
+        """Trace batches of two sizes; look for every parameter and live setting among what the training graph reads."""
+        one, five = (self.trace(batch)[0] for batch in (1, 5))
+        assert one.shapes == five.shapes
+        unread = {*one.shapes.parameters, *one.shapes.live} - {*one.names, "0-it.weight"}
+        assert not unread, f"declared and not used: {', '.join(sorted(unread))}"
+
+    def test_gradients_are_finite_differences(self) -> None:
+        """Step along random directions, in every float that the training graph reads."""
+        it, arrays = self.trace()
+        values = it.values(arrays)
+        random = np.random.default_rng(2)
+        places = [
+            i for i, node in enumerate(it.graph.inputs) if node.dtype in FLOATS and it.names[i] not in it.shapes.live
+        ]
+        weights = symbol(it.output.shape, "float64")
+        loss = f.sum(it.output * weights)
+        wanted = gradient(loss, [it.graph.inputs[i] for i in places])
+        run = interpret(Graph((*it.graph.inputs, weights), (loss, *wanted)), numpy_namespace())
+        seed = random.normal(size=it.output.shape)
+        gradients = run(*values, seed)[1:]
+        for i, found in zip(places, gradients, strict=True):
+            direction = random.normal(size=found.shape)
+            up, down = (self._moved(run, values, i, sign * 1e-6 * direction, seed) for sign in (1, -1))
+            np.testing.assert_allclose(np.sum(found * direction), (up - down) / 2e-6, rtol=1e-5, atol=1e-7)
+
+    def _moved(
+        self, run: Callable[..., Any], values: Sequence[np.ndarray], place: int, by: np.ndarray, seed: np.ndarray
+    ) -> float:
+        moved = [x + by if i == place else x for i, x in enumerate(values)]
+        return float(run(*moved, seed)[0])
+
+    def test_the_same_key_gives_the_same_bits(self) -> None:
+        """Trace and run twice, also from what pickle makes of the graph."""
+        it, arrays = self.trace()
+        again = pickle.loads(pickle.dumps(it.graph))
+        assert again == it.graph == self.trace()[0].graph
+        values = it.values(arrays)
+        first, second = (interpret(graph, numpy_namespace())(*values) for graph in (it.graph, again))
+        assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
+
+    def test_it_holds_no_arrays(self) -> None:
+        """Look through its settings, before and after it ran."""
+        layer = self.make()
+        specs = [Spec(x.shape, str(x.dtype)) for x in self.arrays(2)]
+        before = attrs.asdict(layer, recurse=False)
+        traced(layer, specs, training=True)
+        assert attrs.asdict(layer, recurse=False) == before
+        assert not [name for name, value in before.items() if isinstance(value, np.ndarray | Node)]
+
+    def test_its_text_form_comes_back(self) -> None:
+        """Print, parse and print, where every setting can be printed."""
+        text = write([self.make()])
+        if "<" not in text:
+            assert write(parse(text, by_name)) == text
+
+    def test_a_sample_does_not_depend_on_the_others_in_its_batch(self) -> None:
+        """Outside training, run a batch, and its first sample alone."""
+        it, arrays = self.trace(3, training=False)
+        alone = traced(self.make(), [Spec((1, *x.shape[1:]), str(x.dtype)) for x in arrays], training=False)
+        whole = it.run(it.values(arrays))[0]
+        first = alone.run(alone.values([x[:1] for x in arrays]))[0]
+        np.testing.assert_allclose(first, whole[:1], rtol=1e-12, atol=1e-12)
+
+
+class CostSuite(LayerSuite):
+    """What every cost must do; ``inputs`` are the output that it judges and the targets."""
+
+    @abstractmethod
+    def make(self) -> CostLayer:
+        """Return the cost under test."""
+
+    def expected_shape(self, batch: int, output: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of one number."""
+        return ()
+
+    def test_its_prediction_has_a_row_for_each_sample(self) -> None:
+        """Look at what a user would see."""
+        output = symbol((3, *self.inputs[0].shape))
+        assert self.make().prediction(output).shape[:1] == (3,)
+
+    def test_it_accepts_the_targets_that_it_runs_on(self) -> None:
+        """Check targets as a run would."""
+        output, targets = self.arrays(5)
+        self.make().check(targets, Spec(output.shape[1:]))
+
+    def test_it_is_a_mean_over_the_batch(self) -> None:
+        """Run a batch, and the same batch twice over."""
+        it, arrays = self.trace(3)
+        twice = [np.concatenate([x, x]) for x in arrays]
+        double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
+        once = it.run(it.values(arrays))[0]
+        np.testing.assert_allclose(double.run(double.values(twice))[0], once, rtol=1e-12)
+
+    test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]  # one number for all
