@@ -527,6 +527,15 @@ def test_an_owned_layer_that_runs_twice_has_one_set_of_parameters():
     assert list(declared(Input() + twice).parameters) == ["1-custom.cell.weights"]
 
 
+def test_an_owned_layer_that_runs_twice_reads_the_state_that_it_left():
+    inner = Mean()
+    twice = Custom(lambda context, x: context.run("inner", inner, context.run("inner", inner, x)))
+    x, mean = np.arange(8.0).reshape(2, 4), np.ones(4)
+    given = {"inputs": x, "1-custom.inner.mean": mean}
+    found = computed(Network.build(Input() + twice), given, True, y=lambda forward: forward.prediction)
+    np.testing.assert_array_equal(found["y"], x - mean - x.mean(0))
+
+
 def test_two_owned_layers_of_one_name_are_refused_if_their_shapes_differ():
     cells = Custom(lambda context, x: context.run("cell", Dense(3), context.run("cell", Dense(5), x)))
     with pytest.raises(SigmaNetworkError, match=r"1-custom.cell.weights is wanted with shapes \(4, 5\) and \(5, 3\)"):
