@@ -8,16 +8,31 @@ attrs classes whose fields are their settings; a field made by :func:`live` can 
 from sigma_kernel.contracts.compute import Array, Backend, Burst, LoopProgram, Program, Step
 from sigma_kernel.contracts.data import Dataset, Extractor, Order, Preprocessor, Reader, Source
 from sigma_kernel.contracts.model import (
-    Architecture, Context, CostLayer, Draws, Initialiser, Layer, Outputs, Parameter, live,
+    Architecture,
+    Context,
+    CostLayer,
+    Draws,
+    Initialiser,
+    Layer,
+    Outputs,
+    Parameter,
+    live,
 )  # fmt: skip
 from sigma_kernel.contracts.optimisation import (
-    GradientOptimiser, Modifier, Objective, Optimiser, Schedule, Slot, Transform, Update,
+    GradientOptimiser,
+    Modifier,
+    Objective,
+    Optimiser,
+    Schedule,
+    Slot,
+    Transform,
+    Update,
 )  # fmt: skip
 from sigma_kernel.contracts.steering import Hook, HookContext, Metric, Monitor, Operator, Recipe, View
 
 __all__ = [
     "Architecture", "Array", "Backend", "Burst", "Context", "CostLayer", "Dataset", "Draws", "Extractor",
     "GradientOptimiser", "Hook", "HookContext", "Initialiser", "Layer", "LoopProgram", "Metric", "Modifier", "Monitor",
-    "Objective", "Operator", "Optimiser", "Order", "Outputs", "Parameter", "Preprocessor", "Program", "Reader", "Recipe",
-    "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
+    "Objective", "Operator", "Optimiser", "Order", "Outputs", "Parameter", "Preprocessor", "Program", "Reader",
+    "Recipe", "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
 ]  # fmt: skip

@@ -52,7 +52,9 @@ class Burst:
 class Program(Protocol):
     """A compiled step."""
 
-    peak_bytes: int
+    @property
+    def peak_bytes(self) -> int:
+        """Return the working memory in bytes, known before the first run."""
 
     def run(
         self, state: Mapping[str, Array], block: Mapping[str, Array], rows: np.ndarray, steer: Mapping[str, Any], n: int
@@ -127,7 +129,9 @@ class LoopProgram:
         return Burst({**state, **dict(zip(self.step.state, values, strict=True))}, ring, len(records))
 
     def _finite(self, record: Sequence[np.ndarray]) -> bool:
-        return all(np.isfinite(value).all() for name, value in zip(self.step.ring, record, strict=True) if name == "loss")
+        return all(
+            np.isfinite(value).all() for name, value in zip(self.step.ring, record, strict=True) if name == "loss"
+        )
 
 
 def _per_step(value: Any, n: int) -> Sequence[Any]:

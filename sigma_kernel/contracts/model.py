@@ -10,7 +10,13 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.network import Architecture, Context, Outputs, Parameter, live
+from sigma_kernel.network import (
+    Architecture as Architecture,
+    Context as Context,
+    Outputs as Outputs,
+    Parameter as Parameter,
+    live as live,
+)
 
 
 @define(eq=False)

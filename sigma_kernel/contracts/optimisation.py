@@ -33,8 +33,13 @@ class Update:
 class Objective(Protocol):
     """What an optimiser is given to build its update from; addresses start at ``network.layers``."""
 
-    parameters: Mapping[str, Node]  # the trainable ones; frozen parameters are not among them
-    step: Node  # how many updates were made, this one included; a scalar of the parameters' dtype
+    @property
+    def parameters(self) -> Mapping[str, Node]:
+        """Return the trainable parameters by address; frozen ones are not among them."""
+
+    @property
+    def step(self) -> Node:
+        """Return how many updates were made, this one included: a scalar of the parameters' dtype."""
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the loss, at these parameters or at other values for them."""

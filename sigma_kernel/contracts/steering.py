@@ -22,7 +22,8 @@ class Metric(ABC):
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the totals of two batches together."""
-        return a + b
+        merged: np.ndarray = a + b
+        return merged
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the metric from the totals over so many rows."""
@@ -32,8 +33,13 @@ class Metric(ABC):
 class HookContext(Protocol):
     """What a hook sees of its trainer; addresses start at the trainer."""
 
-    moment: Moment
-    memory: dict[str, Any]  # the hook's own, plain JSON values; saved with the run
+    @property
+    def moment(self) -> Moment:
+        """Return the present moment."""
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Return the hook's own memory: plain JSON values, saved with the run."""
 
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads`` (arrays as host copies), or None if there is none yet."""
