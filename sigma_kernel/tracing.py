@@ -229,7 +229,8 @@ class Trace:
 
     def _remembered(self, address: str, parameter: Parameter) -> Node:
         self.shapes.state[address] = parameter
-        return self.state.get(address) or self._node(address, self._spec(parameter))
+        left = self.state.get(address)  # by a run before this one, where the layer that owns it runs it twice
+        return self._node(address, self._spec(parameter)) if left is None else left
 
     def _spec(self, parameter: Parameter) -> Spec:
         return Spec(parameter.shape, parameter.dtype or self.precision)
