@@ -1,17 +1,19 @@
 """The language of addresses: ``trainer.network.layers.2-dense.weights``, ``**.layers.*<dense>.weights``.
 
 An address names one value, level by level.  A pattern may leave levels open: ``*`` stands for any characters inside a
-level, ``**`` for any number of whole levels, none included; ``<tag>`` (or ``<tag,other>``) asks for a level with these
-tags, whatever its name, and ``2-*<dense>`` for both.  Where several patterns match an address, the most specific one
-wins: the one with more literal levels, then more levels named in part, then more literal characters in these, then more
-tags, then more single ``*``.
+level, ``**`` for any number of whole levels, none included; ``<tag>`` asks for a level with this tag, whatever its name
+(``<tag,other>``: with both), and ``2-*<dense>`` for name and tag.
+
+Where several patterns match an address, the most specific one wins: the one with more named levels; if equal, with more
+levels named in part; then with more letters in these; then with more tags; then with more single ``*``; then with fewer
+``**``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from sigma_kernel.errors import SigmaAddressError
@@ -19,6 +21,7 @@ from sigma_kernel.errors import SigmaAddressError
 Tags = Callable[[str], frozenset[str]]  # the tags of the level at an address
 
 _LEVEL = re.compile(r"(?P<name>[\w*-]*)(<(?P<tags>[\w-]+(,[\w-]+)*)>)?")
+_remembered = lru_cache(maxsize=4096)  # patterns come from outside too: a monitor may ask for any number of them
 
 
 class Level(NamedTuple):
@@ -42,15 +45,15 @@ class Level(NamedTuple):
         return self.tags <= tags and _glob(self.name).fullmatch(name) is not None
 
 
-@cache
+@_remembered
 def _glob(name: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, name.split("*"))))
 
 
-@cache
+@_remembered
 def levels(pattern: str) -> tuple[Level, ...]:
     """Return a pattern level by level; raises SigmaAddressError if it is not one."""
-    found = []
+    found: list[Level] = []
     for part in pattern.split("."):
         level = _LEVEL.fullmatch(part)
         if level is None or not part or ("**" in part and part != "**"):
@@ -59,7 +62,8 @@ def levels(pattern: str) -> tuple[Level, ...]:
                 "with '*' for any part, '**' for any number of levels, or a <tag>."
             )
         tags = frozenset(level["tags"].split(",")) if level["tags"] else frozenset()
-        found.append(Level(level["name"] or "*", tags))
+        if not (part == "**" and found and found[-1].deep):  # two in a row say no more than one
+            found.append(Level(level["name"] or "*", tags))
     return tuple(found)
 
 
@@ -99,4 +103,5 @@ def specificity(pattern: str) -> tuple[int, ...]:
         sum(len(level.name.replace("*", "")) for level in partial),
         sum(len(level.tags) for level in parts),
         sum(level.name == "*" for level in parts),
+        -sum(level.deep for level in parts),
     )

@@ -1,37 +1,38 @@
 """Named values in nested registries: typed, tagged, observable, and found by address.
 
 A registry holds values and further registries by name.  A value is plain, or *bound*: read and written through
-functions, which is how parameters and live settings appear under their addresses.  Structure may be changed and values
-set from any thread.
+functions, which is how parameters and live settings appear under their addresses.  Addresses start at the registry that
+is asked.  Any thread may read, set and change the structure; functions of bound values and observers are called without
+the lock, so that they may do the same.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator
+from enum import Enum
 from numbers import Integral, Real
+from threading import RLock
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import astuple, define, field, frozen
 
-from sigma_kernel.addresses import (
-    Level,
-    levels as levels,
-    literal as literal,
-    matches as matches,
-    specificity as specificity,
-)
+from sigma_kernel.addresses import levels as levels, literal as literal, matches as matches, specificity as specificity
 from sigma_kernel.errors import SigmaAddressError, near
 
-Observer = Callable[[str, Any, Any], None]
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
 
 
-class Nothing:
-    """What a bound value returns while there is none; it is left out of what is found."""
+class Mark(Enum):
+    """What stands where there is no value to show."""
+
+    NOTHING = "nothing"  # also returned by the function of a bound value while there is none
+    BOUND = "bound"  # told to observers when a bound value comes or goes; it is not read for that
 
 
-NOTHING = Nothing()
+NOTHING = Mark.NOTHING
+_ABSTRACT: dict[type, type] = {bool: bool, int: Integral, float: Real, str: str}  # numpy's scalars belong to these
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", object: ""}
 
 
 @frozen
@@ -44,249 +45,135 @@ class Kind:
     above: float | None = None  # more than
     below: float | None = None  # less than
     choices: tuple[Any, ...] = ()
+    doc: str = ""
+
+    @classmethod
+    def of(cls, value: Any) -> Kind:
+        """Return the kind that a first value suggests: its type, if it is a number, a text, true or false."""
+        return cls(next((type_ for type_, abstract in _ABSTRACT.items() if isinstance(value, abstract)), object))
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value in its type; raises SigmaAddressError that says what it must be."""
-        if not (self._typed(value) and self._ranged(value) and (not self.choices or value in self.choices)):
-            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).")
-        return self.type(value) if self.type in (int, float) else value
+        if not self._holds(value):
+            hint = near(value, [c for c in self.choices if isinstance(c, str)]) if isinstance(value, str) else ""
+            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).{hint}")
+        try:
+            return self.type(value) if self.type in (int, float) else value
+        except OverflowError:
+            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}, which is too large).") from None
 
-    def _typed(self, value: Any) -> bool:
-        if self.type in (int, float):
-            number = Integral if self.type is int else Real
-            return isinstance(value, number) and not isinstance(value, bool) and value == value
-        return isinstance(value, self.type)
+    def _holds(self, value: Any) -> bool:
+        typed = isinstance(value, _ABSTRACT.get(self.type, self.type))
+        if not typed or (isinstance(value, bool) and self.type in (int, float)):
+            return False
+        within = all(limit is None or holds(value, limit) for _, limit, holds in self._limits())
+        return within and (not self.choices or value in self.choices)
 
-    def _ranged(self, value: Any) -> bool:
-        return (
-            (self.low is None or value >= self.low)
-            and (self.high is None or value <= self.high)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-        )
+    def _limits(self) -> list[tuple[str, float | None, Callable[[Any, Any], bool]]]:
+        return [
+            ("at least", self.low, operator.ge), ("more than", self.above, operator.gt),
+            ("at most", self.high, operator.le), ("less than", self.below, operator.lt),
+        ]  # fmt: skip
 
     def __str__(self) -> str:
-        limits = {"at least": self.low, "more than": self.above, "at most": self.high, "less than": self.below}
-        ranged = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
         chosen = f"one of {', '.join(map(repr, self.choices))}" if self.choices else ""
-        named = _NAMES.get(self.type, "" if self.type is object else f"a {self.type.__name__}")
-        return ", ".join(filter(None, (chosen or named, ranged))) or "anything"
+        limits = " and ".join(f"{word} {limit:g}" for word, limit, _ in self._limits() if limit is not None)
+        parts = (chosen or _WORDS.get(self.type, f"a {self.type.__name__}"), limits)
+        return ", ".join(filter(None, parts)) or "anything"
 
 
 @define(eq=False)
-class Leaf:
+class _Leaf:
     """One value: kept here, or bound to functions."""
 
-    kind: Kind = Kind()
+    kind: Kind
     value: Any = NOTHING
     get: Callable[[], Any] | None = None
     put: Callable[[Any], Any] | None = None
 
     def read(self) -> Any:
-        """Return the value."""
         return self.value if self.get is None else self.get()
 
-    def write(self, address: str, value: Any) -> None:
-        """Replace the value after checking it; raises SigmaAddressError if it does not fit or cannot be set."""
-        checked = self.kind.check(address, value)
-        if self.get is None:
-            self.value = checked
-        elif self.put is None:
+    def shown(self) -> Any:
+        return self.value if self.get is None else Mark.BOUND
+
+    def check(self, address: str, value: Any) -> Any:
+        if self.get is not None and self.put is None:
             raise SigmaAddressError(f"{address}: can be read only.")
-        else:
-            self.put(checked)
+        return self.kind.check(address, value)
 
 
-@define
-class _Shared:
-    """What all registries of one tree share: the lock, who observes, and a number for its present structure."""
+@frozen(eq=False)
+class _Watch:
+    """Somebody who wants to be told of changes below a registry."""
 
-    lock: threading.RLock = field(factory=threading.RLock)
-    observers: list[tuple[str, Observer]] = field(factory=list)
-    version: int = 0
+    home: Registry
+    pattern: str
+    callback: Observer
 
 
-@define(eq=False)
-class Registry:
-    """A tree of names; leaves are values, branches are registries with tags."""
+@define(eq=False, repr=False)
+class ReadOnlyRegistry:
+    """A tree of names to look at: what a registry offers to those who must not change it."""
 
-    tags: frozenset[str] = field(factory=frozenset)
-    path: str = field(default="", kw_only=True)
-    _items: dict[str, Leaf | Registry] = field(factory=dict, init=False)
-    _shared: _Shared = field(factory=_Shared, kw_only=True)
-    _found: dict[str, list[str]] = field(factory=dict, init=False)
-    _found_at: int = field(default=-1, init=False)
+    _parent: Registry | None = None
+    path: str = ""
+    _lock: Any = field(factory=RLock)
+    _tags: set[str] = field(factory=set)
+    _items: dict[str, _Leaf | Registry] = field(factory=dict)
+    _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order
+    _found: dict[str, dict[str, _Leaf | Registry]] = field(factory=dict)  # by pattern, until the structure changes
 
-    # -- structure -----------------------------------------------------------------------------------------------------
-    def branch(self, address: str, *tags: str) -> Registry:
-        """Return the registry at an address, made where there is none, with these tags added."""
-        with self._shared.lock:
-            here = self._down(address.split("."))
-            if not here.tags >= set(tags):
-                here.tags |= set(tags)
-                self._shared.version += 1
-            return here
-
-    def declare(self, address: str, value: Any, kind: Kind | None = None) -> None:
-        """Put a value at an address, and say what it must be from now on."""
-        checked = kind.check(self._full(address), value) if kind else value
-        self._place(address, Leaf(kind or Kind(), checked))
-
-    def bind(
-        self, address: str, get: Callable[[], Any], put: Callable[[Any], Any] | None = None, kind: Kind | None = None
-    ) -> None:
-        """Put a value at an address that is read and written through functions; without ``put`` it can be read only."""
-        self._place(address, Leaf(kind or Kind(), get=get, put=put))
-
-    def remove(self, address: str) -> None:
-        """Take a value or a registry out of the tree."""
-        *path, name = address.split(".")
-        with self._shared.lock:
-            self._at(address)
-            parent = self._at(".".join(path)) if path else self
-            assert isinstance(parent, Registry)
-            del parent._items[name]
-            self._shared.version += 1
-
-    def _place(self, address: str, leaf: Leaf) -> None:
-        *path, name = address.split(".")
-        if not literal(address):
-            raise SigmaAddressError(f"{address!r}: a pattern names no single place. Use a plain address.")
-        with self._shared.lock:
-            parent = self._down(path)
-            if isinstance(parent._items.get(name), Registry):
-                raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
-            parent._items[name] = leaf
-            self._shared.version += 1
-        self._tell(self._full(address), NOTHING, leaf.value)
-
-    def _down(self, path: list[str]) -> Registry:
-        here = self
-        for name in path:
-            if name not in here._items:
-                levels(name)
-                here._items[name] = Registry(path=here._full(name), shared=self._shared)
-                self._shared.version += 1
-            found = here._items[name]
-            if not isinstance(found, Registry):
-                raise SigmaAddressError(f"{here._full(name)}: is a value, and holds nothing further.")
-            here = found
-        return here
-
-    def _full(self, address: str) -> str:
-        return f"{self.path}.{address}" if self.path else address
-
-    # -- reading -------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return the value or the registry at a plain address; raises SigmaAddressError that says what is near."""
         found = self._at(address)
-        value = found if isinstance(found, Registry) else found.read()
+        value = found.read() if isinstance(found, _Leaf) else self._like(found)
         if value is NOTHING:
             raise SigmaAddressError(f"{self._full(address)}: nothing has been published there yet.")
         return value
 
-    def _at(self, address: str) -> Leaf | Registry:
-        here: Leaf | Registry = self
-        for name in address.split("."):
-            if not isinstance(here, Registry) or name not in here._items:
-                raise here._unknown(name) if isinstance(here, Registry) else _no_further(self._full(address))
-            here = here._items[name]
-        return here
-
-    def _unknown(self, name: str) -> SigmaAddressError:
-        if not levels(name)[0].literal:
-            return SigmaAddressError(f"{name!r}: is a pattern. Use find() for all that it matches.")
-        place = f"in {self.path!r}" if self.path else "here"
-        return SigmaAddressError(f"no {name!r} {place}.{near(name, self._items) or self._listed()}")
-
-    def _listed(self) -> str:
-        return f" There is: {', '.join(list(self._items)[:12])}." if self._items else " It is empty."
-
     def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return the address and the value of every match, in the order in which they were put there."""
-        found = [(address, self._at(address)) for address in self.addresses(pattern)]
-        read = [(address, entry if isinstance(entry, Registry) else entry.read()) for address, entry in found]
+        """Return the address and the value of every match that has one, in the order in which they were put there."""
+        read = [(address, entry.read()) for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)]
         return [(address, value) for address, value in read if value is not NOTHING]
 
-    def addresses(self, pattern: str) -> list[str]:
-        """Return the addresses that match a pattern; remembered until the structure changes."""
-        with self._shared.lock:
-            if self._found_at != self._shared.version:
-                self._found, self._found_at = {}, self._shared.version
-            if pattern not in self._found:
-                self._found[pattern] = list(dict.fromkeys(self._search(levels(pattern), "")))
-            return self._found[pattern]
-
-    def _search(self, wanted: tuple[Level, ...], head: str) -> Iterator[str]:
-        first, rest = wanted[0], wanted[1:]
-        if first.deep and rest:
-            yield from self._search(rest, head)
-        for name, entry in self._items.items():
-            address = f"{head}{name}"
-            tags = entry.tags if isinstance(entry, Registry) else frozenset[str]()
-            if (first.deep or first.fits(name, tags)) and not rest:
-                yield address
-            if isinstance(entry, Registry):
-                if first.deep:
-                    yield from entry._search(wanted, f"{address}.")
-                elif rest and first.fits(name, tags):
-                    yield from _beyond(entry, rest, address)
+    def addresses(self, pattern: str = "**") -> list[str]:
+        """Return the addresses of all values that match, also of those that have none yet."""
+        return [address for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)]
 
     def walk(self) -> Iterator[tuple[str, Any]]:
-        """Yield the address and the value of every leaf, in order."""
-        yield from ((address, value) for address, value in self.find("**") if not isinstance(value, Registry))
+        """Yield the address and the value of everything that has one, in order."""
+        yield from self.find("**")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all leaves by address."""
+        """Return the values by address."""
         return dict(self.walk())
 
-    # -- writing -------------------------------------------------------------------------------------------------------
-    def set(self, pattern: str, value: Any) -> list[str]:
-        """Set every value that a pattern matches, and return their addresses.
+    def tags(self, address: str = "") -> frozenset[str]:
+        """Return the tags of this registry, or of the one at an address; a value has none."""
+        found = self._entry(address) if address else self
+        return frozenset(found._tags) if isinstance(found, ReadOnlyRegistry) else frozenset()
 
-        All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
-        """
-        found = {address: entry for address in self.addresses(pattern) if isinstance(entry := self._at(address), Leaf)}
-        if not found:
-            self._refuse(pattern)
-        for address, leaf in found.items():
-            leaf.kind.check(self._full(address), value)
-        for address, leaf in found.items():
-            old = leaf.read()
-            leaf.write(self._full(address), value)
-            self._tell(self._full(address), old, leaf.read())
-        return list(found)
+    def kind(self, address: str) -> Kind:
+        """Return what the value at a plain address must be."""
+        found = self._at(address)
+        return found.kind if isinstance(found, _Leaf) else Kind()
 
-    def _refuse(self, pattern: str) -> None:
-        if literal(pattern) and isinstance(self._at(pattern), Registry):
-            raise SigmaAddressError(f"{self._full(pattern)}: is a registry. Name a value in it.")
-        raise SigmaAddressError(f"{self._full(pattern)}: matches no value.{near(pattern, self.addresses('**'))}")
+    def copy(self) -> Registry:
+        """Return a registry of its own with the same values, tags and kinds; bound values become plain ones."""
+        twin = Registry(tags=set(self._tags))
+        for address, entry in self._search("**").items():
+            if isinstance(entry, Registry):
+                twin.branch(address, *entry.tags())
+            else:
+                twin._put(address, _Leaf(entry.kind, entry.read()))
+        return twin
 
-    def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
-        """Call back with (address, old, new) after every change under a pattern; return a function that ends it."""
-        entry = (self._full(pattern), callback)
-        levels(pattern)
-        with self._shared.lock:
-            self._shared.observers.append(entry)
-        return lambda: self._shared.observers.remove(entry)
-
-    def _tell(self, address: str, old: Any, new: Any) -> None:
-        for pattern, callback in list(self._shared.observers):
-            if matches(pattern, address):
-                callback(address, old, new)
-
-    # -- as a mapping --------------------------------------------------------------------------------------------------
     def __getitem__(self, address: str) -> Any:
         return self.get(address)
 
-    def __setitem__(self, address: str, value: Any) -> None:
-        if literal(address) and address not in self:
-            self.declare(address, value)
-        else:
-            self.set(address, value)
-
     def __contains__(self, address: str) -> bool:
-        return bool(self.addresses(address))
+        return bool(self._search(address))
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._items))
@@ -294,56 +181,207 @@ class Registry:
     def __len__(self) -> int:
         return len(self._items)
 
-    def copy(self) -> Registry:
-        """Return a registry of its own with the same values, tags and kinds; bound values become plain ones."""
-        twin = Registry(self.tags)
+    # -- their parts ---------------------------------------------------------------------------------------------------
+    def _like(self, inner: Registry) -> ReadOnlyRegistry:
+        return inner.view()
+
+    def _full(self, address: str) -> str:
+        return f"{self.path}.{address}" if self.path else address
+
+    def _at(self, address: str) -> _Leaf | Registry:
+        here: Any = self
+        for name in address.split("."):
+            if isinstance(here, _Leaf):
+                raise SigmaAddressError(f"{self._full(address)}: goes on behind a value, which holds nothing further.")
+            if name not in here._items:
+                raise here._unknown(name)
+            here = here._items[name]
+        return here  # type: ignore[no-any-return]
+
+    def _unknown(self, name: str) -> SigmaAddressError:
+        if not literal(name):
+            return SigmaAddressError(f"{name!r}: is a pattern. Use find() for all that it matches.")
+        names, place = list(self._items), f"in {self.path!r}" if self.path else "here"
+        listed = f" There is: {', '.join(names[:12])}." if names else " It is empty."
+        return SigmaAddressError(f"no {name!r} {place}.{near(name, names) or listed}")
+
+    def _search(self, pattern: str) -> dict[str, _Leaf | Registry]:
+        """Return all values and registries that match, by address, in the order of the tree; not to be changed."""
+        if literal(pattern):
+            entry = self._entry(pattern)
+            return {} if entry is None else {pattern: entry}
+        with self._lock:
+            if pattern not in self._found:
+                if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
+                    self._found.clear()
+                self._found[pattern] = {a: e for a, e in self._everything("") if matches(pattern, a, self.tags)}
+            return self._found[pattern]
+
+    def _everything(self, head: str) -> Iterator[tuple[str, _Leaf | Registry]]:
         for name, entry in self._items.items():
+            yield head + name, entry
             if isinstance(entry, Registry):
-                _graft(twin, name, entry.copy())
-            else:
-                twin._items[name] = Leaf(entry.kind, entry.read())
-        return twin
+                yield from entry._everything(f"{head}{name}.")
 
-    def view(self) -> ReadOnly:
-        """Return a view through which nothing can be changed."""
-        return ReadOnly(self)
-
-
-@frozen
-class ReadOnly(Mapping[str, Any]):
-    """A registry to look at."""
-
-    _registry: Registry
-
-    def __getitem__(self, address: str) -> Any:
-        value = self._registry.get(address)
-        return value.view() if isinstance(value, Registry) else value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._registry)
-
-    def __len__(self) -> int:
-        return len(self._registry)
-
-    def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return the address and the value of every match."""
-        return [(a, v.view() if isinstance(v, Registry) else v) for a, v in self._registry.find(pattern)]
+    def _entry(self, address: str) -> _Leaf | Registry | None:
+        here: Any = self
+        for name in address.split("."):
+            here = here._items.get(name) if isinstance(here, ReadOnlyRegistry) else None
+        return here  # type: ignore[no-any-return]
 
 
-def _beyond(entry: Registry, rest: tuple[Level, ...], address: str) -> Iterator[str]:
-    if all(level.deep for level in rest):
-        yield address
-    yield from entry._search(rest, f"{address}.")
+@define(eq=False, repr=False)
+class Registry(ReadOnlyRegistry):
+    """A tree of names; leaves are values, branches are registries with tags."""
+
+    def view(self) -> ReadOnlyRegistry:
+        """Return the same tree, with nothing to change it by."""
+        return ReadOnlyRegistry(*astuple(self, recurse=False))
+
+    def _like(self, inner: Registry) -> Registry:
+        return inner
+
+    # -- structure -----------------------------------------------------------------------------------------------------
+    def branch(self, address: str, *tags: str) -> Registry:
+        """Return the registry at an address, made where there is none, with these tags added."""
+        with self._lock:
+            here = self._down(_plain(address))
+            here._tags.update(tags)
+            here._changed()
+            return here
+
+    def declare(self, address: str, value: Any, kind: Kind | None = None) -> None:
+        """Put a value at a new address, and say what it must be from now on; without a kind, of the value's type."""
+        kind = kind or Kind.of(value)
+        leaf = _Leaf(kind, kind.check(self._full(address), value))
+        with self._lock:
+            if literal(address) and address in self:
+                raise SigmaAddressError(f"{self._full(address)}: is there already. Use set() to change it.")
+            self._put(address, leaf)
+        self._tell(address, NOTHING, leaf.value)
+
+    def bind(
+        self, address: str, get: Callable[[], Any], put: Callable[[Any], Any] | None = None, kind: Kind | None = None
+    ) -> None:
+        """Put a value at an address that is read and written through functions; without ``put`` it can be read only.
+
+        It replaces a value that was at the address before.
+        """
+        with self._lock:
+            old = self._put(address, _Leaf(kind or Kind(), get=get, put=put))
+        self._tell(address, old, Mark.BOUND)
+
+    def remove(self, address: str) -> None:
+        """Take a value out of the tree, or a registry with all that it holds."""
+        *path, name = address.split(".")
+        with self._lock:
+            entry = self._at(address)
+            inside = [] if isinstance(entry, _Leaf) else [(f"{address}.{a}", e) for a, e in entry._search("**").items()]
+            parent = self._down(path)
+            del parent._items[name]
+            parent._changed()
+        for gone, leaf in [(address, entry), *inside]:
+            if isinstance(leaf, _Leaf):
+                self._tell(gone, leaf.shown(), NOTHING)
+
+    def _put(self, address: str, leaf: _Leaf) -> Any:
+        """Put a leaf in its place, and return what observers are told was there."""
+        *path, name = _plain(address)
+        parent = self._down(path)
+        old = parent._items.get(name)
+        if isinstance(old, Registry):
+            raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
+        parent._items[name] = leaf
+        parent._changed()
+        return NOTHING if old is None else old.shown()
+
+    def _down(self, names: list[str]) -> Registry:
+        here = self
+        for name in names:
+            entry = here._items.setdefault(name, Registry(here, here._full(name), self._lock, watches=self._watches))
+            if isinstance(entry, _Leaf):
+                raise SigmaAddressError(f"{here._full(name)}: is a value, and holds nothing further.")
+            here = entry
+        return here
+
+    def _changed(self) -> None:
+        here: Registry | None = self
+        while here is not None:
+            here._found.clear()
+            here = here._parent
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def set(self, pattern: str, value: Any) -> list[str]:
+        """Set every value that a pattern matches, and return their addresses.
+
+        All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
+        """
+        found = {address: entry for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)}
+        if not found:
+            raise self._unmatched(pattern)
+        checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
+        for address, leaf in found.items():
+            self._write(address, leaf, checked[address])
+        return list(found)
+
+    def _write(self, address: str, leaf: _Leaf, new: Any) -> None:
+        listeners = self._listeners(address)
+        if leaf.put is None:
+            with self._lock:
+                old, leaf.value = leaf.value, new
+        else:
+            old = leaf.read() if listeners else NOTHING  # reading may be costly
+            leaf.put(new)
+        for callback, seen in listeners:
+            callback(seen, old, new)
+
+    def _unmatched(self, pattern: str) -> SigmaAddressError:
+        if literal(pattern):
+            self._at(pattern)
+            return SigmaAddressError(f"{self._full(pattern)}: is a registry. Name a value in it.")
+        names = {name for address in self._search("**") for name in address.split(".")}
+        asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
+        hint = f" Nothing is called {asked[0]!r}.{near(asked[0], names)}" if asked else ""
+        return SigmaAddressError(f"{self._full(pattern)}: matches no value.{hint}")
+
+    def __setitem__(self, address: str, value: Any) -> None:
+        if literal(address) and address not in self:
+            self.declare(address, value)
+        else:
+            self.set(address, value)
+
+    # -- observers -----------------------------------------------------------------------------------------------------
+    def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
+        """Call back with (address, old, new) whenever a value that matches is set, comes or goes; return how to end it.
+
+        ``old`` is ``NOTHING`` for a value that comes, ``new`` for one that goes.  Whoever makes a change tells of it,
+        once, after it is made; among changes by several threads at once, the last one told need not be the last one.
+        """
+        levels(pattern)
+        watch = _Watch(self, pattern, callback)
+        with self._lock:
+            self._watches[watch] = None
+
+        def end() -> None:
+            with self._lock:
+                self._watches.pop(watch, None)
+
+        return end
+
+    def _tell(self, address: str, old: Any, new: Any) -> None:
+        for callback, seen in self._listeners(address):
+            callback(seen, old, new)
+
+    def _listeners(self, address: str) -> list[tuple[Observer, str]]:
+        """Return who is to be told of a change, each with the address as seen from there."""
+        full = self._full(address)
+        with self._lock:
+            watches = [watch for watch in self._watches if full.startswith(watch.home._full(""))]
+        found = [(watch, full.removeprefix(watch.home._full(""))) for watch in watches]
+        return [(w.callback, seen) for w, seen in found if matches(w.pattern, seen, w.home.tags)]
 
 
-def _graft(parent: Registry, name: str, child: Registry) -> None:
-    child.path = parent._full(name)
-    child._shared = parent._shared
-    for below, entry in child._items.items():
-        if isinstance(entry, Registry):
-            _graft(child, below, entry)
-    parent._items[name] = child
-
-
-def _no_further(address: str) -> SigmaAddressError:
-    return SigmaAddressError(f"{address}: goes on behind a value, which holds nothing further.")
+def _plain(address: str) -> list[str]:
+    if not literal(address):
+        raise SigmaAddressError(f"{address!r}: a pattern names no single place. Use a plain address.")
+    return address.split(".")

@@ -1,0 +1,509 @@
+"""Registries: values by address, what they must be, who is told, and what several threads may do at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from sigma_kernel.addresses import literal, matches
+from sigma_kernel.errors import SigmaAddressError
+from sigma_kernel.registry import NOTHING, Kind, Mark, ReadOnlyRegistry, Registry
+
+NAMES = st.sampled_from(["a", "b", "ab", "a-1"])
+ADDRESSES = st.lists(NAMES, min_size=1, max_size=4).map(".".join)
+MASKS = st.sampled_from(["a", "b", "a*", "*b", "*", "**", "<t>", "a*<t,u>"])
+PATTERNS = st.lists(MASKS, min_size=1, max_size=4).map(".".join)
+
+
+def plant(addresses: list[str], tags: dict[str, set[str]] | None = None) -> Registry:
+    """Return a registry with a number at each address, as far as they are not in each other's way."""
+    registry = Registry()
+    for number, address in enumerate(addresses):
+        if not any(f"{a}.".startswith(f"{address}.") or f"{address}.".startswith(f"{a}.") for a in registry.to_dict()):
+            registry.declare(address, number)
+    for address, names in (tags or {}).items():
+        if not any(f"{address}.".startswith(f"{a}.") for a in registry.to_dict()):
+            registry.branch(address, *names)
+    return registry
+
+
+@pytest.fixture
+def registry() -> Registry:
+    found = Registry()
+    found.branch("trainer.network.layers.2-dense", "dense", "layer")
+    found.branch("trainer.network.layers.3-dropout", "dropout", "layer")
+    found["trainer.network.layers.2-dense.weights"] = [1, 2]
+    found["trainer.network.layers.3-dropout.rate"] = 0.5
+    found.declare("trainer.optimiser.learning_rate", 0.1, Kind(float, low=0.0))
+    found["trainer.loss"] = 1.5
+    return found
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def test_a_value_is_found_by_its_address_and_a_level_is_a_registry(registry):
+    assert registry["trainer.loss"] == 1.5
+    layers = registry["trainer.network.layers"]
+    assert isinstance(layers, Registry)
+    assert layers["3-dropout.rate"] == 0.5
+    assert list(layers) == ["2-dense", "3-dropout"]
+    assert len(layers) == 2
+    assert "3-dropout" in layers
+    assert "*.rate" in layers
+    assert "4-dense" not in layers
+
+
+def test_find_gives_values_with_their_addresses_in_the_order_of_the_tree(registry):
+    assert registry.find("**.layers.*.*") == [
+        ("trainer.network.layers.2-dense.weights", [1, 2]),
+        ("trainer.network.layers.3-dropout.rate", 0.5),
+    ]
+    assert registry.find("trainer*.loss") == [("trainer.loss", 1.5)]
+    assert registry.find("trainer") == []
+    assert dict(registry.walk()) == registry.to_dict()
+    assert list(registry.to_dict())[-1] == "trainer.loss"
+
+
+def test_tags_choose_among_levels(registry):
+    assert registry.find("**.*<dense>.*") == [("trainer.network.layers.2-dense.weights", [1, 2])]
+    assert registry.addresses("**.<layer>.rate") == ["trainer.network.layers.3-dropout.rate"]
+    assert registry.find("**.<layer,dense>.rate") == []
+    assert registry.tags("trainer.network.layers.2-dense") == {"dense", "layer"}
+    assert registry.tags("trainer.loss") == registry.tags("no.such") == frozenset()
+
+
+@given(
+    st.lists(ADDRESSES, max_size=12), st.dictionaries(ADDRESSES, st.sets(st.sampled_from("tu")), max_size=4), PATTERNS
+)
+def test_a_pattern_finds_what_it_matches_and_nothing_else(addresses, tags, pattern):
+    registry = plant(addresses, tags)
+    expected = [(a, v) for a, v in registry.walk() if matches(pattern, a, registry.tags)]
+    assert registry.find(pattern) == expected
+    assert registry.addresses(pattern) == [a for a, _ in expected]
+
+
+@given(st.lists(ADDRESSES, max_size=8), st.lists(ADDRESSES, min_size=1, max_size=8), PATTERNS)
+def test_what_was_found_is_remembered_only_until_the_structure_changes(before, after, pattern):
+    registry = plant(before)
+    registry.find(pattern)
+    for address in after:
+        try:
+            registry[address] = 0
+        except SigmaAddressError:
+            continue
+        assert registry.addresses(pattern) == [a for a, _ in registry.walk() if matches(pattern, a)]
+
+
+def test_a_new_tag_is_seen_by_patterns_that_were_asked_before(registry):
+    assert registry.find("**.<slow>.rate") == []
+    registry.branch("trainer.network.layers.3-dropout", "slow")
+    assert [address for address, _ in registry.find("**.<slow>.rate")] == ["trainer.network.layers.3-dropout.rate"]
+
+
+def test_what_find_returns_belongs_to_the_caller(registry):
+    registry.addresses("**").clear()
+    registry.find("**").clear()
+    assert len(registry.addresses("**")) == 4
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("trainer.los", "no 'los' in 'trainer'. Did you mean 'loss'?"),
+        ("triner.loss", "no 'triner' here. Did you mean 'trainer'?"),
+        ("trainer.xyz", "no 'xyz' in 'trainer'. There is: network, optimiser, loss."),
+        ("trainer.loss.x", "trainer.loss.x: goes on behind a value, which holds nothing further."),
+        ("trainer.*", "'*': is a pattern. Use find() for all that it matches."),
+        ("trainer..loss", "'' is no address"),
+    ],
+)
+def test_an_unknown_address_says_what_is_near(registry, address, message):
+    with pytest.raises(SigmaAddressError) as error:
+        registry.get(address)
+    assert str(error.value).startswith(message)
+
+
+def test_an_empty_registry_says_that_it_is_empty():
+    with pytest.raises(SigmaAddressError, match="no 'a' here. It is empty."):
+        Registry().get("a")
+
+
+# -- what values must be -----------------------------------------------------------------------------------------------
+def test_banana_is_no_learning_rate(registry):
+    with pytest.raises(SigmaAddressError) as error:
+        registry["trainer.optimiser.learning_rate"] = "banana"
+    assert str(error.value) == "trainer.optimiser.learning_rate: must be a number, at least 0 (got 'banana')."
+    assert registry["trainer.optimiser.learning_rate"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        (Kind(float), 3, 3.0),
+        (Kind(float), Fraction(1, 4), 0.25),
+        (Kind(float), np.float32(0.5), 0.5),
+        (Kind(float), np.int64(2), 2.0),
+        (Kind(int), np.int16(7), 7),
+        (Kind(float), float("nan"), float("nan")),
+        (Kind(float, low=0, below=1), 0, 0.0),
+        (Kind(float, above=0, high=1), 1, 1.0),
+        (Kind(bool), True, True),
+        (Kind(str, choices=("keep", "drop")), "drop", "drop"),
+        (Kind(), None, None),
+        (Kind(dict), {"a": 1}, {"a": 1}),
+    ],
+)
+def test_a_value_that_fits_is_kept_in_the_type_that_was_declared(kind, value, kept):
+    found = kind.check("a", value)
+    assert type(found) is type(kept)
+    assert found == kept or kept != kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (Kind(float), True, "must be a number (got True)."),
+        (Kind(float), np.True_, "must be a number (got"),
+        (Kind(float), "1", "must be a number (got '1')."),
+        (Kind(float), 10**400, "which is too large"),
+        (Kind(float, low=0, below=1), 1, "must be a number, at least 0 and less than 1 (got 1)."),
+        (Kind(float, above=0, high=10), 0, "must be a number, more than 0 and at most 10 (got 0)."),
+        (Kind(float, low=0), float("nan"), "must be a number, at least 0 (got nan)."),
+        (Kind(int), 1.0, "must be a whole number (got 1.0)."),
+        (Kind(int), False, "must be a whole number (got False)."),
+        (Kind(bool), 1, "must be true or false (got 1)."),
+        (Kind(str), 1, "must be a text (got 1)."),
+        (Kind(str, choices=("keep", "drop")), "kep", "must be one of 'keep', 'drop' (got 'kep'). Did you mean 'keep'?"),
+        (Kind(dict), 1, "must be a dict (got 1)."),
+        (Kind(choices=(1, 2)), 3, "must be one of 1, 2 (got 3)."),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_in_words(kind, value, message):
+    with pytest.raises(SigmaAddressError) as error:
+        kind.check("a.b", value)
+    assert str(error.value).startswith("a.b: ")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "refused"), [(0.4, "banana"), (3, 0.5), (True, 1), ("text", 1), (np.float32(1), "x")]
+)
+def test_a_value_without_a_kind_stays_what_it_was_at_first(first, refused):
+    registry = Registry()
+    registry["a"] = first
+    with pytest.raises(SigmaAddressError, match="a: must be "):
+        registry["a"] = refused
+    assert registry["a"] == first
+
+
+def test_a_first_value_must_fit_its_kind():
+    registry = Registry()
+    with pytest.raises(SigmaAddressError, match="a: must be a number, at most 1"):
+        registry.declare("a", 2.0, Kind(float, high=1.0))
+    assert "a" not in registry
+
+
+def test_anything_else_may_become_anything():
+    registry = Registry()
+    registry["a"] = None
+    registry["a"] = [1]
+    assert registry.kind("a") == Kind()
+    assert str(Kind()) == "anything"
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+@given(st.lists(ADDRESSES, min_size=1, max_size=12), PATTERNS, st.integers())
+def test_what_is_set_is_what_is_got_for_every_match_and_nothing_else(addresses, pattern, value):
+    registry = plant(addresses)
+    before = registry.to_dict()
+    hit = [a for a in before if matches(pattern, a)]
+    if hit:
+        assert registry.set(pattern, value) == hit
+    else:
+        with pytest.raises(SigmaAddressError):
+            registry.set(pattern, value)
+    assert registry.to_dict() == {**before, **dict.fromkeys(hit, value)}
+
+
+def test_setting_never_makes_a_new_key(registry):
+    before = registry.to_dict()
+    for address in ("trainer.*.nothing", "**.nothing", "trainer.nothing", "other.nothing"):
+        with pytest.raises(SigmaAddressError):
+            registry.set(address, 1)
+    with pytest.raises(SigmaAddressError):
+        registry["trainer.*.nothing"] = 1
+    assert registry.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("trainer.los", "no 'los' in 'trainer'. Did you mean 'loss'?"),
+        ("**.los", "**.los: matches no value. Nothing is called 'los'. Did you mean 'loss'?"),
+        ("trainer.network", "trainer.network: is a registry. Name a value in it."),
+        ("*", "*: matches no value."),
+    ],
+)
+def test_setting_what_is_not_there_says_what_is_near(registry, pattern, message):
+    with pytest.raises(SigmaAddressError) as error:
+        registry.set(pattern, 1.0)
+    assert str(error.value) == message
+
+
+def test_all_matches_are_checked_before_the_first_is_set():
+    registry, put = Registry(), []
+    registry["a.x"] = 1.0
+    registry.bind("b.x", lambda: 2.0, put.append, Kind(float, high=5.0))
+    with pytest.raises(SigmaAddressError, match="b.x: must be a number, at most 5"):
+        registry.set("*.x", 9.0)
+    registry.bind("c.x", lambda: 3.0)
+    with pytest.raises(SigmaAddressError, match="c.x: can be read only"):
+        registry.set("*.x", 4.0)
+    assert registry["a.x"] == 1.0
+    assert put == []
+
+
+def test_a_bound_value_is_read_and_written_through_its_functions():
+    registry, rate = Registry(), {"value": 0.1}
+    registry.branch("t").bind("rate", lambda: rate["value"], lambda new: rate.update(value=new), Kind(float, low=0.0))
+    assert registry["t.rate"] == 0.1
+    registry["t.rate"] = 1
+    assert rate == {"value": 1.0}
+    assert registry.find("**") == [("t.rate", 1.0)]
+    with pytest.raises(SigmaAddressError, match="t.rate: must be a number, at least 0"):
+        registry.set("**.rate", -1.0)
+
+
+def test_a_bound_value_that_is_not_there_yet_is_left_out_and_still_has_an_address():
+    registry, published = Registry(), {}
+    registry.bind("loss", lambda: published.get("loss", NOTHING))
+    assert registry.find("*") == []
+    assert registry.addresses("*") == ["loss"]
+    assert "loss" in registry
+    with pytest.raises(SigmaAddressError, match="loss: nothing has been published there yet"):
+        registry.get("loss")
+    published["loss"] = 0.5
+    assert registry.find("*") == [("loss", 0.5)]
+
+
+def test_a_value_and_a_level_cannot_share_an_address(registry):
+    with pytest.raises(SigmaAddressError, match="trainer.loss: is a value, and holds nothing further"):
+        registry["trainer.loss.x"] = 1
+    with pytest.raises(SigmaAddressError, match="trainer.network: is a registry, and cannot become a value"):
+        registry.bind("trainer.network", lambda: 1)
+    with pytest.raises(SigmaAddressError, match="trainer.loss: is there already"):
+        registry.declare("trainer.loss", 2.0)
+
+
+@pytest.mark.parametrize("address", ["a.*", "**", "<t>.b", "a#1", "", "a..b"])
+def test_a_place_has_a_plain_address(address):
+    registry = Registry()
+    for act in (
+        lambda: registry.declare(address, 1),
+        lambda: registry.bind(address, int),
+        lambda: registry.branch(address),
+    ):
+        with pytest.raises(SigmaAddressError, match="Use a plain address|is no address"):
+            act()
+    assert len(registry) == 0
+
+
+def test_what_is_removed_is_gone_with_all_that_it_held(registry):
+    registry.remove("trainer.network")
+    assert registry.addresses("**") == ["trainer.optimiser.learning_rate", "trainer.loss"]
+    registry.remove("trainer.loss")
+    assert registry.addresses("**") == ["trainer.optimiser.learning_rate"]
+    with pytest.raises(SigmaAddressError, match="no 'loss' in 'trainer'"):
+        registry.remove("trainer.loss")
+
+
+# -- views and copies --------------------------------------------------------------------------------------------------
+def test_a_view_shows_everything_as_it_is_now_and_changes_nothing(registry):
+    view = registry.view()
+    registry["trainer.loss"] = 0.25
+    assert view["trainer.loss"] == 0.25
+    assert view.to_dict() == registry.to_dict()
+    assert view.find("**.<dense>.*") == registry.find("**.<dense>.*")
+    assert view.tags("trainer.network.layers.2-dense") == {"dense", "layer"}
+    registry["trainer.new"] = 1
+    assert view["trainer.new"] == 1
+    inner = view["trainer.network"]
+    for part in (view, inner):
+        assert type(part) is ReadOnlyRegistry
+        for name in ("set", "declare", "bind", "branch", "remove", "__setitem__"):
+            assert not hasattr(part, name)
+
+
+def test_a_copy_has_its_own_values_and_keeps_tags_and_kinds(registry):
+    registry.bind("trainer.epoch", lambda: 4)
+    copy = registry.copy()
+    assert copy.to_dict() == registry.to_dict()
+    assert copy.tags("trainer.network.layers.2-dense") == {"dense", "layer"}
+    with pytest.raises(SigmaAddressError, match="must be a number, at least 0"):
+        copy["trainer.optimiser.learning_rate"] = "banana"
+    copy["trainer.optimiser.learning_rate"] = 0.9
+    copy["trainer.epoch"] = 5
+    copy["trainer.more"] = 1
+    assert registry["trainer.optimiser.learning_rate"] == 0.1
+    assert registry["trainer.epoch"] == 4
+    assert "trainer.more" not in registry
+    assert registry["trainer"].copy().to_dict() == {a.removeprefix("trainer."): v for a, v in registry.walk()}
+
+
+# -- observers ---------------------------------------------------------------------------------------------------------
+def test_observers_are_told_what_changed_with_the_address_as_they_see_it(registry):
+    told, above, tagged = [], [], []
+    registry["trainer.network"].observe(lambda *event: told.append(event), "**.rate")
+    registry.observe(lambda *event: above.append(event))
+    registry.observe(lambda *event: tagged.append(event), "**.<dropout>.*")
+    registry.set("**.rate", 0.25)
+    registry["trainer.network.layers.3-dropout"].set("rate", 0.75)
+    registry["trainer.loss"] = 1.0
+    assert told == [("layers.3-dropout.rate", 0.5, 0.25), ("layers.3-dropout.rate", 0.25, 0.75)]
+    assert tagged == [(f"trainer.network.{a}", old, new) for a, old, new in told]
+    assert above == [*tagged, ("trainer.loss", 1.5, 1.0)]
+
+
+def test_observers_are_told_of_values_that_come_and_go(registry):
+    told = []
+    registry.observe(lambda *event: told.append(event))
+    registry["trainer.new"] = 1
+    registry.bind("trainer.bound", lambda: 2)
+    registry.bind("trainer.new", lambda: 3)
+    registry.remove("trainer.new")
+    registry.remove("trainer.network")
+    assert told == [
+        ("trainer.new", NOTHING, 1),
+        ("trainer.bound", NOTHING, Mark.BOUND),
+        ("trainer.new", 1, Mark.BOUND),
+        ("trainer.new", Mark.BOUND, NOTHING),
+        ("trainer.network.layers.2-dense.weights", [1, 2], NOTHING),
+        ("trainer.network.layers.3-dropout.rate", 0.5, NOTHING),
+    ]
+
+
+def test_a_bound_value_is_read_for_observers_only_where_there_are_any():
+    registry, reads, told = Registry(), [], []
+    registry.bind("a", lambda: reads.append(1) or 7, lambda value: None)
+    registry["a"] = 1
+    assert reads == []
+    registry.observe(lambda *event: told.append(event))
+    registry["a"] = 2
+    assert told == [("a", 7, 2)]
+
+
+def test_nobody_is_told_after_the_end(registry):
+    told = []
+    end = registry.observe(lambda *event: told.append(event))
+    end()
+    end()
+    registry["trainer.loss"] = 0.0
+    assert told == []
+
+
+def test_an_observer_may_change_the_registry(registry):
+    registry["trainer.double"] = 0.0
+    registry.observe(lambda _, old, new: registry.set("trainer.double", 2 * new), "trainer.loss")
+    registry["trainer.loss"] = 4.0
+    assert registry["trainer.double"] == 8.0
+
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("put"), ADDRESSES, st.integers(0, 9)),
+    st.tuples(st.just("set"), PATTERNS.filter(lambda p: not literal(p)), st.integers(0, 9)),
+    st.tuples(st.just("remove"), ADDRESSES, st.none()),
+)
+
+
+@given(st.lists(ACTIONS, max_size=20))
+def test_whoever_is_told_everything_knows_everything(actions):
+    registry, known = Registry(), {}
+
+    def learn(address, old, new):
+        assert known.pop(address, NOTHING) == old
+        if new is not NOTHING:
+            known[address] = new
+
+    registry.observe(learn)
+    for action, address, value in actions:
+        try:
+            registry.remove(address) if action == "remove" else registry.__setitem__(address, value)
+        except SigmaAddressError:
+            continue
+        assert known == registry.to_dict()
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+def together(*actions) -> None:
+    """Run all at once, each in a thread of its own; raise what one of them raised."""
+    failures, start = [], threading.Barrier(len(actions))
+
+    def act(action):
+        start.wait()
+        try:
+            action()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=act, args=(action,)) for action in actions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not failures
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_every_change_of_many_threads_is_told_exactly_once():
+    registry, told = Registry(), []
+    registry["a"] = -1
+    registry.observe(lambda *event: told.append(event))
+
+    def set_many(first):
+        for value in range(first, first + 200):
+            registry.set("*", value)
+
+    together(*(lambda first=first: set_many(first) for first in (0, 1000, 2000, 3000)))
+    assert Counter(new for _, _, new in told) == Counter(
+        v for first in (0, 1000, 2000, 3000) for v in range(first, first + 200)
+    )
+    assert Counter(old for _, old, _ in told) == Counter([-1, *(new for _, _, new in told)]) - Counter([registry["a"]])
+
+
+def test_threads_may_read_and_build_at_once():
+    registry = Registry()
+
+    def build(name):
+        for i in range(150):
+            registry[f"{name}.x{i}.value"] = i
+            registry.branch(f"{name}.x{i}", "made")
+        registry.remove(f"{name}.x0")
+
+    def read():
+        for _ in range(150):
+            for address, value in registry.find("**.<made>.value"):
+                assert address.endswith(f"x{value}.value")
+            registry.copy()
+            list(registry)
+
+    together(lambda: build("a"), lambda: build("b"), read, read)
+    assert len(registry.find("*.<made>.value")) == 298
+
+
+def test_a_slow_bound_value_holds_nobody_up():
+    registry, asked, answer = Registry(), threading.Event(), threading.Event()
+    registry.bind("slow", lambda: asked.set() or answer.wait(10))
+    registry["quick"] = 1
+
+    def other():
+        assert asked.wait(10)
+        registry["quick"] = registry["quick"] + 1
+        registry["new"] = 1
+        answer.set()
+
+    together(lambda: registry.find("**"), other)
+    assert registry["quick"] == 2
