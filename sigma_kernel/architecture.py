@@ -1,6 +1,6 @@
 """The algebra of architectures: ``a + b``, ``n * a``, ``a.link(b)``, and the text that says the same.
 
-Layers are known here by a protocol only; what they are is said in :mod:`sigma_kernel.contracts`.  :func:`wire` turns
+What a layer is, is said in :mod:`sigma_kernel.contracts`, which stands to the right of this.  :func:`wire` turns
 architectures into a list of layers, each with what leads to it, sources first; :func:`write` turns them into text,
 which :func:`sigma_kernel.notation.parse` reads.
 """
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter as Argument, signature
 from itertools import groupby, pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 from attrs import define, field, frozen
@@ -22,23 +22,6 @@ from attrs import define, field, frozen
 from sigma_kernel.errors import SigmaNetworkError
 
 A = TypeVar("A", bound="Architecture")
-
-
-class LayerLike(Protocol):
-    """What a network knows of its layers; see :class:`sigma_kernel.contracts.Layer`."""
-
-    name: str | None
-    share: Mapping[str, str]
-    role: Any
-
-    def parameters(self, *inputs: Any) -> Mapping[str, Any]:
-        """Return what it trains."""
-
-    def state(self, *inputs: Any) -> Mapping[str, Any]:
-        """Return what it updates by itself."""
-
-    def run(self, context: Any, *inputs: Any) -> Any:
-        """Return what it computes."""
 
 
 # -- the algebra -------------------------------------------------------------------------------------------------------
@@ -58,7 +41,7 @@ class Architecture(ABC):  # noqa: B024  its children are abstract
     def __add__(self, other: Architecture) -> Architecture:
         return Chain((*chained(self), *chained(other))) if isinstance(other, Architecture) else NotImplemented
 
-    def __rmul__(self, n: int) -> Architecture:
+    def __rmul__(self, n: float) -> Architecture:
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: the number of copies must be 1, 2, 3 ...")
         return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))
@@ -91,9 +74,9 @@ def component_name(made: object) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(made).__name__).lower()
 
 
-def label(layer: LayerLike) -> str:
+def label(layer: Any) -> str:
     """Return what a layer is called while it has no number."""
-    return layer.name or component_name(layer)
+    return str(layer.name or component_name(layer))
 
 
 def _copy(layer: Any) -> Any:
@@ -112,16 +95,17 @@ def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
         value = getattr(made, fields[p.name].name if p.name in fields else p.name)
         if p.kind is Argument.VAR_POSITIONAL:
             positional += value
-        elif not _is_default(value, p.default, fields.get(p.name)):
+        elif not _is_default(made, value, p.default, fields.get(p.name)):
             first = i == 0 and p.kind is not Argument.KEYWORD_ONLY
             positional, named = ([value], named) if first else (positional, {**named, p.name: value})
     return positional, named
 
 
-def _is_default(value: Any, default: Any, declared: attrs.Attribute[Any] | None) -> bool:
+def _is_default(made: Any, value: Any, default: Any, declared: attrs.Attribute[Any] | None) -> bool:
     if declared is not None and default in (attrs.NOTHING, Argument.empty):
-        made = declared.default
-        default = made.factory() if isinstance(made, attrs.Factory) and not made.takes_self else made  # type: ignore[arg-type]
+        default = declared.default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function in the stubs of attrs
+        default = default.factory(made) if default.takes_self else default.factory()
     return type(value) is type(default) and bool(value == default)
 
 
@@ -282,9 +266,9 @@ class _Writer:
     def _layer(self, w: Wired, terms: Sequence[Sequence[str]]) -> str:
         positional, named = arguments(w.layer)
         if w.branches:
-            branches = tuple(_Verbatim(_sum(terms[place])) for place in w.branches)
+            branches = [_Verbatim(_sum(terms[place])) for place in w.branches]
             keyword = "branches" in named
-            positional, named = (positional, {**named, "branches": branches}) if keyword else (branches, named)
+            positional, named = (positional, {**named, "branches": tuple(branches)}) if keyword else (branches, named)
         text = self._call(w.layer, positional, named)
         if w.others:
             text = self._define(text)

@@ -5,6 +5,7 @@ parameters, layer state and live settings by address; :meth:`Network.forward` tr
 start at ``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weights``.
 """
 
+# ruff: noqa: I001  (one name a line would make the tables of names below unreadable)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,29 +16,16 @@ from typing import Any
 from attrs import field, frozen
 
 from sigma_kernel.architecture import (
-    Architecture as Architecture,
-    Placed as Placed,
-    Wired,
-    label,
-    place,
-    wire,
-    write as write,
-)
+    Architecture as Architecture, Placed as Placed, Wired, label, place, wire, write as write,
+)  # fmt: skip
 from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.notation import parse as parse
 from sigma_kernel.tracing import (
-    Context as Context,
-    LiveSetting as LiveSetting,
-    Outputs as Outputs,
-    Parameter as Parameter,
-    Resolve as Resolve,
-    Shapes as Shapes,
-    Trace,
-    live as live,
-    live_settings as live_settings,
-)
+    Context as Context, LiveSetting as LiveSetting, Outputs as Outputs, Parameter as Parameter, Resolve as Resolve,
+    Shapes as Shapes, Trace, live as live, live_settings as live_settings,
+)  # fmt: skip
 
 _BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pass for the batch by broadcasting
 

@@ -155,7 +155,7 @@ class _Reader(Transformer_NonRecursive[Token, list[Architecture]]):
 
     def copies(self, n: Token, term: Architecture) -> Architecture:
         with self._at(n):
-            return self.number(n) * term  # type: ignore[no-any-return]
+            return term.__rmul__(self.number(n))
 
     def use(self, name: Token) -> Architecture:
         self.used.add(str(name))

@@ -40,6 +40,7 @@ class LiveSetting:
         """Raise SigmaAddressError unless a value is a finite number within the range."""
         if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
             raise SigmaAddressError(f"{address}: must be a finite number (got {value!r}).")
+        value = float(value)
         limits = [
             (self.low, "at least", self.low is None or value >= self.low),
             (self.above, "above", self.above is None or value > self.above),
@@ -52,15 +53,9 @@ class LiveSetting:
 
 
 def live(
-    default: float,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    below: float | None = None,
-    above: float | None = None,
-    doc: str = "",
-    kw_only: bool = False,
-) -> Any:
+    default: float, *, low: float | None = None, high: float | None = None,
+    below: float | None = None, above: float | None = None, doc: str = "", kw_only: bool = False,
+) -> Any:  # fmt: skip
     """Return an attrs field for a number that can be changed while a run goes on.
 
     ``low <= value <= high`` and ``above < value < below`` hold, here and later; else a SigmaAddressError is raised.
@@ -70,8 +65,8 @@ def live(
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         setting.check(f"{type(instance).__name__}.{attribute.name}", value)
 
-    named = {"kw_only": True} if kw_only else {}  # a plain False would overrule the class
-    return field(default=default, validator=check, metadata={"live": setting}, **named)
+    own: dict[str, Any] = {"kw_only": True} if kw_only else {}  # a plain False would overrule the class
+    return field(default=default, validator=check, metadata={"live": setting}, **own)
 
 
 def live_settings(component: Any) -> dict[str, LiveSetting]:
@@ -88,7 +83,7 @@ class Parameter:
     Fans default to the last two sides, or the only one; ``dtype`` to the precision of the network.
     """
 
-    shape: tuple[int, ...] = field(converter=lambda shape: tuple(int(side) for side in shape))
+    shape: tuple[int, ...] = field(converter=tuple[int, ...])
     initialiser: Any = 0.0
     fan_in: int = field()
     fan_out: int = field()
