@@ -28,11 +28,11 @@ from sigma_kernel.contracts.optimisation import (
     Transform,
     Update,
 )  # fmt: skip
-from sigma_kernel.contracts.steering import Hook, HookContext, Metric, Monitor, Operator, Recipe, View
+from sigma_kernel.contracts.steering import Hook, HookContext, Merger, Metric, Monitor, Operator, Recipe, View
 
 __all__ = [
     "Architecture", "Array", "Backend", "Burst", "Context", "CostLayer", "Dataset", "Draws", "Extractor",
-    "GradientOptimiser", "Hook", "HookContext", "Initialiser", "Layer", "LoopProgram", "Metric", "Modifier", "Monitor",
-    "Objective", "Operator", "Optimiser", "Order", "Outputs", "Parameter", "Preprocessor", "Program", "Reader",
-    "Recipe", "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
+    "GradientOptimiser", "Hook", "HookContext", "Initialiser", "Layer", "LoopProgram", "Merger", "Metric", "Modifier",
+    "Monitor", "Objective", "Operator", "Optimiser", "Order", "Outputs", "Parameter", "Preprocessor", "Program",
+    "Reader", "Recipe", "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
 ]  # fmt: skip

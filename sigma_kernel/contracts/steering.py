@@ -116,6 +116,14 @@ class Operator(ABC):
         """Train a :class:`~sigma_kernel.training.session.Session` until its ``boundary()`` says that it is over."""
 
 
+class Merger(ABC):
+    """Make one of what two shards of a batch gave, each already weighted by its share of the rows."""
+
+    @abstractmethod
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return both together; the order in which pairs are merged is fixed by the operator."""
+
+
 class View(Protocol):
     """What a monitor sees of an environment, from its own thread; addresses start at the root."""
 

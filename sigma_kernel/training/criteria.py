@@ -34,6 +34,11 @@ Memory = dict[str, Any]
 CLOCK = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
 
 
+def _singular(name: str) -> str:
+    """Return the clock's own name for a scale, any other address as it is."""
+    return CLOCK[name].value if name in CLOCK else str(name)
+
+
 class Criterion(ABC):
     """A yes-or-no question that can be asked again and again."""
 
@@ -107,7 +112,7 @@ OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their n
 class Question(Criterion):
     """One question about one address, or about ``any`` or ``all`` matches of a pattern."""
 
-    subject: str = field(converter=lambda name: CLOCK[name].value if name in CLOCK else str(name))
+    subject: str = field(converter=_singular)
     verb: str
     number: float = 0.0
     quantifier: str = ""

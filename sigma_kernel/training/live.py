@@ -33,6 +33,16 @@ def setting_rule(optimiser: Optimiser, address: str, setting: str) -> str | None
     return best_rule(rules, address)
 
 
+def check_matches(trainer: str, rules: Mapping[str, str], addresses: Sequence[str]) -> None:
+    """Raise SigmaConfigError for a rule, by what it is called, whose pattern matches no parameter."""
+    for name, pattern in rules.items():
+        if not any(matches(pattern, address) for address in addresses):
+            raise SigmaConfigError(
+                f"{trainer}.{name}: {pattern!r} matches no parameter. There are {', '.join(addresses)}; "
+                "'*' stands for a part of one level, '**' for any number of levels."
+            )
+
+
 def frozen_parameters(optimiser: Optimiser | None, addresses: Iterable[str]) -> frozenset[str]:
     """Return the parameters that the optimiser's rules freeze."""
     if optimiser is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, specs
 from sigma_kernel.training.hooks import Runner, reads
-from sigma_kernel.training.live import Live, best_rule, frozen_parameters, live_values
+from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import History, Records
 from sigma_kernel.training.session import Session
@@ -199,7 +199,18 @@ def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
     shapes = network.declare({n: sections[n] for n in network.sections()}, trainer.precision, trainer.resolve)
     used = {name: sections[name] for name in network.sections()}
     model = Model(network, shapes, used, trainer.precision, trainer.resolve, trainer.optimiser, trainer.metrics)
+    check_matches(trainer.name, dict(_patterns(trainer)), list(shapes.parameters))
     return evolve(model, frozen=frozen_parameters(trainer.optimiser, shapes.parameters))
+
+
+def _patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
+    """Yield every pattern that should match a parameter, by what the user called it."""
+    yield from ((f"initialisers.{name}", match) for name, (match, _) in trainer.initialisers.items())
+    if (optimiser := trainer.optimiser) is None:
+        return
+    yield from ((f"optimiser.settings.{name}", rule.get("match", "**")) for name, rule in optimiser.settings.items())
+    for kind in ("transforms", "modifiers"):
+        yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
 def _check(model: Model, block: Host) -> None:

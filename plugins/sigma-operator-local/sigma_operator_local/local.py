@@ -5,36 +5,37 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 from attrs import define, field
 from attrs.validators import ge, gt
 
-from sigma_kernel.contracts import Operator
+from sigma_kernel.contracts import Merger, Operator
 from sigma_kernel.training.session import Session
 from sigma_operator_local.pace import Pace
-from sigma_operator_local.shards import burst
+from sigma_operator_local.shards import Sharding, Sum
 
 
 @define(eq=False)
 class LocalOperator(Operator):
     """Run a trainer on this machine.
 
-    ``shards`` cuts every batch into so many parts, whose gradients ``workers`` threads compute and a fixed tree sums.
+    ``shards`` cuts every batch into so many parts, whose gradients ``workers`` threads compute and ``merger`` merges
+    in a fixed tree.
     ``burst_seconds`` bounds the time between two boundaries, and with it how long a command waits.
     """
 
     workers: int = field(default=1, validator=ge(1))
     shards: int = field(default=1, validator=ge(1))
     burst_seconds: float = field(default=0.05, validator=gt(0))
+    merger: Merger = field(factory=Sum)
 
     def run(self, session: Session) -> None:
         """Train until the session's boundary says that it is over."""
         pace = Pace(self.burst_seconds)
         session.workers = self.workers
         with self._pool() as pool:
-            sharded = partial(burst, pool=pool, shards=self.shards, workers=self.workers) if self.shards > 1 else None
+            sharded = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else None
             while session.boundary():
                 n = pace.bounded(session.distance())
                 began = time.perf_counter()

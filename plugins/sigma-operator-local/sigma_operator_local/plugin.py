@@ -9,6 +9,13 @@ SIGMA_API = "1.0"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the record of the local operator."""
-    path = "sigma_operator_local.local:LocalOperator"
-    return [Component("operator", "local", path, "Train on this machine, in bursts; with workers and shards.")]
+    """Return the records of the local operator and of what merges its shards."""
+    return [
+        Component(
+            "operator",
+            "local",
+            "sigma_operator_local.local:LocalOperator",
+            "Train on this machine, in bursts; with workers and shards.",
+        ),
+        Component("merger", "sum", "sigma_operator_local.shards:Sum", "Add the gradients of shards up."),
+    ]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.contracts import Burst
+from sigma_kernel.contracts import Burst, Merger
 from sigma_kernel.training.feed import Batches
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import GRADIENTS, LAYERS
@@ -37,42 +37,57 @@ def cut(rows: np.ndarray, shards: int) -> list[Shard]:
     return [Shard(part, int(start)) for part, start in zip(parts, starts, strict=True)]
 
 
-def tree_sum(values: list[Records]) -> Records:
-    """Return the sum of equally named arrays, added in pairs of neighbours."""
+@frozen
+class Sum(Merger):
+    """Add gradients up: weighted means over shards make the mean over the batch."""
+
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the sum."""
+        total: np.ndarray = a + b
+        return total
+
+
+def tree(values: list[Records], merge: Callable[[Records, Records], Records]) -> Records:
+    """Return the records merged in pairs of neighbours, until one is left."""
     while len(values) > 1:
         pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
-        values = [{k: pair[0][k] + pair[1][k] for k in pair[0]} if len(pair) == 2 else pair[0] for pair in pairs]
+        values = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
     return values[0]
 
 
-def burst(session: Session, batches: Batches, pool: Executor | None, shards: int, workers: int) -> Burst:
-    """Run whole iterations on the given minibatches; ends early after a loss that is not finite."""
-    state, rings = session.arrays, []
-    for offset, rows in enumerate(batches.rows):
-        merged, state = _iteration(session, state, batches.block, cut(rows, shards), pool, workers, offset)
-        rings.append(merged)
-        if not np.isfinite(merged["loss"]):
-            break
-    ring = {name: np.stack([record[name] for record in rings]) for name in rings[0]}
-    return Burst(state, ring, len(rings))
+@frozen
+class Sharding:
+    """How batches are cut and worked on; called in place of a session's fused step."""
 
+    shards: int
+    workers: int
+    merger: Merger
+    pool: Executor | None
 
-def _iteration(
-    session: Session,
-    state: dict[str, Any],
-    block: Mapping[str, Any],
-    shards: list[Shard],
-    pool: Executor | None,
-    workers: int,
-    offset: int,
-) -> tuple[Records, dict[str, Any]]:
-    work = partial(_gradients, session, state, block, offset)
-    mapped: Callable[..., Any] = map if pool is None else pool.map
-    records = list(mapped(work, shards))
-    _tell_workers(session, records, workers)
-    rows = sum(len(shard.rows) for shard in shards)
-    merged = tree_sum([_weighted(r, len(s.rows) / rows) for r, s in zip(records, shards, strict=True)])
-    return _recorded(merged), _updated(session, state, merged, offset)
+    def __call__(self, session: Session, batches: Batches) -> Burst:
+        """Run whole iterations on the given minibatches; ends early after a loss that is not finite."""
+        state, rings = session.arrays, []
+        for offset, rows in enumerate(batches.rows):
+            merged = self._merged(session, state, batches.block, rows, offset)
+            state = _updated(session, state, merged, offset)
+            rings.append({name: value for name, value in merged.items() if not name.startswith((GRADIENTS, LAYERS))})
+            if not np.isfinite(merged["loss"]):
+                break
+        return Burst(state, {name: np.stack([ring[name] for ring in rings]) for name in rings[0]}, len(rings))
+
+    def _merged(
+        self, session: Session, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
+    ) -> Records:
+        shards = cut(rows, self.shards)
+        mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
+        records: list[Records] = list(mapped(partial(_gradients, session, state, block, offset), shards))
+        for i, record in enumerate(records):  # a worker's local scope shows the last shard that it held
+            session.published[f"workers.{i % self.workers}.training.loss"] = float(record["loss"])
+        weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
+        return tree(weighted, self._pair)
+
+    def _pair(self, a: Records, b: Records) -> Records:
+        return {n: self.merger.merge(a[n], b[n]) if n.startswith(GRADIENTS) else a[n] + b[n] for n in a}
 
 
 def _gradients(
@@ -89,10 +104,6 @@ def _weighted(records: Records, weight: float) -> Records:
     return {n: v if n.startswith("metrics.") else (v * v.dtype.type(weight)) for n, v in records.items()}
 
 
-def _recorded(merged: Records) -> Records:
-    return {name: value for name, value in merged.items() if not name.startswith((GRADIENTS, LAYERS))}
-
-
 def _updated(session: Session, state: dict[str, Any], merged: Records, offset: int) -> dict[str, Any]:
     to_device = session.programs.backend.to_device
     step, program = session.program("update", 0)
@@ -101,9 +112,3 @@ def _updated(session: Session, state: dict[str, Any], merged: Records, offset: i
     nothing = np.zeros((1, 0), np.int32)
     new = program.run({**state, **placed}, {}, nothing, session.steer(step, offset=offset), 1).state
     return {**{name: new[name] for name in state}, **layers}
-
-
-def _tell_workers(session: Session, records: list[Records], workers: int) -> None:
-    """Publish in each worker's local scope the loss of the last shard it held."""
-    for i, record in enumerate(records):
-        session.published[f"workers.{i % workers}.training.loss"] = float(record["loss"])

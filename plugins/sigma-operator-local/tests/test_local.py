@@ -9,6 +9,7 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import HookContext, Operator
 from sigma_kernel.testing.steering import Note, OperatorSuite, Slow, small_environment, state_bytes
 from sigma_operator_local import LocalOperator
+from sigma_operator_local.shards import Sum
 
 
 class TestWholeBatches(OperatorSuite):
@@ -77,3 +78,11 @@ def test_a_pause_waits_for_one_burst_at_most() -> None:
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         LocalOperator(**settings)  # type: ignore[arg-type]
+
+
+def test_another_merger_takes_part_in_the_result() -> None:
+    class Louder(Sum):
+        def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return 2.0 * super().merge(a, b)
+
+    assert _trained(LocalOperator(shards=2)) != _trained(LocalOperator(shards=2, merger=Louder()))
