@@ -11,7 +11,7 @@ from attrs import define, field
 from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.architecture import place, wire
-from sigma_kernel.contracts import Architecture, Layer, live
+from sigma_kernel.contracts import Architecture, Layer, Parameter, live
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError, SigmaPluginError
 from sigma_kernel.network import Network, parse, write
 
@@ -147,6 +147,10 @@ def test_python_and_text_give_the_same_names():
 
 def test_another_kind_of_component_prints_as_a_table():
     assert str(Dense(3, extra=Gaussian(0.1))) == 'dense(3, extra={"type": "gaussian", "deviation": 0.1})'
+
+
+def test_a_default_that_depends_on_other_settings_is_left_out_too():
+    assert str(Dense(3, extra=Parameter((2, 3)))) == 'dense(3, extra={"type": "parameter", "shape": (2, 3)})'
 
 
 def test_what_has_no_text_form_prints_by_name_and_does_not_parse():
