@@ -20,7 +20,7 @@ def test_a_rule_that_matches_nothing_is_refused_with_what_there_is(where: str) -
         trainer.network = Input(2) + Output(2) + SoftmaxCrossEntropy()
         trainer.optimiser = Adam(
             transforms={"x": L2(match="9-*")} if "transforms" in where else {},
-            settings={"x": {"match": "1-*"}} if "settings" in where else {},
+            settings={"x": {"match": "9-*"}} if "settings" in where else {},
         )
         trainer.initialisers = {} if "optimiser" in where else {"x": ("9-*", Constant(1.0))}
         with pytest.raises(
