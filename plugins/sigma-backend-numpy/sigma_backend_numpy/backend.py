@@ -1,0 +1,45 @@
+"""The backend: what the kernel calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import frozen
+
+from sigma_backend_numpy.memory import empty
+from sigma_backend_numpy.program import DTYPES, Program
+from sigma_kernel.contracts import Backend, LoopProgram, Step
+from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph.rewrite import rewrite
+
+
+@frozen
+class NumpyBackend(Backend):
+    """Run graphs with NumPy, on the processor and in its memory."""
+
+    dtypes: ClassVar[frozenset[str]] = DTYPES
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Program:
+        """Return the graph as a program.  A dtype that NumPy computes slowly or not at all is a SigmaGraphError."""
+        return Program(rewrite(graph), donate)
+
+    def compile(self, step: Step, in_place: bool = True) -> LoopProgram:
+        """Return the program of a step, with its bytes known."""
+        program = self.lower(step.graph, step.donations if in_place else {})
+        return LoopProgram(self, step, program, program.peak_bytes)
+
+    def to_device(self, host: np.ndarray) -> np.ndarray:
+        """Return a copy that starts at a cache line."""
+        array = empty(np.shape(host), np.asarray(host).dtype)
+        array[...] = host
+        return array
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return a copy."""
+        return np.array(array, order="C")
+
+    def take(self, array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return copies of rows."""
+        return array.take(rows, axis=0)

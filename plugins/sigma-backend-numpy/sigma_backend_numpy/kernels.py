@@ -1,0 +1,229 @@
+"""The table of kernels: what each op is in NumPy, writing into an array that is there already.
+
+A row prepares a node: it takes the node and the scratch bytes that :data:`SCRATCH` asks for, and returns a function of
+the operands and the result.  The result of an op in :data:`sigma_kernel.graph.plan.ALIGNED` may be one of its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from sigma_backend_numpy import philox, windows
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.meaning import function
+from sigma_kernel.graph.namespace import erf, numpy_namespace
+from sigma_kernel.graph.node import Node
+from sigma_kernel.graph.plan import STRIDED
+
+Call = Callable[..., Any]
+Prepare = Callable[[Node, np.ndarray], Call]
+CHUNK = 1 << 14  # elements worked on at once where there are several passes: what the first two caches hold
+SMALL = 1 << 12  # elements below which one call of NumPy's own is the fastest
+
+UFUNCS: dict[str, Call] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power, "mod": np.remainder,
+    "maximum": lambda x, y, out: np.maximum(x, y, out=out), "minimum": lambda x, y, out: np.minimum(x, y, out=out),
+    "neg": np.negative, "abs": np.absolute, "sign": np.sign, "floor": np.floor, "exp": np.exp, "expm1": np.expm1,
+    "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "equal": np.equal, "greater": np.greater, "greater_equal": np.greater_equal, "is_finite": np.isfinite,
+    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_not": np.logical_not,
+}  # fmt: skip
+
+
+def prepare(node: Node, scratch: np.ndarray) -> Call:
+    """Return what computes a node into a given array.  An op that is not in the table is run by its meaning."""
+    if node.op in UFUNCS:
+        return UFUNCS[node.op]
+    return KERNELS.get(node.op, _meant)(node, scratch)
+
+
+def scratch_bytes(node: Node) -> int:
+    """Return the bytes that a node needs while it is computed."""
+    return SCRATCH[node.op](node) if node.op in SCRATCH else 0
+
+
+def _meant(node: Node, scratch: np.ndarray) -> Call:
+    run = function(node, numpy_namespace())
+    return lambda *operands: np.copyto(operands[-1], run(*operands[:-1]))
+
+
+# -- elementwise -------------------------------------------------------------------------------------------------------
+def _erf(node: Node, scratch: np.ndarray) -> Call:
+    def call(x: np.ndarray, out: np.ndarray) -> None:
+        flat, into = x.reshape(-1), out.reshape(-1)
+        for start in range(0, flat.size, CHUNK):
+            into[start : start + CHUNK] = erf(np, flat[start : start + CHUNK])
+
+    return call
+
+
+def _where(node: Node, scratch: np.ndarray) -> Call:
+    condition, x, y = node.inputs
+    size = prod(node.shape)
+    full = condition.shape == node.shape and all(i.shape == node.shape or prod(i.shape) == 1 for i in (x, y))
+    if size < SMALL or not full:
+        return lambda c, x, y, out: np.copyto(out, np.where(c, x, y))
+    mask, rest = scratch.view(f"i{np.dtype(node.dtype).itemsize}").reshape(2, -1)
+    choose = _keep if y.op == "constant" and str(y.attrs["value"]) in ("0.0", "0", "False") else _choose
+
+    def call(c: np.ndarray, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+        """Select bits: without branches, and many times faster than ``np.where``."""
+        whether = c.reshape(-1).view(np.int8)
+        first, second, into = (a.reshape(-1).view(mask.dtype) for a in (x, y, out))
+        for start in range(0, size, CHUNK):
+            chunk = slice(start, start + CHUNK)
+            some = whether[chunk]
+            a, b = (values[chunk] if values.size > 1 else values for values in (first, second))
+            np.negative(some, mask[: some.size], dtype=mask.dtype)
+            choose(a, b, mask[: some.size], rest[: some.size], into[chunk])
+
+    return call
+
+
+def _keep(x: np.ndarray, y: np.ndarray, mask: np.ndarray, rest: np.ndarray, out: np.ndarray) -> None:
+    np.bitwise_and(x, mask, out)
+
+
+def _choose(x: np.ndarray, y: np.ndarray, mask: np.ndarray, rest: np.ndarray, out: np.ndarray) -> None:
+    np.bitwise_xor(x, y, rest)
+    np.bitwise_and(rest, mask, rest)
+    np.bitwise_xor(rest, y, out)
+
+
+def _cast(node: Node, scratch: np.ndarray) -> Call:
+    return lambda x, out: np.copyto(out, x, "unsafe")
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+def _sum(node: Node, scratch: np.ndarray) -> Call:
+    axis = node.attrs["axis"]
+    return lambda x, out: np.add.reduce(x, axis, out=out, keepdims=True)
+
+
+def _max(node: Node, scratch: np.ndarray) -> Call:
+    axis = node.attrs["axis"]
+    return lambda x, out: np.maximum.reduce(x, axis, out=out, keepdims=True)
+
+
+def _argmax(node: Node, scratch: np.ndarray) -> Call:
+    axis = node.attrs["axis"]
+    return lambda x, out: np.copyto(out, np.argmax(x, axis, keepdims=True), "unsafe")
+
+
+# -- form --------------------------------------------------------------------------------------------------------------
+def _reshape(node: Node, scratch: np.ndarray) -> Call:
+    shape = node.inputs[0].shape  # the operand is a view without a shape of its own in memory
+    return lambda x, out: np.copyto(out.reshape(shape), x)
+
+
+def _pad(node: Node, scratch: np.ndarray) -> Call:
+    attrs, sides = node.attrs, node.inputs[0].shape
+    entries = zip(sides, attrs["low"], attrs["interior"], strict=True)
+    inside = tuple(slice(low, low + side * (i + 1) - i if side else low, i + 1) for side, low, i in entries)
+
+    def call(x: np.ndarray, out: np.ndarray) -> None:
+        out.fill(attrs["value"])
+        out[inside] = x
+
+    return call
+
+
+def _concat(node: Node, scratch: np.ndarray) -> Call:
+    axis = node.attrs["axis"]
+    return lambda *operands: np.concatenate(operands[:-1], axis, operands[-1])
+
+
+# -- gathering ---------------------------------------------------------------------------------------------------------
+def _checked(node: Node, places: np.ndarray, side: int) -> None:
+    if places.size and not (places.min() >= 0 and places.max() < side):
+        raise SigmaGraphError(
+            f"{node.op}: there are places from {places.min()} to {places.max()} for a side of {side}. "
+            "Check the labels or indices in the data."
+        )
+
+
+def _take(node: Node, scratch: np.ndarray) -> Call:
+    axis, side = node.attrs["axis"], node.inputs[0].shape[node.attrs["axis"]]
+
+    def call(x: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+        _checked(node, places, side)
+        np.take(x, places, axis, out, "clip")  # with any other mode NumPy writes to a buffer first
+
+    return call
+
+
+def _scatter_add(node: Node, scratch: np.ndarray) -> Call:
+    axis, side = node.attrs["axis"], node.shape[node.attrs["axis"]]
+    rank = len(node.inputs[1].shape)
+
+    def call(x: np.ndarray, places: np.ndarray, updates: np.ndarray, out: np.ndarray) -> None:
+        _checked(node, places, side)
+        np.copyto(out, x)
+        front = np.moveaxis(out, axis, 0)
+        rows = np.moveaxis(updates, range(axis, axis + rank), range(rank))
+        _add_rows(front, places.reshape(-1), rows.reshape(places.size, *front.shape[1:]))
+
+    return call
+
+
+def _add_rows(out: np.ndarray, places: np.ndarray, rows: np.ndarray) -> None:
+    """Add rows at places, those that share a place together: much faster than ``np.add.at`` for rows of any length."""
+    if places.size:
+        order = np.argsort(places, kind="stable")
+        there = places[order]
+        starts = np.flatnonzero(np.concatenate(([True], there[1:] != there[:-1])))
+        out[there[starts]] += np.add.reduceat(rows[order], starts, axis=0)
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+def _matmul(node: Node, scratch: np.ndarray) -> Call:
+    x, y = node.inputs
+    if not (_readable(x) and _readable(y)):
+        return lambda x, y, out: np.matmul(_straight(x), _straight(y), out)
+    if len(x.shape) > 2 and prod(y.shape[:-2]) == 1 and len(y.shape) <= len(x.shape):  # one large product
+        rows, sides = (-1, x.shape[-1]), y.shape[-2:]
+        return lambda x, y, out: np.matmul(x.reshape(rows), y.reshape(sides), out.reshape(-1, sides[1]))
+    return np.matmul
+
+
+def _readable(node: Node) -> bool:
+    """Say whether BLAS can read a value as it lies: elements in a row, or a matrix turned over."""
+    while node.op == "stop" or (node.op == "permute" and len(node.shape) == 2):
+        node = node.inputs[0]
+    return node.op not in STRIDED - {"reshape"}
+
+
+def _straight(x: np.ndarray) -> np.ndarray:
+    """Return an array that BLAS can read: one of the last two axes runs through neighbours, the other is longer."""
+    (far, near), (rows, columns), item = x.strides[-2:], x.shape[-2:], x.itemsize
+    plain = near == item and far >= columns * item
+    turned = far == item and near >= rows * item
+    return x if plain or turned else np.ascontiguousarray(x)
+
+
+# -- random bits -------------------------------------------------------------------------------------------------------
+def _random_bits(node: Node, scratch: np.ndarray) -> Call:
+    width, stream = prod(node.shape[1:]), node.attrs["stream"]
+
+    def call(key: np.ndarray, iteration: np.ndarray, row: np.ndarray, scan: np.ndarray, out: np.ndarray) -> None:
+        tail = (stream, int(iteration), int(scan))
+        philox.fill(out.reshape(-1), scratch, (int(key[0]), int(key[1])), int(row) * width, tail)
+
+    return call
+
+
+KERNELS: dict[str, Prepare] = {
+    "erf": _erf, "where": _where, "cast": _cast, "sum": _sum, "max": _max, "argmax": _argmax, "reshape": _reshape,
+    "pad": _pad, "concat": _concat, "take": _take, "scatter_add": _scatter_add, "matmul": _matmul,
+    "random_bits": _random_bits, **windows.KERNELS,
+}  # fmt: skip
+
+SCRATCH: dict[str, Callable[[Node], int]] = {
+    "where": lambda node: 2 * np.dtype(node.dtype).itemsize * min(CHUNK, prod(node.shape)),
+    "random_bits": lambda node: philox.scratch_bytes(prod(node.shape)),
+    **windows.SCRATCH,
+}

@@ -1,0 +1,34 @@
+"""Arrays that start at a cache line, which is what vector instructions like best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from sigma_kernel.graph.plan import ALIGNMENT, Storage
+
+
+def aligned(size: int) -> np.ndarray:
+    """Return bytes at a multiple of 64."""
+    space = np.empty(size + ALIGNMENT, np.uint8)
+    start = -space.ctypes.data % ALIGNMENT
+    return space[start : start + size]
+
+
+def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
+    """Return an array whose values are yet to be written."""
+    if prod(shape) < 1024:  # too small for its place to matter
+        return np.empty(shape, dtype)
+    return aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+
+
+def piece(memory: np.ndarray, storage: Storage) -> np.ndarray:
+    """Return the bytes that a plan gave to a value."""
+    return memory[storage.offset : storage.end]
+
+
+def laid(memory: np.ndarray, shape: Sequence[int], dtype: str) -> np.ndarray:
+    """Return an array that lies at the beginning of some bytes."""
+    return memory[: prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)

@@ -1,0 +1,14 @@
+"""What this plugin offers."""
+
+from __future__ import annotations
+
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.0"
+
+
+@hookimpl
+def sigma_components() -> list[Component]:
+    """Return the record of the NumPy backend."""
+    path = "sigma_backend_numpy.backend:NumpyBackend"
+    return [Component("backend", "numpy", path, "The reference: every op with NumPy.")]
