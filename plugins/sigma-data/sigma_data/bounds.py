@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, Literal
+
+import numpy as np
 
 from sigma_kernel import SigmaDataError
 
@@ -39,6 +41,17 @@ def finished(stream: IO[bytes], where: str) -> None:
         raise SigmaDataError(
             f"{where}: more bytes follow than the file declares. It is damaged, or of another format than expected."
         )
+
+
+def shaped(
+    data: bytearray, dtype: np.dtype, shape: tuple[int, ...], order: Literal["C", "F"], where: str
+) -> np.ndarray:
+    """Return bytes as an array, in C order and the machine's own byte order; SigmaDataError for an impossible shape."""
+    try:
+        values = np.frombuffer(data, dtype).reshape(shape, order=order)
+    except ValueError:  # no values, and a product of the other sides that no index can count
+        raise SigmaDataError(f"{where}: no array can have shape {shape}. The file is damaged.") from None
+    return np.ascontiguousarray(values, dtype.newbyteorder("="))
 
 
 def _truncated(where: str, count: int, there: int) -> SigmaDataError:

@@ -43,7 +43,7 @@ class Stream(Dataset):
 
     def __attrs_post_init__(self) -> None:
         """Refuse to iterate anew over what can be iterated once."""
-        if self.keep == "one" and iter(self.source) is self.source:
+        if self.keep == "one" and isinstance(self.source, Iterator):
             raise SigmaDataError(
                 "stream: an iterator or a generator can be used only once. Give an object that can be iterated again, "
                 "or set keep='blocks'."

@@ -37,22 +37,22 @@ class Synthetic(Divided):
         """Return all rows."""
         try:
             return self._centres() if self.teacher == "centres" else self._linear()
-        except (MemoryError, ValueError):  # NumPy raises the latter for sizes beyond its own
+        except (MemoryError, ValueError, OverflowError):  # the latter two for sizes that NumPy cannot count
             raise SigmaDataError(
                 f"synthetic: {self.rows} rows of shape {self.shape} do not fit into memory. Take fewer."
             ) from None
 
     def _centres(self) -> tuple[Arrays, tuple[str, ...]]:
+        inputs = self._draw("noise").normal((self.rows, *self.shape), 0.0, self.noise)
         centres = self._draw("teacher").normal((self.classes_, *self.shape))
         targets = np.floor(self._draw("classes").uniform((self.rows,)) * self.classes_).astype(np.int32)
-        inputs = self._draw("noise").normal((self.rows, *self.shape), 0.0, self.noise)
         inputs += centres[targets]
         return Arrays(inputs=inputs.astype(np.float32), targets=targets), tuple(map(str, range(self.classes_)))
 
     def _linear(self) -> tuple[Arrays, tuple[str, ...]]:
         size = prod(self.shape)
-        weights = self._draw("teacher").normal((size, self.outputs)) / np.sqrt(size)
         inputs = self._draw("inputs").normal((self.rows, size))
+        weights = self._draw("teacher").normal((size, self.outputs)) / np.sqrt(size)
         targets = inputs @ weights + self._draw("noise").normal((self.rows, self.outputs), 0.0, self.noise)
         inputs = inputs.astype(np.float32).reshape(self.rows, *self.shape)
         return Arrays(inputs=inputs, targets=targets.astype(np.float32)), ()

@@ -9,7 +9,7 @@ from typing import IO
 import numpy as np
 from attrs import frozen
 
-from sigma_data.bounds import exactly, finished
+from sigma_data.bounds import exactly, finished, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -32,7 +32,7 @@ class IdxReader(Reader):
             where = f"{source.name}: byte {4 + 4 * len(shape)}: {sides} values of {dtype.itemsize} bytes"
             data = exactly(stream, prod(shape) * dtype.itemsize, where)
             finished(stream, source.name)
-        return {"values": np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)}
+        return {"values": shaped(data, dtype, shape, "C", f"{source.name}: byte 4")}
 
     def _header(self, stream: IO[bytes], name: str) -> tuple[np.dtype, tuple[int, ...]]:
         zeros, code, sides = struct.unpack(">HBB", exactly(stream, 4, f"{name}: byte 0: the header"))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import struct
 from math import prod
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from attrs import frozen
-from numpy.lib import format as npy
 
-from sigma_data.bounds import exactly, finished
+from sigma_data.bounds import exactly, finished, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
+
+NUMBERS = r"[<>|=]?(b1|[iu][1248]|f[248])"
+LONGEST = 1 << 16  # bytes of a header; those of arrays of numbers have some 100
 
 
 @frozen
 class NpyReader(Reader):
     """Read an .npy file as one array, ``values``.
 
-    Nothing is ever unpickled.  Objects, records, a header that is none, a file that is cut off and one that goes on
-    behind its end are SigmaDataErrors.
+    Nothing is ever unpickled.  Anything but numbers and booleans, a header that is none, a file that is cut off and one
+    that goes on behind its end are SigmaDataErrors.  The format: NumPy's ``numpy.lib.format``, versions 1 to 3.
     """
 
     def read(self, source: Source) -> dict[str, np.ndarray]:
@@ -28,21 +33,35 @@ class NpyReader(Reader):
             where = f"{source.name}: the header declares shape {shape} of {dtype}"
             data = exactly(stream, prod(shape) * dtype.itemsize, where)
             finished(stream, source.name)
-        try:
-            values = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-        except ValueError as error:
-            raise SigmaDataError(f"{where}, which no array can have: {error}.") from None
-        return {"values": np.ascontiguousarray(values, dtype.newbyteorder("="))}
+        return {"values": shaped(data, dtype, shape, "F" if fortran else "C", source.name)}
 
     def _header(self, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-        try:
-            version = npy.read_magic(stream)
-            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, dtype = read(stream)
-        except (ValueError, OSError, EOFError) as error:
-            raise SigmaDataError(f"{name}: is not a whole .npy file: {error}.") from None
-        if dtype.hasobject or dtype.names or not dtype.itemsize:
-            raise SigmaDataError(f"{name}: holds {dtype}, which is not read. Save an array of numbers.")
-        if not shape or min(shape) < 0:
+        header = _parsed(_text(stream, name), name)
+        descr, shape = header["descr"], header["shape"]
+        if not isinstance(descr, str) or not re.fullmatch(NUMBERS, descr):
+            raise SigmaDataError(f"{name}: holds {descr!r}, which is not read. Save an array of numbers.")
+        if not isinstance(shape, tuple) or not shape or any(type(side) is not int or side < 0 for side in shape):
             raise SigmaDataError(f"{name}: the header declares shape {shape}. There must be an axis for the rows.")
-        return shape, fortran, dtype
+        return shape, bool(header["fortran_order"]), np.dtype(descr)
+
+
+def _text(stream: IO[bytes], name: str) -> str:
+    """Return the header's text, having checked what stands before it."""
+    where = f"{name}: byte 0: the header"
+    magic, major, minor = struct.unpack(">6sBB", exactly(stream, 8, where))
+    if magic != b"\x93NUMPY" or major not in (1, 2, 3) or minor:
+        raise SigmaDataError(f"{name}: byte 0: is not an .npy file of version 1, 2 or 3.")
+    length = int.from_bytes(exactly(stream, 2 if major == 1 else 4, where), "little")
+    if length > LONGEST:
+        raise SigmaDataError(f"{name}: byte 8: the header claims {length} bytes; more than {LONGEST} are not believed.")
+    return exactly(stream, length, where).decode("latin-1")
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    try:
+        header = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
+        raise SigmaDataError(f"{name}: byte 10: the header is damaged: {text[:60]!r}.")
+    return header

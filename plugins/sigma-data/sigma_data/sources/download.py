@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sigma_data.sources.url import Url
 
 CHUNK = 1 << 16  # bytes written at once
+OFFLINE = "SIGMA_OFFLINE"  # if set, nothing is downloaded
 PAUSE = 1.0  # seconds before the second attempt; each later one waits as much longer
 FINAL = {400, 401, 403, 404, 405, 410, 451}  # answers that another attempt will not change
 
@@ -55,6 +56,8 @@ def _from(address: str, source: Url, folder: Path) -> Path:
     name = re.sub(r"[^\w.-]", "_", source.url.partition("?")[0].rstrip("/").rpartition("/")[2])
     sha256 = source.sha256.lower()
     resume = Resumed(folder / f"{sha256}.part", source.timeout, source.limit)
+    if os.environ.get(OFFLINE) and not (folder / f"{sha256[:16]}-{name}").exists():
+        raise Refused(f"{OFFLINE} is set, and the file is not here yet")
     begun = resume.part.exists()
     get = partial(pooch.retrieve, address, sha256, fname=f"{sha256[:16]}-{name}", path=folder, downloader=resume)
     try:

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_data import Arrays
+from sigma_kernel import SigmaDataError
+from sigma_kernel.graph.node import Spec
+
+
+def test_arrays_are_one_block_and_not_copied():
+    inputs, targets = np.zeros((3, 2, 2), np.float32), np.arange(3)
+    data = Arrays(inputs=inputs, targets=targets)
+    assert (data.blocks, data.rows(0), len(data)) == (1, 3, 3)
+    assert data.block(0)["inputs"] is inputs
+    assert data.sections == {"inputs": Spec((2, 2), "float32"), "targets": Spec((), "int64")}
+    assert repr(data) == "Arrays(inputs=(3, 2, 2), targets=(3,))"
+
+
+def test_lists_of_numbers_are_arrays_too():
+    assert Arrays(inputs=[[1.5, 2], [3, 4]], targets=[True, False]).sections == {
+        "inputs": Spec((2,), "float64"), "targets": Spec((), "bool"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "counts_as"), [("u1", "int32"), ("i2", "int32"), ("u8", "int64"), ("u4", "uint32")])
+def test_integers_that_graphs_do_not_have_count_as_larger_ones(given, counts_as):
+    assert Arrays(inputs=np.zeros(1, given)).sections["inputs"].dtype == counts_as
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_names_section_and_row(value):
+    inputs = np.zeros((5, 2, 3), np.float32)
+    inputs[2:4, 1, 2] = value
+    with pytest.raises(SigmaDataError, match="section 'inputs', row 2: a value is not finite, in 2 of 5 rows"):
+        Arrays(targets=np.zeros(5), inputs=inputs)
+
+
+def test_sections_of_different_lengths_are_told():
+    with pytest.raises(SigmaDataError, match="different numbers of rows: 'inputs' 3, 'targets' 2"):
+        Arrays(inputs=np.zeros((3, 2)), targets=np.zeros(2))
+
+
+def test_no_section_and_no_row_are_told():
+    with pytest.raises(SigmaDataError, match="there is no section"):
+        Arrays()
+    with pytest.raises(SigmaDataError, match="there is no row"):
+        Arrays(inputs=np.zeros((0, 4)))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["rose", "aster"], [None, 1], [b"a", b"b"], np.array([1, "a"], object), np.array(["a"], np.dtypes.StringDType())],
+)
+def test_objects_and_words_are_told(values):
+    with pytest.raises(SigmaDataError, match="section 'targets' holds objects or words"):
+        Arrays(targets=values)
+
+
+@pytest.mark.parametrize("values", [np.zeros(2, "c8"), np.zeros(2, "M8[s]"), np.zeros(2, np.longdouble)])
+def test_other_types_are_told(values):
+    if values.dtype == np.float64:
+        pytest.skip("long doubles are doubles here")
+    with pytest.raises(SigmaDataError, match="section 'inputs' holds .* Use floats of at most 64 bits"):
+        Arrays(inputs=values)
+
+
+def test_samples_of_different_shapes_are_told():
+    with pytest.raises(SigmaDataError, match="section 'inputs': the samples have different shapes"):
+        Arrays(inputs=[[1, 2], [3]])
+
+
+def test_a_single_number_is_no_section():
+    with pytest.raises(SigmaDataError, match="section 'inputs' is a single number"):
+        Arrays(inputs=3.0)

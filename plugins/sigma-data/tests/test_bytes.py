@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from sigma_data import BytesReader
+from sigma_kernel import SigmaDataError
+
+
+@given(st.integers(1, 7), st.integers(0, 5), st.integers(0, 6), st.data())
+def test_records_are_read_one_after_another(held, size, rows, skip, data):
+    content = data.draw(st.binary(min_size=skip + rows * size, max_size=skip + rows * size))
+    records = BytesReader(size, skip).read(held(content))["records"]
+    assert records.shape == (rows, size)
+    assert records.tobytes() == content[skip:]
+    assert records.dtype == np.uint8
+
+
+def test_a_record_that_is_not_whole_is_named_with_its_place(held):
+    with pytest.raises(SigmaDataError, match="held: byte 12: record 2 has 3 bytes instead of 5"):
+        BytesReader(5, skip=2).read(held(bytes(15)))
+
+
+def test_a_header_that_is_not_there_is_told(held):
+    with pytest.raises(SigmaDataError, match="held: the header: 16 bytes should follow, 3 are there"):
+        BytesReader(5, skip=16).read(held(bytes(3)))
+
+
+def test_a_record_has_at_least_one_byte():
+    with pytest.raises(ValueError, match="size"):
+        BytesReader(0)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_data import Cast
+from sigma_kernel import SigmaDataError
+
+
+def test_the_type_changes_and_the_values_do_not():
+    step = Cast("int32")
+    assert step.fit(np.zeros(3)) == {}
+    changed = step.apply(np.array([1.0, -2.0]), {})
+    assert changed.dtype == np.int32
+    assert changed.tolist() == [1, -2]
+    assert Cast("bool").apply(np.array([0, 1]), {}).tolist() == [False, True]
+
+
+def test_floats_are_rounded_without_a_word():
+    assert Cast("float32").apply(np.array([0.1]), {}).tolist() == [float(np.float32(0.1))]
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int32", 0.5), ("int32", 2.0**40), ("bool", 2), ("int64", float("nan"))])
+def test_a_value_that_the_type_cannot_hold_names_its_row(dtype, value):
+    with pytest.raises(SigmaDataError, match=f"cast: section 'inputs', row 1: .* is no {dtype}"):
+        Cast(dtype).apply(np.array([[1.0], [value]]), {})
+
+
+def test_a_type_that_is_not_offered_is_told():
+    with pytest.raises(ValueError, match="dtype"):
+        Cast("complex64")

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from sigma_data import Compressed, CsvReader
+from sigma_data.readers import csv as module
+from sigma_kernel import SigmaDataError
+
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+FLOWERS = b"length,width,species\n5.1,3.5,setosa\n4.9,3,virginica\n"
+
+
+def table(rows: list[list[object]], **settings) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, **settings).writerows(rows)
+    return text.getvalue().encode()
+
+
+@given(st.lists(st.tuples(NUMBER, WORD, NUMBER), min_size=1, max_size=30), st.sampled_from(["\n", "\r\n"]),
+       st.sampled_from(",;\t|"), st.sampled_from([7, 1_000_000]))  # fmt: skip
+def test_what_is_written_is_read(held, rows, end, delimiter, cells):
+    content = table([["a", "b", "c"], *rows], lineterminator=end, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CELLS", cells)
+        found = CsvReader(text=("b",), delimiter=delimiter).read(held(content))
+    assert list(found) == ["a", "b", "c"]
+    for i, name in enumerate(found):
+        assert found[name].tolist() == [row[i] for row in rows]
+
+
+def test_columns_are_chosen_by_name_or_number_in_any_order(held):
+    assert list(CsvReader((1, "length")).read(held(FLOWERS))) == ["width", "length"]
+    found = CsvReader(("species", 0), text=(-1,)).read(held(FLOWERS))
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "species": ["setosa", "virginica"], "length": [5.1, 4.9],
+    }  # fmt: skip
+
+
+def test_a_table_without_a_header_has_numbers_for_names(held):
+    found = CsvReader(header=False).read(held(b"1,2\n3,4\n"))
+    assert {name: values.tolist() for name, values in found.items()} == {"0": [1, 3], "1": [2, 4]}
+
+
+def test_a_mark_of_byte_order_and_blank_lines_are_no_part_of_the_table(held):
+    assert CsvReader().read(held(b"\xef\xbb\xbfa,b\n\n1,2\n\n"))["a"].tolist() == [1]
+
+
+@pytest.mark.parametrize("gap", ["", " ", "?", "NA", "n/a", "NaN", "null", "None"])
+def test_a_missing_value_is_an_error_or_becomes_nan(held, gap):
+    content = f"a,b\n1,2\n\n3,{gap}\n".encode()
+    with pytest.raises(SigmaDataError, match=r"held:4: column 'b': (a value is missing|'NaN' is not a finite)"):
+        CsvReader().read(held(content))
+    np.testing.assert_array_equal(CsvReader(missing="nan").read(held(content))["b"], [2, np.nan])
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_named(held, cell):
+    with pytest.raises(SigmaDataError, match=f"held:3: column 'b': '{cell}' is not a finite number"):
+        CsvReader().read(held(f"a,b\n1,2\n3,{cell}\n".encode()))
+
+
+def test_a_word_among_numbers_is_named_with_its_line(held):
+    with pytest.raises(SigmaDataError, match="held:2: column 'species': 'setosa' is not a number. Correct it, leave"):
+        CsvReader().read(held(FLOWERS))
+
+
+@pytest.mark.parametrize(("row", "found"), [("3", 1), ("3,4,5", 3), ("3,4,", 3)])
+def test_a_ragged_row_is_named_with_its_line(held, row, found):
+    with pytest.raises(SigmaDataError, match=f"held:3: {found} values instead of 2"):
+        CsvReader().read(held(f"a,b\n1,2\n{row}\n5,6\n".encode()))
+
+
+def test_lines_are_counted_as_in_an_editor_when_values_hold_line_ends(held):
+    with pytest.raises(SigmaDataError, match="held:6: 1 values instead of 2"):
+        CsvReader(text=("a",)).read(held(b'a,b\n"one\ntwo\nthree",2\nfour,5\nsix\n'))
+
+
+def test_an_unknown_column_names_what_is_near(held):
+    with pytest.raises(SigmaDataError, match="held: there is no column 'lenght'. Did you mean 'length'?"):
+        CsvReader(("lenght",)).read(held(FLOWERS))
+    with pytest.raises(SigmaDataError, match="held: there is no column 3, only 0 to 2"):
+        CsvReader((3,)).read(held(FLOWERS))
+    with pytest.raises(SigmaDataError, match="no column 'x'. There are: length, width, species"):
+        CsvReader(text=("x",)).read(held(FLOWERS))
+
+
+def test_a_column_that_is_wanted_twice_is_told(held):
+    with pytest.raises(SigmaDataError, match="column 'length' is wanted 2 times"):
+        CsvReader(("length", 0)).read(held(FLOWERS))
+
+
+def test_two_columns_of_one_name_are_told(held):
+    with pytest.raises(SigmaDataError, match="held:1: 2 columns are called 'a'"):
+        CsvReader().read(held(b"a,b,a\n1,2,3\n"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"a,b\n"])
+def test_an_empty_table_is_told(held, content):
+    with pytest.raises(SigmaDataError, match="held: (the file is empty|there is no row of values)"):
+        CsvReader().read(held(content))
+
+
+@pytest.mark.parametrize(
+    "content", [b'a,b\n1,"2\n', b'a,b\n1,"2"3\n', b"a,b\n1," + b"2" * 200_000], ids=["open", "closed", "endless"]
+)
+def test_what_is_no_table_is_told_with_its_line(held, content):
+    with pytest.raises(SigmaDataError, match="held:2: is not a table"):
+        CsvReader().read(held(content))
+
+
+def test_what_is_no_text_is_told(held):
+    with pytest.raises(SigmaDataError, match="held:1: .* no utf-8 text"):
+        CsvReader().read(held(b"a,b\n1,\xff\n"))
+
+
+def test_a_bomb_of_commas_costs_little(held):
+    source = Compressed(held(gzip.compress(b"," * 50_000_000)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(SigmaDataError, match="held:1: the line has more than"):
+            CsvReader().read(source)
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_delimiter_is_one_character():
+    with pytest.raises(ValueError, match="delimiter"):
+        CsvReader(delimiter=", ")
+
+
+@given(st.data())
+def test_whatever_is_changed_in_a_file_only_a_data_error_comes_of_it(held, told, data):
+    content = bytearray(FLOWERS * 3)
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    assert told(CsvReader(text=(2,)).read, held(bytes(content[: data.draw(st.integers(0, len(content)))]))).startswith(
+        "held"
+    )

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_data import Csv
+from sigma_kernel import SigmaDataError
+
+FLOWERS = "length,width,species,weight\n1,2,rose,1.5\n3,4,aster,2.5\n5,6,rose,3.5\n7,8,iris,4.5\n"
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    (tmp_path / "flowers.csv").write_text(FLOWERS)
+    return tmp_path / "flowers.csv"
+
+
+def read(path: Path, target, **settings):
+    rows, classes = Csv(path, target, **settings).whole()
+    return rows.block(0), classes
+
+
+def test_classes_by_name_become_indices_in_alphabetical_order(path):
+    block, classes = read(path, "species")
+    assert classes == ("aster", "iris", "rose")
+    assert block["targets"].tolist() == [2, 0, 2, 1]
+    assert block["targets"].dtype == np.int32
+    assert block["inputs"].tolist() == [[1, 2, 1.5], [3, 4, 2.5], [5, 6, 3.5], [7, 8, 4.5]]
+    assert block["inputs"].dtype == np.float32
+
+
+def test_it_comes_in_splits_and_knows_its_classes(path):
+    data = Csv(path, "species", split={"training": 0.75, "validation": 0.25})
+    assert [len(part) for part in data.values()] == [3, 1]
+    assert data.classes == ("aster", "iris", "rose")
+
+
+def test_a_target_of_fractions_is_a_vector_of_numbers(path):
+    block, classes = read(path, "weight", inputs=("width", 0))
+    assert classes == ()
+    assert block["inputs"].tolist() == [[2, 1], [4, 3], [6, 5], [8, 7]]
+    assert block["targets"].tolist() == [[1.5], [2.5], [3.5], [4.5]]
+
+
+def test_whole_numbers_are_classes_unless_told_otherwise(path):
+    block, classes = read(path, 0, inputs=("width",))
+    assert classes == ("1", "3", "5", "7")
+    assert block["targets"].tolist() == [0, 1, 2, 3]
+    block, classes = read(path, "length", inputs=("width",), targets="numbers")
+    assert (block["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
+
+
+def test_classes_by_number_are_in_numerical_order(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{i},{i}.0\n" for i in (10, 9, -1, 100)))
+    block, classes = read(tmp_path / "a.csv", "y")
+    assert classes == ("-1", "9", "10", "100")
+    assert block["targets"].tolist() == [2, 1, 0, 3]
+
+
+def test_several_targets_are_a_vector_of_numbers(path):
+    block, classes = read(path, ("weight", "length"), inputs=("width",))
+    assert (block["targets"].tolist()[0], classes) == ([1.5, 1.0], ())
+
+
+def test_samples_can_be_scaled_and_cut_into_a_shape(path):
+    block, _ = read(path, "species", inputs=("length", "width"), scale=0.5, shape=(2, 1))
+    assert block["inputs"][0].tolist() == [[0.5], [1.0]]
+    with pytest.raises(SigmaDataError, match=r"flowers\.csv: inputs: 3 values a row do not make shape \(2, 2\)"):
+        read(path, "species", shape=(2, 2))
+
+
+def test_a_file_without_a_header_has_its_columns_by_number(tmp_path):
+    (tmp_path / "a.txt").write_text("1;2;yes\n3;4;no\n")
+    block, classes = read(tmp_path / "a.txt", -1, header=False, delimiter=";")
+    assert (block["inputs"].tolist(), block["targets"].tolist(), classes) == ([[1, 2], [3, 4]], [1, 0], ("no", "yes"))
+
+
+def test_a_packed_file_is_unpacked(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(FLOWERS.encode()))
+    assert len(Csv(tmp_path / "a.csv.gz", "species").whole()[0]) == 4
+
+
+def test_an_unknown_target_names_what_is_near(path):
+    with pytest.raises(SigmaDataError, match=r"flowers\.csv: there is no column 'specie'. Did you mean 'species'?"):
+        read(path, "specie")
+
+
+def test_a_target_among_the_inputs_is_told(path):
+    with pytest.raises(SigmaDataError, match="column 'weight' is wanted 2 times"):
+        read(path, "weight", inputs=("length", -1))
+
+
+def test_words_among_the_inputs_are_named_with_their_line(path):
+    with pytest.raises(SigmaDataError, match=r"flowers\.csv:2: column 'species': 'rose' is not a number"):
+        read(path, "weight")
+
+
+def test_fractions_are_no_classes(path):
+    with pytest.raises(SigmaDataError, match="the target: row 0 holds 1.5, which is no class"):
+        read(path, "weight", inputs=("length",), targets="classes")
+
+
+def test_a_table_of_nothing_but_targets_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("y\n1\n2\n")
+    with pytest.raises(SigmaDataError, match="there is no column but the target"):
+        read(tmp_path / "a.csv", "y")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(SigmaDataError, match=r"gone\.csv: there is no such file"):
+        Csv(tmp_path / "gone.csv", "y")["training"]

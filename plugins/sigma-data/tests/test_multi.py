@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from sigma_data import File, Multi
+from sigma_kernel import SigmaDataError
+
+
+def test_the_first_source_that_works_is_read(held, tmp_path):
+    with Multi((File(tmp_path / "gone"), held(b"second"), held(b"third"))).open() as stream:
+        assert stream.read() == b"second"
+
+
+def test_when_none_works_every_reason_is_told(tmp_path):
+    source = Multi((File(tmp_path / "one"), File(tmp_path / "two")))
+    with (
+        pytest.raises(SigmaDataError, match=r"(?s)none of 2 sources works:\n.*one: there is no.*\n.*two: there is no"),
+        source.open(),
+    ):
+        pass
+
+
+def test_an_error_while_reading_is_not_taken_for_a_source_that_fails(held):
+    with pytest.raises(SigmaDataError, match="mine"), Multi((held(b"1"), held(b"2"))).open():
+        raise SigmaDataError("mine")
+
+
+def test_there_must_be_a_source():
+    with pytest.raises(ValueError, match="sources"):
+        Multi(())

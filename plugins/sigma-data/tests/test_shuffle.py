@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from sigma_data import Shuffle
+
+
+def test_the_order_is_random_and_the_same_in_every_epoch_and_run():
+    order = Shuffle(7).order(0, 0, 0, 100).tolist()
+    assert sorted(order) == list(range(100)) != order
+    assert Shuffle(7).order(1, 5, 0, 100).tolist() == order
+    assert Shuffle(8).order(0, 0, 0, 100).tolist() != order
+
+
+def test_blocks_have_orders_of_their_own():
+    assert Shuffle().order(0, 0, 0, 100).tolist() != Shuffle().order(0, 0, 1, 100).tolist()
+
+
+def test_a_seed_has_64_bits():
+    with pytest.raises(ValueError, match="seed"):
+        Shuffle(2**64)

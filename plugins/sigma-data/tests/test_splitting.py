@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, strategies as st
+
+from sigma_data import Arrays, Stream, split
+from sigma_kernel import SigmaDataError
+
+SHARES = st.lists(st.integers(1, 10), min_size=1, max_size=4).map(
+    lambda parts: {f"part{i}": part / (sum(parts) + len(parts) % 2) for i, part in enumerate(parts)}
+)
+WAYS = st.sampled_from(["record", "block", "stratified"])
+
+
+def numbered(classes: list[int], block_rows: int = 10_000) -> Stream:
+    return Stream([(i, one) for i, one in enumerate(classes)], block_rows=block_rows)
+
+
+def rows(part) -> list[int]:
+    return [int(row) for i in range(part.blocks) for row in part.block(i)["inputs"]]
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=40, max_size=120), SHARES, WAYS, st.integers(0, 2**64 - 1), st.integers(7, 200)
+)
+def test_parts_share_no_row_and_have_their_share(classes, shares, by, seed, block_rows):
+    assume(min(shares.values()) * 10 > 1)
+    parts = split(numbered(classes, block_rows), shares, by, seed)
+    assert list(parts) == list(shares)
+    for one, other in combinations(parts.values(), 2):
+        assert not set(rows(one)) & set(rows(other))
+    for name, part in parts.items():
+        assert len(part) == len(rows(part)) == len(set(rows(part)))
+        slack = 1 if by != "stratified" else len(set(classes))
+        assert abs(len(part) - shares[name] * len(classes)) <= slack + 1e-9
+    if sum(shares.values()) > 1 - 1e-9:
+        assert sum(map(len, parts.values())) == len(classes)
+
+
+@given(st.lists(st.integers(0, 5), min_size=60, max_size=200), SHARES, st.integers(0, 9))
+def test_every_class_has_its_share_to_within_one_row(classes, shares, seed):
+    assume(min(shares.values()) * 10 > 1)
+    counts = np.bincount(classes, minlength=6)
+    for name, part in split(numbered(classes), shares, "stratified", seed).items():
+        found = np.bincount([classes[row] for row in rows(part)], minlength=6)
+        assert (np.abs(found - shares[name] * counts) < 1 + 1e-6).all()
+
+
+def test_rounding_many_small_classes_evens_out():
+    classes = [i for i in range(30) for _ in range(5)]  # 4.5 of each to train on
+    parts = split(numbered(classes), {"training": 0.9, "validation": 0.1}, "stratified")
+    assert (len(parts["training"]), len(parts["validation"])) == (135, 15)
+
+
+def test_the_same_seed_draws_the_same_rows_and_another_one_others():
+    data = numbered([0, 1] * 50)
+    for by in ("record", "stratified"):
+        first = rows(split(data, {"training": 0.5}, by, seed=3)["training"])
+        assert rows(split(data, {"training": 0.5}, by, seed=3)["training"]) == first
+        assert rows(split(data, {"training": 0.5}, by, seed=4)["training"]) != first
+
+
+def test_blocks_are_neighbours_in_the_order_of_the_names():
+    parts = split(numbered([0] * 10), {"training": 0.6, "validation": 0.3}, "block")
+    assert rows(parts["training"]) == [0, 1, 2, 3, 4, 5]
+    assert rows(parts["validation"]) == [6, 7, 8]
+
+
+def test_records_are_drawn_from_everywhere():
+    validation = rows(split(numbered([0] * 1000), {"training": 0.8, "validation": 0.2})["validation"])
+    assert np.histogram(validation, bins=4, range=(0, 1000))[0].min() > 30
+
+
+def test_tenths_that_add_up_to_one_are_accepted():
+    parts = split(numbered([0] * 10), {"a": 0.7, "b": 0.2, "c": 0.1}, "block")
+    assert [len(part) for part in parts.values()] == [7, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({}, "there is no part"),
+        ({"training": 0.8, "validation": 0.3}, "the shares add up to 1.1"),
+        ({"training": 0.8, "validation": 0.0}, "'validation' has a share of 0.0. It must be more than 0"),
+        ({"training": -0.5}, "'training' has a share of -0.5"),
+        ({"training": 1.5}, "'training' has a share of 1.5"),
+        ({"training": float("nan")}, "'training' has a share of nan"),
+        ({"training": 0.9, "validation": 0.01}, "'validation' gets none of 10 rows for a share of 0.01"),
+    ],
+)
+def test_shares_that_make_no_sense_are_told(shares, message):
+    with pytest.raises(SigmaDataError, match=f"split: {message}"):
+        split(numbered([0] * 10), shares)
+
+
+def test_a_way_that_there_is_not_is_told():
+    with pytest.raises(SigmaDataError, match="there is no way 'random', only record, block, stratified"):
+        split(numbered([0] * 10), {"training": 0.5}, "random")
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [(np.zeros(4), "holds float64"), (np.zeros((4, 2), int), "holds int64.*"), (None, "is not there")],
+    ids=["numbers", "vectors", "none"],
+)
+def test_stratified_needs_class_indices(targets, message):
+    data = Arrays(inputs=np.zeros(4), **({} if targets is None else {"targets": targets}))
+    with pytest.raises(SigmaDataError, match=f"section 'targets' {message}.*; stratified needs a class index a row"):
+        split(data, {"training": 0.5}, "stratified")
