@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same table again, for type checkers
-    from sigma_kernel.config.building import build as build, prepare as prepare
+    from sigma_kernel.config.building import build as build, check_shapes as check_shapes, prepare as prepare
     from sigma_kernel.config.document import Document as Document, override as override, parse as parse, read as read
     from sigma_kernel.config.reading import load as load, structured as structured
     from sigma_kernel.config.schema import Configuration as Configuration
     from sigma_kernel.config.writing import resolved as resolved
 
 _MODULES = {
-    "building": "build prepare",
+    "building": "build check_shapes prepare",
     "document": "Document override parse read",
     "reading": "load structured",
     "schema": "Configuration",

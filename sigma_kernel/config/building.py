@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ from sigma_kernel.config.reading import complaint
 from sigma_kernel.config.writing import resolved
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network import Network
 from sigma_kernel.plugins import Catalogue, catalogue as installed
+from sigma_kernel.training.trainer import Trainer
 
 
 def build(
@@ -59,18 +62,45 @@ def _table(choice: Choice) -> dict[str, Any]:
 
 def prepare(configuration: schema.Configuration, environment: Environment) -> None:
     """Prepare every trainer, which infers all shapes; errors about the configuration name their place in it."""
-    wrong = list(_prepared(configuration, environment))
-    if wrong:
-        raise complaint(configuration.document, wrong)
+    _each(configuration, environment, lambda trainer: trainer.prepare())
     environment.prepare()
 
 
-def _prepared(configuration: schema.Configuration, environment: Environment) -> Iterator[tuple[Place, Exception]]:
+def check_shapes(configuration: schema.Configuration, environment: Environment) -> None:
+    """Check the layers before the costs, without data: with inputs of the shapes that the network itself states."""
+    _each(configuration, environment, _shapes)
+
+
+def _each(configuration: schema.Configuration, environment: Environment, act: Callable[[Trainer], Any]) -> None:
+    values, wrong = configuration.document.values, list[tuple[Place, Exception]]()
     for name, trainer in environment.trainers.items():
-        head: Place = ("trainers", name) if "trainers" in configuration.document.values else ()
+        head: Place = ("trainers", name) if "trainers" in values else ()
         try:
-            trainer.session  # noqa: B018  (prepared on first use)
+            act(trainer)
         except SigmaNetworkError as error:
-            yield (*head, "network", "architecture"), error
+            wrong.append(((*head, "network", "architecture"), error))
         except SigmaConfigError as error:
-            yield head, error
+            wrong.append(_placed(values, head, error))
+    if wrong:
+        raise complaint(configuration.document, wrong)
+
+
+def _placed(values: Mapping[str, Any], head: Place, error: SigmaConfigError) -> tuple[Place, Exception]:
+    """Return an error that begins with an address, of the trainer or in it, with the path of that address."""
+    address, _, text = str(error).partition(": ")
+    parts = tuple(address.split("."))
+    for path in ((*head, *parts), (*head, *parts[1:]), ("trainer", *parts)):
+        if path != head and _holds(values, path):
+            return path, SigmaConfigError(text)
+    return head, error
+
+
+def _holds(values: Any, path: Place) -> bool:
+    return not path or (isinstance(values, Mapping) and path[0] in values and _holds(values[path[0]], path[1:]))
+
+
+def _shapes(trainer: Trainer) -> None:
+    network = Network.build(trainer.network)
+    inputs = [placed.layer for placed in network.inputs]
+    sections = {layer.section: Spec(layer.shape, layer.dtype or trainer.precision) for layer in inputs}
+    network.declare(sections, trainer.precision, trainer.resolve)

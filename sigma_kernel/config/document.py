@@ -157,7 +157,8 @@ def override(document: Document, assignment: str) -> Document:
     key, equals, text = assignment.partition("=")
     if not equals:
         raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
-    path, key = _path(key.strip()), key.strip()
+    path = _path(key.strip())
+    key = dotted(path)
     values = _put(document.values, path, _value(key, text.strip()), key)
     kept = {mark: line for mark, line in document.lines.items() if mark[: len(path)] != path}
     earlier = {mark: name for mark, name in document.overrides.items() if mark[: len(path)] != path}

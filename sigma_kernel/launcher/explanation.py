@@ -1,0 +1,100 @@
+"""What a trainer will do, as plain values: layers, parameters and the rules that hit them, hooks, memory, bursts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from sigma_kernel.contracts import Initialiser
+from sigma_kernel.training.hooks import reasons
+from sigma_kernel.training.live import setting_rule
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.trainer import Trainer, initialiser_rules
+
+
+def explained(trainer: Trainer) -> dict[str, Any]:
+    """Return everything that is known of a trainer before it trains; compiles its step for the memory it needs."""
+    session = trainer.session
+    return {
+        "backend": trainer.backend_name,
+        "precision": trainer.precision,
+        "layers": _layers(session),
+        "parameters": _parameters(trainer, session),
+        "hooks": [_hook(session, name) for name in session.runner.order],
+        "reasons": [str(reason) for reason in reasons(session.runner.hooks)],
+        "memory": _memory(trainer, session),
+        "bursts": _bursts(session),
+    }
+
+
+def _layers(session: Session) -> list[dict[str, Any]]:
+    network, shapes = session.model.network, session.model.shapes
+    return [
+        {
+            "name": placed.name,
+            "after": list(placed.sources),
+            "shape": list(shapes.outputs[placed.name].shape),
+            "parameters": shapes.counts[placed.name],
+        }
+        for placed in network.layers
+    ]
+
+
+def _parameters(trainer: Trainer, session: Session) -> list[dict[str, Any]]:
+    declared = session.model.shapes.parameters
+    rules = initialiser_rules(trainer, list(declared))
+    return [
+        {
+            "address": address,
+            "shape": list(parameter.shape),
+            "initialiser": words(trainer.initialisers[rule][1] if (rule := rules[address]) else parameter.initialiser),
+            "rule": rule,
+            "settings": _settings(trainer, session, address),
+            "frozen": address in session.model.frozen,
+        }
+        for address, parameter in declared.items()
+    ]
+
+
+def _settings(trainer: Trainer, session: Session, address: str) -> dict[str, Any]:
+    """Return the values of the optimiser's settings for one parameter, and the rules that decided them."""
+    head, live = f"optimiser.{address}.", session.live.base
+    values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
+    decided = {} if trainer.optimiser is None else {n: setting_rule(trainer.optimiser, address, n) for n in values}
+    return {name: {"value": value, "rule": decided.get(name)} for name, value in values.items()}
+
+
+def words(initialiser: Any) -> str:
+    """Return an initialiser as people write it: ``0.0``, ``he_normal``, ``Gaussian(deviation=0.1, mean=0.0)``."""
+    if not isinstance(initialiser, Initialiser):
+        return str(initialiser)
+    cls: Any = type(initialiser)
+    fields = attrs.fields(cls) if attrs.has(cls) else ()
+    return f"{cls.__name__}({', '.join(f'{f.name}={getattr(initialiser, f.name)!r}' for f in fields)})"
+
+
+def _hook(session: Session, name: str) -> dict[str, Any]:
+    hook = session.runner.hooks[name]
+    return {
+        "name": name,
+        "type": type(hook).__name__,
+        "every": str(hook.every),
+        "when": None if hook.when is None else str(hook.when),
+        "reads": list(hook.reads) + list(hook.when.addresses() if hook.when is not None else ()),
+        "writes": list(hook.writes),
+    }
+
+
+def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
+    _, program = session.program("training", trainer.batch_size)
+    state = sum(session.host(name).nbytes for name in session.arrays)
+    return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
+
+
+def _bursts(session: Session) -> dict[str, Any]:
+    """Return how many iterations the first burst may have, and what ends it."""
+    per_epoch, first = session.feed.iterations_per_epoch, session.distance()
+    now = session.clock.moment
+    then = attrs.evolve(now, iteration=now.iteration + first, epoch=now.epoch + (first >= per_epoch))
+    return {"iterations_per_epoch": per_epoch, "first": first, "ended_by": session.runner.due(now, then)}

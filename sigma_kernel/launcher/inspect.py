@@ -1,0 +1,124 @@
+"""``sigma check`` and ``sigma explain``: what a configuration means, without training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from sigma_kernel.config import build, check_shapes, prepare, structured
+from sigma_kernel.errors import SigmaDataError, SigmaError
+from sigma_kernel.launcher.configured import opened, recipe_or_file
+from sigma_kernel.launcher.explanation import explained
+from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.plugins import catalogue
+
+OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources download nothing, and say so
+
+
+@click.command()
+@recipe_or_file
+@json_option
+def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Check a recipe or a configuration file: keys, components, shapes and data; nothing is trained or downloaded."""
+    try:
+        complete = _checked(what, overrides)
+    except SigmaError as error:
+        if as_json:
+            document({"ok": False, "errors": str(error).split("\n")})
+        raise
+    if as_json:
+        document({"ok": True, "data": complete})
+    else:
+        say("ok" if complete else "ok, but for the data, which must be downloaded first")
+
+
+def _checked(what: str, overrides: tuple[str, ...]) -> bool:
+    """Return whether everything could be checked; if not, the data is not here yet."""
+    configuration = structured(opened(what, overrides), catalogue())
+    with build(configuration, catalogue()) as environment, _offline():
+        try:
+            prepare(configuration, environment)
+        except SigmaDataError as error:
+            if OFFLINE not in str(error):
+                raise
+            check_shapes(configuration, environment)
+            return False
+    return True
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    before = os.environ.get(OFFLINE)
+    os.environ[OFFLINE] = before or "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(OFFLINE)
+        os.environ.update({} if before is None else {OFFLINE: before})
+
+
+@click.command()
+@recipe_or_file
+@json_option
+def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Explain a recipe or a configuration file: layers, parameters and their rules, hooks and why, memory, bursts."""
+    configuration = structured(opened(what, overrides), catalogue())
+    with build(configuration, catalogue()) as environment:
+        prepare(configuration, environment)
+        trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
+    run = configuration.run
+    if as_json:
+        document({"run": run.name, "seed": run.seed, "trainers": trainers})
+        return
+    for name, found in trainers.items():
+        click.echo(f"{run.name}, {name}: {found['precision']} on {found['backend']}, seed {run.seed}")
+        _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    rows = [[x["name"], _sides(x["shape"]), f"{x['parameters']:,}", ", ".join(x["after"])] for x in found["layers"]]
+    total = sum(layer["parameters"] for layer in found["layers"])
+    _table(["LAYER", "SHAPE", "PARAMETERS", "AFTER"], [*rows, ["in all", "", f"{total:,}", ""]])
+    rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
+    _table(["PARAMETER", "SHAPE", "STARTS AS", "SETTINGS"], rows)
+    rows = [[x["name"], x["type"], x["every"], x["when"] or ""] for x in found["hooks"]]
+    _table(["HOOK, IN ORDER", "TYPE", "EVERY", "WHEN"], rows)
+    for reason in found["reasons"]:
+        click.echo(reason)
+    memory, bursts = found["memory"], found["bursts"]
+    ends = f"{', '.join(bursts['ended_by'])} due" if bursts["ended_by"] else "the end of the epoch"
+    click.echo(f"\nmemory: {_bytes(memory['state_bytes'])} of state, {_bytes(memory['peak_bytes'])} for a step")
+    click.echo(
+        f"bursts: {bursts['iterations_per_epoch']} iterations an epoch, at most {bursts['first']} at first, then {ends}"
+    )
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> None:
+    click.echo()
+    table([head, *rows])
+
+
+def _sides(shape: list[int]) -> str:
+    return " x ".join(map(str, shape)) or "()"
+
+
+def _first(parameter: dict[str, Any]) -> str:
+    by = f"by rule {parameter['rule']}" if parameter["rule"] else "by its layer"
+    return f"{parameter['initialiser']} {by}"
+
+
+def _settings(parameter: dict[str, Any]) -> str:
+    if parameter["frozen"]:
+        return "frozen"
+    return ", ".join(
+        f"{name}={setting['value']:g}" + (f" by rule {setting['rule']}" if setting["rule"] else "")
+        for name, setting in parameter["settings"].items()
+    )
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"

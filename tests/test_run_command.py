@@ -1,0 +1,312 @@
+"""``sigma run`` and its relatives, from the command line to the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sigma_kernel.launcher.group import main
+from sigma_kernel.training import checkpoint
+
+pytestmark = pytest.mark.rooms
+
+XOR = """
+format = 1
+
+[run]
+name = "small"
+
+[data]
+dataset = "xor"
+batch_size = 4
+
+[network]
+architecture = 'input(2) + dense(8, activation="tanh") + output(2) + softmax_cross_entropy()'
+
+[trainer]
+optimiser = { type = "adam", learning_rate = 0.05 }
+
+[hooks.score]
+type = "accuracy"
+
+[hooks.finish]
+type = "stop"
+when = "epoch reaches 20"
+"""
+LONG = ["--set", "hooks.finish.when=epoch reaches 100000000"]
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Return the name of a small configuration in an empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(XOR, encoding="utf-8")
+    return "small.toml"
+
+
+@pytest.fixture
+def sigma(capsys):
+    """Return a function that runs the command, and returns its exit code and what it said."""
+
+    def run(*arguments):
+        code = main(list(arguments))
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return code, said.out, said.err
+
+    return run
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+def test_a_run_leaves_its_folder_and_prints_the_summary_that_lies_in_it(file, sigma):
+    code, out, err = sigma("run", file, "--json", "--seed", "3")
+    summary = json.loads(out)
+    folder = Path(summary["folder"])
+    assert code == 0
+    assert (summary["run"], summary["status"], summary["seed"], summary["epochs"]) == ("small", "finished", 3, 20)
+    assert summary["backend"] == "numpy"
+    assert set(summary["metrics"]) == {"training.loss", "validation.loss", "validation.accuracy"}
+    assert json.loads((folder / "summary.json").read_text()) == {"format": 1, **summary}
+    assert tomllib.loads((folder / "config.toml").read_text())["run"]["seed"] == 3
+    assert checkpoint.newest(folder).name == "20"
+    assert "small finished: 20 epochs" in err
+
+
+def test_the_same_seed_gives_the_same_bits_from_the_file_of_the_folder(file, sigma):
+    first = json.loads(sigma("run", file, "--json", "--quiet")[1])
+    again = json.loads(sigma("run", f"{first['folder']}/config.toml", "--json", "--quiet")[1])
+    assert again["parameters_sha256"] == first["parameters_sha256"]
+    assert again["metrics"] == first["metrics"]
+    other = json.loads(sigma("run", file, "--json", "--quiet", "--set", "run.seed=1")[1])
+    assert other["parameters_sha256"] != first["parameters_sha256"]
+
+
+def test_a_quiet_run_says_nothing(file, sigma):
+    assert sigma("run", file, "--quiet") == (0, "", "")
+
+
+def test_the_console_watches_unless_another_monitor_is_named(file, sigma):
+    _, out, _ = sigma("run", file, "--json")
+    text = (Path(json.loads(out)["folder"]) / "config.toml").read_text()
+    assert list(tomllib.loads(text)["monitors"]) == ["console"]
+    code, _, err = sigma("run", file, "--monitor", "consol")
+    assert code == 2
+    assert err.startswith("--set monitors.consol: ")
+    assert "Did you mean 'console'?" in err
+
+
+def test_a_backend_and_a_seed_of_the_command_line_are_checked_as_in_the_file(file, sigma):
+    code, _, err = sigma("run", file, "--backend", "nump")
+    assert (code, err) == (2, "--set run.backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?\n")
+    assert sigma("run", file, "--seed", "-1")[0] == 2
+    assert json.loads(sigma("run", file, "--backend", "numpy", "--json", "--quiet")[1])["backend"] == "numpy"
+
+
+def test_a_plugin_that_is_not_installed_ends_with_code_3(file, sigma, monkeypatch):
+    code, _, err = sigma("run", file, "--backend", "cupy")
+    assert code == 3
+    assert "python -m pip install sigma-backend-cupy" in err
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["trainer.optimiser.learning_rate=banana"], "must be a number (got 'banana')"),
+        (["hooks.finish.wehn=1"], "Did you mean 'when'?"),
+        (["hooks.finish.when=validation.acuracy reaches 1"], "'validation.acuracy', which nothing here publishes"),
+        (["network.architecture=input(3) + output(2) + softmax_cross_entropy()"], "Write Input(2)"),
+        (["network.architecture=input(2) + output(2"], "column 20: expected"),
+        (["data.dataset=csv"], "data.path: is missing. Give it a path."),
+    ],
+)
+def test_a_wrong_configuration_ends_with_code_2_and_leaves_nothing_behind(file, sigma, overrides, message):
+    code, out, err = sigma("run", file, *(part for text in overrides for part in ("--set", text)))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert os.listdir() == [file]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (None, "no.csv"),
+        ("", "data.csv"),
+        ("a,b,target\n", "data.csv"),
+        ("a,b,target\n1,2,0\n1,nan,1\n", "is not a finite number"),
+        ("a,b,target\n1,2,0\n1,x,1\n", "'x'"),
+        ("a,b,target\n" + "1,2,0\n3,4,1\n" * 4 + "5,6,2\n" * 2, "none of 2 classes"),
+        ("a,b,target\n1,2,0\n3,4,1\n", "larger than the data"),
+    ],
+)
+def test_bad_data_is_one_clear_error_and_leaves_nothing_behind(file, sigma, rows, message):
+    path = "no.csv" if rows is None else "data.csv"
+    if rows is not None:
+        Path(path).write_text(rows)
+    dataset = (
+        f'data={{ dataset = "csv", path = "{path}", target = "target", split = {{ training = 1.0 }}, batch_size = 4 }}'
+    )
+    code, out, err = sigma("run", file, "--set", dataset, "--set", "hooks.score.on=training")
+    assert code in (1, 2)
+    assert out == ""
+    assert message in err
+    assert not Path("runs").exists()
+
+
+def test_a_run_that_fails_says_so_in_its_summary_and_its_exit_code(file, sigma):
+    network = 'network.architecture=input(2) + output(2) + squared_difference(targets="inputs")'
+    code, out, err = sigma("run", file, "--json", "--set", "trainer.optimiser.learning_rate=1e38", "--set", network)
+    assert code == 1
+    assert json.loads(out)["status"] == "failed"
+    assert "loss is" in err
+
+
+def test_a_recipe_runs_by_its_name(file, sigma):
+    code, out, _ = sigma("run", "xor", "--json", "--quiet")
+    assert code == 0
+    assert json.loads(out)["metrics"]["validation.accuracy"] == 1.0
+    code, _, err = sigma("run", "xro")
+    assert code == 2
+    assert "Did you mean 'xor'?" in err
+    assert sigma("run", "none.toml")[0] == 2
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+def started(file, *more):
+    """Start a run that does not end by itself, and wait until it trains."""
+    command = [sys.executable, "-m", "sigma_kernel", "run", file, "--json", *LONG, *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    give_up = time.monotonic() + 60
+    while not list(Path("runs").glob("*/metrics.jsonl")) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    return process
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, expected):
+    process = started(file)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    summary = json.loads(out)
+    assert process.returncode == expected
+    assert summary["status"] == "interrupted"
+    assert checkpoint.newest(Path(summary["folder"])).name == str(summary["iterations"])
+    assert checkpoint.read(checkpoint.newest(Path(summary["folder"])))
+    assert "Traceback" not in err
+
+
+# -- evaluate ----------------------------------------------------------------------------------------------------------
+def test_evaluating_a_run_measures_what_it_measured_itself(file, sigma):
+    summary = json.loads(sigma("run", file, "--json", "--quiet")[1])
+    code, out, _ = sigma("evaluate", summary["folder"], "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["metrics"] == {k: v for k, v in summary["metrics"].items() if k.startswith("validation.")}
+    assert found["on"] == "validation"
+    assert "training.accuracy" in sigma("evaluate", summary["folder"], "--on", "training")[1]
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(file, sigma):
+    folder = Path(json.loads(sigma("run", file, "--json", "--quiet")[1])["folder"])
+    before = folder / "checkpoints" / "trainer" / "20"
+    checkpoint.write(before.with_name("30"), checkpoint.read(before))
+    with (before.with_name("30") / "state.safetensors").open("r+b") as state:
+        state.seek(-1, os.SEEK_END)
+        state.write(b"?")
+    code, _, err = sigma("evaluate", str(folder))
+    assert code == 0
+    assert "damaged" in err
+    assert str(before) in err
+    (before / "manifest.json").write_text("{}")
+    code, _, err = sigma("evaluate", str(folder))
+    assert code == 1
+    assert "holds no checkpoint of 'trainer' that is whole" in err
+
+
+def test_evaluating_what_is_no_run_or_no_split_is_refused(file, sigma):
+    assert sigma("evaluate", "nowhere")[0] == 2
+    folder = json.loads(sigma("run", file, "--json", "--quiet")[1])["folder"]
+    code, _, err = sigma("evaluate", folder, "--on", "tets")
+    assert code != 0
+    assert "tets" in err
+
+
+# -- check, explain, init ----------------------------------------------------------------------------------------------
+def test_check_is_content_with_a_right_file_and_writes_nothing(file, sigma):
+    assert sigma("check", file) == (0, "", "ok\n")
+    assert json.loads(sigma("check", file, "--json")[1]) == {"ok": True, "data": True}
+    assert os.listdir() == [file]
+
+
+def test_check_tells_all_mistakes_at_once(file, sigma):
+    Path(file).write_text(XOR.replace("batch_size", "batch_sise").replace("0.05", "'fast'"), encoding="utf-8")
+    code, out, err = sigma("check", file, "--json")
+    assert code == 2
+    assert json.loads(out) == {"ok": False, "errors": err.strip().split("\n")}
+    assert [row.split(":")[1] for row in err.strip().split("\n")] == ["9", "15"]
+
+
+def test_check_names_the_line_of_a_network_that_does_not_fit(file, sigma):
+    Path(file).write_text(XOR.replace("input(2)", "input(3)"), encoding="utf-8")
+    code, _, err = sigma("check", file)
+    assert code == 2
+    assert err.startswith("small.toml:12: network.architecture: 0-input: ")
+
+
+def test_check_downloads_nothing(file, sigma, monkeypatch):
+    cache = "--set", "data.cache=cache"
+    assert sigma("check", "mnist", *cache) == (0, "", "ok, but for the data, which must be downloaded first\n")
+    code, _, err = sigma("check", "mnist", *cache, "--set", "network.architecture=input(28, 28) + reshape(5)")
+    assert code == 2
+    assert "--set network.architecture: 1-reshape: " in err
+    assert "SIGMA_OFFLINE" not in os.environ
+
+
+def test_explain_says_which_rule_hits_which_parameter_and_why_hooks_run_in_their_order(file, sigma):
+    rules = ["--set", "initialisers.all={ match = '**.weights', type = 'gaussian', deviation = 0.5 }",
+             "--set", "trainer.optimiser.settings.slow={ match = '1-dense.*', learning_rate = 0.01 }",
+             "--set", "trainer.optimiser.settings.still={ match = '2-output.biases', frozen = true }",
+             "--set", "hooks.finish.when=validation.accuracy reaches 1"]  # fmt: skip
+    code, out, _ = sigma("explain", file, "--json", *rules)
+    found = json.loads(out)["trainers"]["trainer"]
+    parameters = {parameter["address"]: parameter for parameter in found["parameters"]}
+    assert code == 0
+    assert [layer["parameters"] for layer in found["layers"]] == [0, 24, 18, 0]
+    assert parameters["1-dense.weights"]["rule"] == "all"
+    assert parameters["1-dense.weights"]["settings"]["learning_rate"] == {"value": 0.01, "rule": "slow"}
+    assert parameters["2-output.weights"]["settings"]["learning_rate"] == {"value": 0.05, "rule": None}
+    assert parameters["2-output.biases"]["rule"] is None
+    assert parameters["2-output.biases"]["frozen"]
+    assert [hook["name"] for hook in found["hooks"]] == ["score", "finish"]
+    assert found["reasons"] == ["score before finish: finish reads validation.accuracy, which score writes"]
+    assert found["bursts"] == {"iterations_per_epoch": 1, "first": 1, "ended_by": ["score", "finish"]}
+    assert found["memory"]["state_bytes"] > (40 * 3 + 2) * 4  # parameters, and Adam's two moments where not frozen
+
+    code, out, _ = sigma("explain", file, *rules)
+    assert code == 0
+    assert "frozen" in out
+    assert "score before finish" in out
+
+
+def test_init_writes_a_file_to_start_from_and_never_over_another(file, sigma):
+    assert sigma("init", "xor", "--output", "mine.toml")[0] == 0
+    assert sigma("check", "mine.toml")[0] == 0
+    assert Path("mine.toml").read_text().startswith("# ")
+    Path("mine.toml").write_text("precious")
+    code, _, err = sigma("init", "xor", "--output", "mine.toml")
+    assert code == 2
+    assert "--force" in err
+    assert Path("mine.toml").read_text() == "precious"
+    assert sigma("init", "xor", "--output", "mine.toml", "--force")[0] == 0
+    assert Path("mine.toml").read_text() != "precious"
+    assert sigma("init")[0] == 0
+    assert Path("digits.toml").is_file()
+    assert sigma("init", "xor", "--output", "no/such/folder.toml")[0] == 2
