@@ -1,0 +1,111 @@
+"""What every source, dataset and preprocessor must do, as classes to inherit in a plugin's tests.
+
+::
+
+    class TestMySource(SourceSuite):
+        def source(self) -> Source:
+            return MySource(...)
+
+        def missing(self) -> Source:
+            return MySource("nowhere")
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts import Dataset, Preprocessor, Source
+from sigma_kernel.errors import SigmaDataError
+
+
+class SourceSuite(ABC):
+    """Inherit, override both methods, and let pytest find the rest."""
+
+    @abstractmethod
+    def source(self) -> Source:
+        """Return a source that can be opened, with at least one byte."""
+
+    @abstractmethod
+    def missing(self) -> Source:
+        """Return a source of the same kind that cannot be opened."""
+
+    def test_it_gives_the_same_bytes_each_time_it_is_opened(self) -> None:
+        source = self.source()
+        with source.open() as first, source.open() as second:
+            a, b = first.read(), second.read()
+        assert isinstance(a, bytes)
+        assert a
+        assert a == b
+
+    def test_it_has_a_name_that_errors_can_use(self) -> None:
+        assert self.source().name
+        assert str(self.source().name) == self.source().name
+
+    def test_what_cannot_be_opened_is_a_data_error_that_names_it(self) -> None:
+        source = self.missing()
+        with pytest.raises(SigmaDataError) as caught, source.open() as file:
+            file.read()
+        assert source.name in str(caught.value)
+
+
+class DatasetSuite(ABC):
+    """Inherit, override :meth:`dataset`, and let pytest find the rest."""
+
+    @abstractmethod
+    def dataset(self) -> Dataset:
+        """Return the dataset under test, small."""
+
+    def test_blocks_hold_what_is_declared(self) -> None:
+        dataset = self.dataset()
+        assert dataset.blocks > 0
+        for number in range(dataset.blocks):
+            block = dataset.block(number)
+            assert set(block) == set(dataset.sections)
+            for name, spec in dataset.sections.items():
+                assert block[name].shape == (dataset.rows(number), *spec.shape), name
+                assert str(block[name].dtype) == spec.dtype, name
+
+    def test_its_length_is_that_of_all_blocks(self) -> None:
+        dataset = self.dataset()
+        assert len(dataset) == sum(dataset.rows(number) for number in range(dataset.blocks)) > 0
+
+    def test_a_block_is_the_same_each_time(self) -> None:
+        dataset = self.dataset()
+        for number in reversed(range(dataset.blocks)):
+            first, second = dataset.block(number), dataset.block(number)
+            assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+class PreprocessorSuite(ABC):
+    """Inherit, override both methods, and let pytest find the rest."""
+
+    @abstractmethod
+    def preprocessor(self) -> Preprocessor:
+        """Return the preprocessor under test."""
+
+    @abstractmethod
+    def values(self) -> np.ndarray:
+        """Return values of its section, at least four rows."""
+
+    def test_it_keeps_rows_and_leaves_its_input_alone(self) -> None:
+        preprocessor, values = self.preprocessor(), self.values()
+        before = values.copy()
+        changed = preprocessor.apply(values, preprocessor.fit(values))
+        assert len(changed) == len(values)
+        assert np.array_equal(values, before)
+
+    def test_what_it_remembers_are_arrays_and_all_that_it_needs(self) -> None:
+        values = self.values()
+        fitted = self.preprocessor().fit(values[: len(values) // 2])
+        assert all(isinstance(value, np.ndarray) for value in fitted.values())
+        first, second = (self.preprocessor().apply(values, fitted) for _ in range(2))
+        assert np.array_equal(first, second)
+
+    def test_each_row_is_changed_by_itself(self) -> None:
+        preprocessor, values = self.preprocessor(), self.values()
+        fitted = preprocessor.fit(values)
+        whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)
+        assert np.array_equal(whole[1:3], part)
