@@ -22,12 +22,13 @@ class Place:
     folder: Path
     wheels: dict[str, Path]
 
-    def install(self, *names: str) -> None:
-        """Install distributions, those of the project from its wheels."""
+    def install(self, *names: str, extra: str = "") -> None:
+        """Install distributions, those of the project from its wheels, with the named extra if they have it."""
         pins = self.folder / "constraints.txt"
         pins.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in self.wheels.items()))
+        wanted = [f"{one}{extra} @ {self.wheels[one].as_uri()}" if one in self.wheels else one for one in names]
         pip = [sys.executable, "-m", "pip", "--python", str(self.binary("python")), "install", "-q", "--no-compile"]
-        run(*pip, "-c", str(pins), *names)
+        run(*pip, "-c", str(pins), *wanted)
 
     def binary(self, name: str) -> Path:
         """Return the path of a program that is installed here."""

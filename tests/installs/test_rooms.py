@@ -14,6 +14,6 @@ ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_a_room_passes_its_tests_with_only_what_it_declares(room, place):
     here = place()
-    here.install(f"{room.name}[test]", "pytest", "hypothesis")
+    here.install(room.name, "pytest", "hypothesis", extra="[test]")
     tests = [str(path) for path in sorted((room / "tests").rglob("test_*.py")) if "peers" not in path.parts]
     print(here.run("pytest", "-q", "-p", "no:cacheprovider", *tests, folder=ROOT))
