@@ -9,12 +9,10 @@ expansion into ops that have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import prod
 from typing import Any
-
-from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import windows
@@ -24,23 +22,12 @@ from sigma_kernel.graph.philox import random_bits
 
 Meaning = Callable[..., Any]
 Axes = tuple[int, ...]
+_Call = tuple[Callable[..., Any], list[int], int, list[int]]
 
 
 def _standard(name: str) -> Meaning:
     """Return what the array API standard calls by this name."""
     return lambda ns, *operands: getattr(ns.xp, name)(*operands)
-
-
-def _sum(ns: Namespace, x: Array, *, axis: Axes) -> Array:
-    return ns.xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
-
-
-def _argmax(ns: Namespace, x: Array, *, axis: int) -> Array:
-    return ns.cast(ns.xp.argmax(x, axis=axis, keepdims=True), "int32")
-
-
-def _slice(ns: Namespace, x: Array, *, start: Axes, stop: Axes, step: Axes) -> Array:
-    return x[tuple(map(slice, start, stop, step))]
 
 
 def _iota(ns: Namespace, *, shape: Axes, axis: int, dtype: str) -> Array:
@@ -64,10 +51,6 @@ def _scatter_add(ns: Namespace, x: Array, indices: Array, updates: Array, *, axi
     matrices = ns.xp.reshape(front, (x.shape[axis], width)), ns.xp.reshape(rows, (count, width))
     total = ns.scatter_add(ns.xp, matrices[0], ns.xp.reshape(indices, (count,)), matrices[1])
     return ns.xp.permute_dims(ns.xp.reshape(total, front.shape), sorted(range(len(order)), key=order.__getitem__))
-
-
-def _part(ns: Namespace, parts: Mapping[int, Array], *, index: int, shape: Axes, dtype: str) -> Array:
-    return parts[index]
 
 
 def scan(
@@ -109,30 +92,21 @@ MEANINGS: dict[str, Meaning] = {
     "erf": lambda ns, x: ns.erf(ns.xp, x),
     "stop": lambda ns, x: x,
     "cast": lambda ns, x, dtype: ns.cast(x, dtype),
-    "sum": _sum,
+    "sum": lambda ns, x, axis: ns.xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True),
     "max": lambda ns, x, axis: ns.xp.max(x, axis=axis, keepdims=True),
-    "argmax": _argmax,
+    "argmax": lambda ns, x, axis: ns.cast(ns.xp.argmax(x, axis=axis, keepdims=True), "int32"),
     "reshape": lambda ns, x, shape: ns.xp.reshape(x, shape),
     "permute": lambda ns, x, axes: ns.xp.permute_dims(x, axes),
     "stretch": lambda ns, x, shape: ns.xp.broadcast_to(x, shape),
-    "slice": _slice,
-    "pad": windows.pad,
+    "slice": lambda ns, x, start, stop, step: x[tuple(map(slice, start, stop, step))],
     "concat": lambda ns, *operands, axis: ns.xp.concat(operands, axis=axis),
     "iota": _iota,
     "take": _take,
     "scatter_add": _scatter_add,
-    "convolution": windows.convolution,
-    "convolution_input": windows.convolution_input,
-    "convolution_kernel": windows.convolution_kernel,
-    "max_pool": windows.max_pool,
-    "pool_argmax": windows.pool_argmax,
-    "pool_select": windows.pool_select,
-    "pool_scatter": windows.pool_scatter,
-    "sum_pool": windows.sum_pool,
-    "sum_unpool": windows.sum_unpool,
+    **windows.MEANINGS,
     "random_bits": random_bits,
     "scan": scan,
-    "part": _part,
+    "part": lambda ns, parts, index, shape, dtype: parts[index],
 }
 
 
@@ -143,20 +117,10 @@ def define(name: str, meaning: Meaning) -> None:
     MEANINGS[name] = meaning
 
 
-@frozen
-class _Call:
-    """One node at work: what to call, where its operands lie, where its value goes, and what nobody needs after it."""
-
-    function: Callable[..., Any]
-    operands: tuple[int, ...]
-    place: int
-    dead: tuple[int, ...]
-
-
 def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
     """Return a function from input arrays to output arrays that runs the graph one node at a time."""
-    place = {node: i for i, node in enumerate(dict.fromkeys([*graph.inputs, *graph]))}
-    calls = _calls(graph, ns, place)
+    place = graph.places()
+    calls = list(_calls(graph, ns, place))
     start = [ns.array(n.attrs["value"], n.dtype) if n.op == "constant" else None for n in place]
     outputs = [place[node] for node in graph.outputs]
 
@@ -165,25 +129,23 @@ def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
         for i, (_, array) in enumerate(zip(graph.inputs, arrays, strict=True)):
             values[i] = array
         with ns.quiet():
-            for call in calls:
-                values[call.place] = call.function(*[values[i] for i in call.operands])
-                for i in call.dead:
+            for function, operands, result, dead in calls:
+                values[result] = function(*[values[i] for i in operands])
+                for i in dead:
                     values[i] = None
         return tuple(values[i] for i in outputs)
 
     return run
 
 
-def _calls(graph: Graph, ns: Namespace, place: Mapping[Node, int]) -> list[_Call]:
+def _calls(graph: Graph, ns: Namespace, place: Mapping[Node, int]) -> Iterator[_Call]:
+    """Yield what to call, where its operands lie, where its value goes, and what nobody needs after it."""
     nodes = [node for node in graph if node.op not in ("input", "constant")]
-    last = {operand: node for node in nodes for operand in node.inputs}
     kept = {*graph.outputs}
-    calls = []
+    last = {x: node for node in nodes for x in node.inputs if x not in kept and x.op != "constant"}
     for node in nodes:
-        dead = tuple(place[x] for x in {*node.inputs} if last[x] is node and x not in kept and x.op != "constant")
-        operands = tuple(place[x] for x in node.inputs)
-        calls.append(_Call(function(node, ns, _wanted(nodes, node)), operands, place[node], dead))
-    return calls
+        dead = [place[x] for x in {*node.inputs} if last.get(x) is node]
+        yield function(node, ns, _wanted(nodes, node)), [place[x] for x in node.inputs], place[node], dead
 
 
 def _wanted(nodes: list[Node], scan: Node) -> dict[int, Node]:

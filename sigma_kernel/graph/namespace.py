@@ -108,11 +108,6 @@ class Namespace:
         kind = next((kinds[name] for name in kinds if self.xp.isdtype(like.dtype, name)), float)
         return self.xp.full(tuple(shape), kind(value), dtype=like.dtype)
 
-    def lowest(self, like: Array) -> float:
-        """Return the value below every other of an array's dtype."""
-        floating = self.xp.isdtype(like.dtype, "real floating")
-        return -float("inf") if floating else int(self.xp.iinfo(like.dtype).min)
-
     def cast(self, x: Array, dtype: str) -> Array:
         """Return the array in another of the graph's dtypes; integers wrap, fractions are cut off."""
         cast = self.xp.astype(x, self.dtype(dtype))

@@ -6,7 +6,7 @@ Shapes: ``x (N, C, *S)``, ``w (O, C / groups, *K)``, results ``(N, O, *S')``.  T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -26,126 +26,7 @@ def pad(ns: Namespace, x: Array, *, low: Sides, high: Sides, interior: Sides, va
     return x
 
 
-def convolution(
-    ns: Namespace, x: Array, w: Array, *, stride: Sides, padding: Padding, dilation: Sides, groups: int
-) -> Array:
-    """Return the cross-correlation of x and w."""
-    windows = _windows(ns, x, w.shape[2:], stride, padding, dilation)
-    result = ns.xp.matmul(_rows(ns, w, groups), _columns(ns, windows, groups))
-    return ns.xp.reshape(result, (x.shape[0], w.shape[0], *windows.shape[3:]))
-
-
-def convolution_input(
-    ns: Namespace, g: Array, w: Array, *, shape: Sides, stride: Sides, padding: Padding, dilation: Sides, groups: int
-) -> Array:
-    """Return the gradient with respect to x, of the given shape."""
-    rows = ns.xp.matrix_transpose(_rows(ns, w, groups))
-    columns = ns.xp.matmul(rows, _grouped(ns, g, groups))
-    windows = ns.xp.reshape(columns, (shape[0], shape[1], prod(w.shape[2:]), *g.shape[2:]))
-    return _overlay(ns, windows, shape, w.shape[2:], stride, padding, dilation)
-
-
-def convolution_kernel(
-    ns: Namespace, x: Array, g: Array, *, shape: Sides, stride: Sides, padding: Padding, dilation: Sides, groups: int
-) -> Array:
-    """Return the gradient with respect to w, of the given shape."""
-    windows = _windows(ns, x, shape[2:], stride, padding, dilation)
-    each = ns.xp.matmul(_grouped(ns, g, groups), ns.xp.matrix_transpose(_columns(ns, windows, groups)))
-    return ns.xp.reshape(ns.xp.sum(each, axis=0, dtype=each.dtype), tuple(shape))
-
-
-def max_pool(ns: Namespace, x: Array, *, window: Sides, stride: Sides, padding: Padding) -> Array:
-    """Return the largest value of each window."""
-    return ns.xp.max(_windows(ns, x, window, stride, padding, value=ns.lowest(x)), axis=2)
-
-
-def pool_argmax(ns: Namespace, x: Array, *, window: Sides, stride: Sides, padding: Padding) -> Array:
-    """Return the flat place inside each window of its largest value, the first one on ties."""
-    windows = _windows(ns, x, window, stride, padding, value=ns.lowest(x))
-    return ns.cast(ns.xp.argmax(windows, axis=2), "int32")
-
-
-def pool_select(ns: Namespace, x: Array, index: Array, *, window: Sides, stride: Sides, padding: Padding) -> Array:
-    """Return the value at the given place of each window."""
-    windows = _windows(ns, x, window, stride, padding)
-    return ns.xp.sum(ns.xp.where(_chosen(ns, index, window), windows, ns.xp.zeros_like(windows)), axis=2, dtype=x.dtype)
-
-
-def pool_scatter(
-    ns: Namespace, g: Array, index: Array, *, shape: Sides, window: Sides, stride: Sides, padding: Padding
-) -> Array:
-    """Return an array of the given shape with g added at the places that index names."""
-    spread = ns.xp.broadcast_to(g[:, :, None, ...], (*g.shape[:2], prod(window), *g.shape[2:]))
-    windows = ns.xp.where(_chosen(ns, index, window), spread, ns.xp.zeros_like(spread))
-    return _overlay(ns, windows, shape, window, stride, padding)
-
-
-def sum_pool(ns: Namespace, x: Array, *, window: Sides, stride: Sides, padding: Padding) -> Array:
-    """Return the sum of each window."""
-    return ns.xp.sum(_windows(ns, x, window, stride, padding), axis=2, dtype=x.dtype)
-
-
-def sum_unpool(ns: Namespace, g: Array, *, shape: Sides, window: Sides, stride: Sides, padding: Padding) -> Array:
-    """Return an array of the given shape with g added all over its windows."""
-    windows = ns.xp.broadcast_to(g[:, :, None, ...], (*g.shape[:2], prod(window), *g.shape[2:]))
-    return _overlay(ns, windows, shape, window, stride, padding)
-
-
-def _windows(
-    ns: Namespace, x: Array, window: Sides, stride: Sides, padding: Padding, dilation: Sides = (), value: float = 0.0
-) -> Array:
-    """Return what the windows cover, ``(N, C, prod(window), *S')``."""
-    dilation = dilation or (1,) * len(window)
-    low, high = ((0, 0, *side) for side in zip(*padding, strict=True))
-    padded = pad(ns, x, low=low, high=high, interior=(0,) * len(low), value=value)
-    last = [n - (k - 1) * d for n, k, d in zip(padded.shape[2:], window, dilation, strict=True)]
-    parts = []
-    for place in product(*map(range, window)):
-        starts = [k * d for k, d in zip(place, dilation, strict=True)]
-        inside = (slice(start, start + end, step) for start, end, step in zip(starts, last, stride, strict=True))
-        parts.append(padded[(slice(None), slice(None), *inside)])
-    return ns.xp.stack(parts, axis=2)
-
-
-def _overlay(
-    ns: Namespace, windows: Array, shape: Sides, window: Sides, stride: Sides, padding: Padding, dilation: Sides = ()
-) -> Array:
-    """Return the sum of windows laid where they came from: the transpose of :func:`_windows`."""
-    dilation = dilation or (1,) * len(window)
-    total: Any = 0
-    for number, place in enumerate(product(*map(range, window))):
-        low = [k * d for k, d in zip(place, dilation, strict=True)]
-        high = [
-            n + before + after - first - s * (m - 1) - 1
-            for n, (before, after), first, s, m in zip(shape[2:], padding, low, stride, windows.shape[3:], strict=True)
-        ]
-        between = [s - 1 for s in stride]
-        part = windows[:, :, number, ...]
-        total = pad(ns, part, low=(0, 0, *low), high=(0, 0, *high), interior=(0, 0, *between), value=0.0) + total
-    kept = (slice(before, before + n) for n, (before, _) in zip(shape[2:], padding, strict=True))
-    return total[(slice(None), slice(None), *kept)]
-
-
-def _rows(ns: Namespace, w: Array, groups: int) -> Array:
-    return ns.xp.reshape(w, (groups, w.shape[0] // groups, prod(w.shape[1:])))
-
-
-def _grouped(ns: Namespace, g: Array, groups: int) -> Array:
-    return ns.xp.reshape(g, (g.shape[0], groups, g.shape[1] // groups, prod(g.shape[2:])))
-
-
-def _columns(ns: Namespace, windows: Array, groups: int) -> Array:
-    samples, channels, window, *sides = windows.shape
-    return ns.xp.reshape(windows, (samples, groups, channels // groups * window, prod(sides)))
-
-
-def _chosen(ns: Namespace, index: Array, window: Sides) -> Array:
-    places = ns.xp.astype(ns.xp.arange(prod(window)), index.dtype)
-    return index[:, :, None, ...] == ns.xp.reshape(places, (-1, *(1,) * (index.ndim - 2)))
-
-
 def _spread(ns: Namespace, x: Array, axis: int, between: int, value: float) -> Array:
-    """Put copies of a value between neighbours along an axis."""
     wide = ns.xp.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
     spread = ns.xp.concat([wide, _filled(ns, wide, axis + 1, between, value)], axis=axis + 1)
     side = x.shape[axis] * (1 + between)
@@ -155,3 +36,102 @@ def _spread(ns: Namespace, x: Array, axis: int, between: int, value: float) -> A
 
 def _filled(ns: Namespace, x: Array, axis: int, side: int, value: float) -> Array:
     return ns.full((*x.shape[:axis], side, *x.shape[axis + 1 :]), value, x)
+
+
+# -- windows -----------------------------------------------------------------------------------------------------------
+def _windows(
+    ns: Namespace, x: Array, *, window: Sides, stride: Sides, padding: Padding, dilation: Sides = (), value: float = 0.0
+) -> Array:
+    """Return what the windows cover, ``(N, C, prod(window), *S')``."""
+    low, high = ((0, 0, *side) for side in zip(*padding, strict=True))
+    padded = pad(ns, x, low=low, high=high, interior=(0,) * len(low), value=value)
+    starts = list(_starts(window, dilation))
+    ends = [side - last for side, last in zip(padded.shape[2:], starts[-1], strict=True)]
+    cuts = ([slice(a, a + end, s) for a, end, s in zip(start, ends, stride, strict=True)] for start in starts)
+    return ns.xp.stack([padded[(slice(None), slice(None), *cut)] for cut in cuts], axis=2)
+
+
+def _overlay(
+    ns: Namespace, windows: Array, *, shape: Sides, window: Sides, stride: Sides, padding: Padding, dilation: Sides = ()
+) -> Array:
+    """Return the sum of windows laid where they came from: the transpose of :func:`_windows`."""
+    sides = [n + before + after for n, (before, after) in zip(shape[2:], padding, strict=True)]
+    spans = [(m - 1) * s + 1 for m, s in zip(windows.shape[3:], stride, strict=True)]
+    total: Any = 0
+    for number, start in enumerate(_starts(window, dilation)):
+        rest = (side - a - span for side, a, span in zip(sides, start, spans, strict=True))
+        room = {"low": (0, 0, *start), "high": (0, 0, *rest), "interior": (0, 0, *(s - 1 for s in stride))}
+        total = pad(ns, windows[:, :, number, ...], **room, value=0.0) + total
+    kept = (slice(before, before + n) for n, (before, _) in zip(shape[2:], padding, strict=True))
+    return total[(slice(None), slice(None), *kept)]
+
+
+def _starts(window: Sides, dilation: Sides) -> Iterator[list[int]]:
+    """Yield how far every place of a window lies from its beginning."""
+    for place in product(*map(range, window)):
+        yield [k * d for k, d in zip(place, dilation or (1,) * len(place), strict=True)]
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+def _chosen(ns: Namespace, windows: Array, index: Array) -> Array:
+    """Return windows with zeros everywhere but at one place each."""
+    places = ns.xp.astype(ns.xp.arange(windows.shape[2]), index.dtype)
+    there = index[:, :, None, ...] == ns.xp.reshape(places, (-1, *(1,) * (index.ndim - 2)))
+    return ns.xp.where(there, windows, ns.xp.zeros_like(windows))
+
+
+def _repeated(ns: Namespace, g: Array, window: Sides) -> Array:
+    """Return windows that are full of one value each."""
+    return ns.xp.broadcast_to(g[:, :, None, ...], (*g.shape[:2], prod(window), *g.shape[2:]))
+
+
+def _highest(ns: Namespace, x: Array, how: Any) -> Array:
+    return _windows(ns, x, value=-float("inf"), **how)
+
+
+def _summed(ns: Namespace, windows: Array, axis: int = 2) -> Array:
+    return ns.xp.sum(windows, axis=axis, dtype=windows.dtype)
+
+
+# -- convolution -------------------------------------------------------------------------------------------------------
+def _convolution(ns: Namespace, x: Array, w: Array, *, groups: int, **how: Any) -> Array:
+    windows = _windows(ns, x, window=w.shape[2:], **how)
+    result = ns.xp.matmul(_rows(ns, w, groups), _columns(ns, windows, groups))
+    return ns.xp.reshape(result, (x.shape[0], w.shape[0], *windows.shape[3:]))
+
+
+def _convolution_input(ns: Namespace, g: Array, w: Array, *, shape: Sides, groups: int, **how: Any) -> Array:
+    columns = ns.xp.matmul(ns.xp.matrix_transpose(_rows(ns, w, groups)), _columns(ns, g[:, :, None, ...], groups))
+    windows = ns.xp.reshape(columns, (shape[0], shape[1], prod(w.shape[2:]), *g.shape[2:]))
+    return _overlay(ns, windows, shape=shape, window=w.shape[2:], **how)
+
+
+def _convolution_kernel(ns: Namespace, x: Array, g: Array, *, shape: Sides, groups: int, **how: Any) -> Array:
+    columns = _columns(ns, _windows(ns, x, window=shape[2:], **how), groups)
+    each = ns.xp.matmul(_columns(ns, g[:, :, None, ...], groups), ns.xp.matrix_transpose(columns))
+    return ns.xp.reshape(_summed(ns, each, axis=0), tuple(shape))
+
+
+def _rows(ns: Namespace, w: Array, groups: int) -> Array:
+    return ns.xp.reshape(w, (groups, w.shape[0] // groups, prod(w.shape[1:])))
+
+
+def _columns(ns: Namespace, windows: Array, groups: int) -> Array:
+    samples, channels, window, *sides = windows.shape
+    return ns.xp.reshape(windows, (samples, groups, channels // groups * window, prod(sides)))
+
+
+MEANINGS: dict[str, Callable[..., Array]] = {
+    "pad": pad,
+    "convolution": _convolution,
+    "convolution_input": _convolution_input,
+    "convolution_kernel": _convolution_kernel,
+    "max_pool": lambda ns, x, **how: ns.xp.max(_highest(ns, x, how), axis=2),
+    "pool_argmax": lambda ns, x, **how: ns.cast(ns.xp.argmax(_highest(ns, x, how), axis=2), "int32"),
+    "pool_select": lambda ns, x, index, **how: _summed(ns, _chosen(ns, _windows(ns, x, **how), index)),
+    "pool_scatter": lambda ns, g, index, window, **how: _overlay(
+        ns, _chosen(ns, _repeated(ns, g, window), index), window=window, **how
+    ),
+    "sum_pool": lambda ns, x, **how: _summed(ns, _windows(ns, x, **how)),
+    "sum_unpool": lambda ns, g, window, **how: _overlay(ns, _repeated(ns, g, window), window=window, **how),
+}
