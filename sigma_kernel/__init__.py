@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
         SigmaTrainingError as SigmaTrainingError,
     )
     from sigma_kernel.graph import functions as functions
+    from sigma_kernel.graph.node import Node as Node, Spec as Spec
+    from sigma_kernel.plain import minimise as minimise
     from sigma_kernel.registry import Registry as Registry
     from sigma_kernel.specs import Component as Component, hookimpl as hookimpl
     from sigma_kernel.training.criteria import when as when
@@ -31,13 +33,15 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
 _MODULES = {
     "clock": "after between every",
     "contracts": "Architecture Array Backend Burst Context CostLayer Dataset Draws Extractor GradientOptimiser Hook"
-    " HookContext Initialiser Layer LoopProgram Metric Modifier Monitor Objective Operator Optimiser Order"
+    " HookContext Initialiser Layer LoopProgram Merger Metric Modifier Monitor Objective Operator Optimiser Order"
     " Outputs Parameter Preprocessor Program Reader Recipe Schedule Slot Source Step Transform Update View"
     " live",
     "environment": "Environment",
     "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
     " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
     "graph.functions": "functions",
+    "graph.node": "Node Spec",
+    "plain": "minimise",
     "registry": "Registry",
     "specs": "Component hookimpl",
     "training.criteria": "when",

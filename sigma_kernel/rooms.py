@@ -11,6 +11,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-backend-numba": {"backend": "numba"},
     "sigma-backend-numpy": {"backend": "numpy"},
     "sigma-backend-torch": {"backend": "torch"},
+    "sigma-bench": {"command": "bench"},
     "sigma-data": {
         "source": "file url compressed multi",
         "reader": "idx csv npy bytes lines",
@@ -36,7 +37,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-monitor-console": {"monitor": "console"},
     "sigma-monitor-tensorboard": {"monitor": "tensorboard"},
     "sigma-monitor-web": {"monitor": "web"},
-    "sigma-operator-local": {"operator": "local"},
+    "sigma-operator-local": {"operator": "local", "merger": "sum"},
     "sigma-operator-mpi": {"operator": "mpi"},
     "sigma-operator-ray": {"operator": "ray"},
     "sigma-optimisers": {

@@ -24,7 +24,7 @@ from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric,
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
-from sigma_kernel.minimise import Plain
+from sigma_kernel.plain import Plain
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.training.feed import Rows
 from sigma_kernel.training.session import Session
