@@ -219,6 +219,12 @@ def test_an_order_of_rows_is_a_permutation_for_each_seed_stream_and_epoch():
     assert permutation(1, 0, 0, 0).shape == (0,)
 
 
+def test_rows_are_sorted_by_64_bits_each():
+    high, low = bits(0, (100_000, 2), stream=0, iteration=2, scan=2**32 - 2).T
+    assert len(np.unique(high)) < len(high)  # 32 bits would leave ties
+    np.testing.assert_array_equal(permutation(7, 0, 2, 100_000), np.lexsort((low, high)))
+
+
 def test_every_row_comes_first_about_as_often():
     first = [int(permutation(5, 0, epoch, 4)[0]) for epoch in range(400)]
     assert ((np.bincount(first, minlength=4) - 100) ** 2 / 100).sum() < 24  # 1 in 40,000 with 3 degrees of freedom
