@@ -148,7 +148,7 @@ def test_layer_norm():
           numbers(3, 2, 5), numbers(5), numbers(5))  # fmt: skip
 
 
-def test_attention():
+def test_attention_in_several_heads():
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the others know no second derivative
         check(
             ops.attention,
