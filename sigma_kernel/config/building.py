@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel import notation
-from sigma_kernel.config import schema
 from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.document import Path as Place
 from sigma_kernel.config.reading import complaint
+from sigma_kernel.config.schema import Configuration, Run, Trainer as Declared
 from sigma_kernel.config.writing import resolved
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
@@ -20,9 +20,7 @@ from sigma_kernel.plugins import Catalogue, catalogue as installed
 from sigma_kernel.training.trainer import Trainer
 
 
-def build(
-    configuration: schema.Configuration, catalogue: Catalogue | None = None, folder: Path | None = None
-) -> Environment:
+def build(configuration: Configuration, catalogue: Catalogue | None = None, folder: Path | None = None) -> Environment:
     """Return a new environment; with a ``folder``, its runs leave a run folder there."""
     run, found = configuration.run, catalogue or installed()
     environment = Environment(
@@ -39,7 +37,7 @@ def build(
     return environment
 
 
-def _settings(run: schema.Run, trainer: schema.Trainer, catalogue: Catalogue) -> dict[str, Any]:
+def _settings(run: Run, trainer: Declared, catalogue: Catalogue) -> dict[str, Any]:
     data = trainer.data
     return {
         "backend": _table(trainer.backend or run.backend),
@@ -55,23 +53,23 @@ def _settings(run: schema.Run, trainer: schema.Trainer, catalogue: Catalogue) ->
     } | ({"order": data.order.make()} if data.order else {})
 
 
-def _table(choice: Choice) -> dict[str, Any]:
+def _table(choice: Choice[Any]) -> dict[str, Any]:
     """Leave what is chosen to the trainer, which then knows it by its name."""
     return {"type": choice.name, **made(choice.settings)}
 
 
-def prepare(configuration: schema.Configuration, environment: Environment) -> None:
+def prepare(configuration: Configuration, environment: Environment) -> None:
     """Prepare every trainer, which infers all shapes; errors about the configuration name their place in it."""
     _each(configuration, environment, lambda trainer: trainer.prepare())
     environment.prepare()
 
 
-def check_shapes(configuration: schema.Configuration, environment: Environment) -> None:
+def check_shapes(configuration: Configuration, environment: Environment) -> None:
     """Check the layers before the costs, without data: with inputs of the shapes that the network itself states."""
     _each(configuration, environment, _shapes)
 
 
-def _each(configuration: schema.Configuration, environment: Environment, act: Callable[[Trainer], Any]) -> None:
+def _each(configuration: Configuration, environment: Environment, act: Callable[[Trainer], Any]) -> None:
     values, wrong = configuration.document.values, list[tuple[Place, Exception]]()
     for name, trainer in environment.trainers.items():
         head: Place = ("trainers", name) if "trainers" in values else ()

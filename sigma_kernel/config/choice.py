@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import attrs
 from attrs import field, frozen
@@ -15,13 +14,12 @@ from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.training.criteria import Criterion
 
 REQUIRED: Any = attrs.NOTHING
-_KEPT = (bool, int, float, str)
-_SPOKEN = (Path, TimeStep, Criterion)  # these print as the text that they are read from
+T = TypeVar("T")
 
 
 @frozen
 class Setting:
-    """One thing that can be set about a component; ``check`` raises for a value that does not do."""
+    """One thing that can be set; ``check(others, value)`` raises for a value that does not do."""
 
     name: str
     type: Any
@@ -29,84 +27,14 @@ class Setting:
     check: Callable[[Any, Any], None] | None = None
 
 
-def plain(value: Any) -> Any:
-    """Return a setting as TOML has it; TypeError for what no TOML file can say."""
-    if isinstance(value, Choice):
-        return {"type": value.name, **plain(value.settings)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, _SPOKEN):
-        return str(value)
-    if isinstance(value, _KEPT):
-        return value
-    if attrs.has(type(value)):
-        return plain(attrs.asdict(value, recurse=False))
-    raise TypeError(f"{value!r} has no place in a configuration")
-
-
-@frozen
-class Choice:
-    """A component with its settings, defaults included; equal if it would be written in the same way."""
-
-    name: str  # ``distribution:name``
-    settings: Mapping[str, Any] = field(eq=plain)
-    factory: Callable[..., Any] = field(eq=False, repr=False)
-
-    def make(self) -> Any:
-        """Return a new object; whatever the component's own checks raise passes through."""
-        return self.factory(**{name: made(value) for name, value in self.settings.items()})
-
-
-def made(value: Any) -> Any:
-    """Return a setting with every choice in it replaced by what was chosen."""
-    if isinstance(value, Choice):
-        return value.make()
-    if isinstance(value, Mapping):
-        return {key: made(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(made(inner) for inner in value)
-    return value
-
-
-def settings(factory: Callable[..., Any]) -> dict[str, Setting]:
-    """Return what can be set about a component, by name: the fields of an attrs class, or the arguments of a function.
-
-    Raises SigmaPluginError if an annotation cannot be resolved.
-    """
+def settings(cls: Any) -> dict[str, Setting]:
+    """Return what can be set about a class, by name; raises SigmaPluginError if an annotation cannot be resolved."""
     try:
-        if isinstance(factory, type) and attrs.has(factory):
-            return _fields(factory, get_type_hints(factory))
-        made = vars(factory)["__init__"] if isinstance(factory, type) and "__init__" in vars(factory) else factory
-        return _arguments(factory, get_type_hints(made))
+        hints = get_type_hints(cls) if attrs.has(cls) else {}
     except NameError as error:
-        raise SigmaPluginError(f"{factory!r}: {error}. Its settings need annotations that exist at run time.") from None
-
-
-def _fields(cls: type, hints: Mapping[str, Any]) -> dict[str, Setting]:
-    found = [f for f in attrs.fields(cls) if f.init]
-    return {f.alias: Setting(f.alias, _accepted(f, hints), _default(f.default), _checker(f)) for f in found}
-
-
-def _accepted(attribute: Any, hints: Mapping[str, Any]) -> Any:
-    """Return the type that may be given: what a converter takes, where there is one that says so."""
-    if attribute.converter is None or isinstance(attribute.converter, type):
-        return hints.get(attribute.name, Any)
-    taken = [hint for name, hint in get_type_hints(attribute.converter).items() if name != "return"]
-    return taken[0] if taken else hints.get(attribute.name, Any)
-
-
-def _checker(attribute: Any) -> Callable[[Any, Any], None] | None:
-    if attribute.converter is None and attribute.validator is None:
-        return None
-
-    def check(others: Any, value: Any) -> None:
-        converted = attribute.converter(value) if attribute.converter else value
-        if attribute.validator:
-            attribute.validator(others, attribute, converted)
-
-    return check
+        raise SigmaPluginError(f"{cls!r}: {error}. The annotations of settings must exist at run time.") from None
+    found = [f for f in attrs.fields(cls) if f.init] if hints else []
+    return {f.alias: Setting(f.alias, hints[f.name], _default(f.default), _check(f)) for f in found}
 
 
 def _default(default: Any) -> Any:
@@ -115,8 +43,54 @@ def _default(default: Any) -> Any:
     return default
 
 
-def _arguments(function: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Setting]:
-    several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    found = [p for p in inspect.signature(function).parameters.values() if p.kind not in several]
-    defaults = {p.name: REQUIRED if p.default is p.empty else p.default for p in found}
-    return {name: Setting(name, hints.get(name, Any), default) for name, default in defaults.items()}
+def _check(attribute: Any) -> Callable[[Any, Any], None] | None:
+    def check(others: Any, value: Any) -> None:
+        attribute.validator(others, attribute, value)
+
+    return check if attribute.validator else None
+
+
+def plain(value: Any) -> Any:
+    """Return a setting as TOML has it; TypeError for what no TOML file can say."""
+    if isinstance(value, Choice):
+        return {"type": value.name, **plain(value.settings)} if value.settings else value.name
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, Path | TimeStep | Criterion):  # these print as the text that they are read from
+        return str(value)
+    if isinstance(value, bool | int | float | str):
+        return value
+    if attrs.has(type(value)):
+        return _flat(value, plain({f.name: getattr(value, f.name) for f in attrs.fields(type(value)) if f.init}))
+    raise TypeError(f"{value!r} has no place in a configuration")
+
+
+def _flat(record: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Put the settings of a table's main component beside its name, where ``--set data.folder=...`` finds them."""
+    slot = getattr(record, "slot", "")
+    inner = plain(getattr(record, slot).settings) if slot else {}
+    return table if inner.keys() & table.keys() or not slot else {**table, slot: getattr(record, slot).name, **inner}
+
+
+@frozen
+class Choice(Generic[T]):
+    """A component with its settings, defaults included; equal if it would be written in the same way."""
+
+    name: str  # ``distribution:name``
+    settings: Mapping[str, Any] = field(eq=plain)
+    factory: Callable[..., T] = field(eq=False, repr=False)
+
+    def make(self) -> T:
+        """Return a new object; what the component's own checks raise passes through."""
+        return self.factory(**made(self.settings))
+
+
+def made(value: Any) -> Any:
+    """Return a setting with every choice in it replaced by what was chosen."""
+    if isinstance(value, Choice):
+        return value.make()
+    if isinstance(value, Mapping):
+        return {key: made(inner) for key, inner in value.items()}
+    return type(value)(map(made, value)) if isinstance(value, list | tuple) else value

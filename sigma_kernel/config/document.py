@@ -31,33 +31,27 @@ def dotted(path: Path) -> str:
 
 @frozen
 class Document:
-    """The values of a file after overrides; ``lines`` and ``texts`` say where a key and a string's first line stand."""
+    """The values of a file after overrides.
+
+    ``places`` has the line of each path, or the override that says it; ``texts`` the line on which a string begins.
+    """
 
     name: str
     values: dict[str, Any]
-    lines: Mapping[Path, int] = field(repr=False)
+    places: Mapping[Path, int | str] = field(repr=False)
     texts: Mapping[Path, int] = field(repr=False)
-    overrides: Mapping[Path, str] = field(factory=dict)
 
-    def origin(self, path: Path) -> Path:
-        """Return the path itself or the nearest one above it that is written somewhere."""
-        return path if path in self.lines or path in self.overrides or not path else self.origin(path[:-1])
+    def describe(self, path: Path, text: str, text_line: int = 1) -> tuple[int, str]:
+        """Return a line number and ``file:line: dotted.path: text``, or 0 and ``--set dotted.path: text``.
 
-    def line(self, path: Path, text_line: int = 1) -> int:
-        """Return the line of a key, or of a line within its string; 0 for what an override says."""
-        origin = self.origin(path)
-        if origin in self.overrides:
-            return 0
-        first = self.texts.get(path, 0) if text_line > 1 else 0
-        return first + text_line - 1 if first else self.lines.get(origin, 1)
-
-    def describe(self, path: Path, text: str, text_line: int = 1) -> str:
-        """Return ``file:line: dotted.path: text``, or ``--set dotted.path: text`` for what an override says."""
-        origin = self.origin(path)
-        if origin not in self.overrides:
-            return f"{self.name}:{self.line(path, text_line)}: " + (f"{dotted(path)}: {text}" if path else text)
-        rest = "" if origin == path else f"{dotted(path)}: "
-        return f"--set {self.overrides[origin]}: {rest}{text}"
+        A path that is not written anywhere is placed at the nearest one above it; ``text_line`` counts in a string.
+        """
+        origin = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.places), ())
+        place, where = self.places.get(origin, 1), f"{dotted(path)}: " if path else ""
+        if isinstance(place, str):
+            return 0, f"--set {place}: {where if path != origin else ''}{text}"
+        line = place if text_line == 1 else self.texts[path] + text_line - 1
+        return line, f"{self.name}:{line}: {where}{text}"
 
 
 def read(path: pathlib.Path) -> Document:
@@ -75,17 +69,14 @@ def parse(text: str, name: str) -> Document:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SigmaConfigError(f"{name}:{_broken(str(error), text)}") from None
+        place = _PLACE.search(str(error))
+        line, column = (place["line"], place["column"]) if place else (None, None)
+        where = f"{name}:{line or text.count(chr(10)) + 1}: this is not TOML"
+        what = _PLACE.sub(f" (column {column})" if column else "", str(error))
+        raise SigmaConfigError(f"{where}: {what}") from None
     walk = _Walk()
     walk.body((), tomlkit.parse(text).body)
-    return Document(name, values, walk.lines, walk.texts)
-
-
-def _broken(error: str, text: str) -> str:
-    place = _PLACE.search(error)
-    line = place["line"] if place and place["line"] else str(text.count("\n") + 1)
-    column = f" (column {place['column']})" if place and place["column"] else ""
-    return f"{line}: this is not TOML: {_PLACE.sub('', error)}{column}"
+    return Document(name, values, walk.places, walk.texts)
 
 
 @define
@@ -93,11 +84,15 @@ class _Walk:
     """Count lines while the items of a document go by in the order of its text."""
 
     line: int = 1
-    lines: dict[Path, int] = field(factory=dict)
+    places: dict[Path, int | str] = field(factory=dict)
     texts: dict[Path, int] = field(factory=dict)
 
     def skip(self, text: str) -> None:
         self.line += text.count("\n")
+
+    def note(self, path: Path) -> None:
+        for depth in range(1, len(path) + 1):
+            self.places.setdefault(path[:depth], self.line)
 
     def body(self, path: Path, body: Iterable[tuple[Any, Item]]) -> None:
         for key, item in body:
@@ -109,25 +104,18 @@ class _Walk:
             elif isinstance(item, Table):
                 self.table((*path, key.key), item)
             else:
-                self.pair((*path, key.key), item)
+                self.skip(item.trivia.indent)
+                self.note((*path, key.key))
+                self.value((*path, key.key), item)
+                self.skip(item.trivia.trail)
 
     def table(self, path: Path, table: Table) -> None:
         if table.display_name is not None:  # else no header of its own: it is named in those below or by dotted keys
             self.skip(table.trivia.indent)
             self.note(path)
-            self.lines[path] = self.line  # also where a key above it came first
+            self.places[path] = self.line  # also where a key above it came first
             self.skip(table.trivia.trail)
         self.body(path, table.value.body)
-
-    def pair(self, path: Path, item: Item) -> None:
-        self.skip(item.trivia.indent)
-        self.note(path)
-        self.value(path, item)
-        self.skip(item.trivia.trail)
-
-    def note(self, path: Path) -> None:
-        for depth in range(1, len(path) + 1):
-            self.lines.setdefault(path[:depth], self.line)
 
     def value(self, path: Path, item: Item) -> None:
         text = item.as_string()
@@ -145,7 +133,7 @@ class _Walk:
             between = _BETWEEN.match(text, at)
             assert between
             self.skip(between[0])
-            self.lines[*path, index] = self.line
+            self.note((*path, index))
             self.value((*path, index), item)
             at = between.end() + len(item.as_string())
         self.skip(text[at:])
@@ -158,19 +146,17 @@ def override(document: Document, assignment: str) -> Document:
     if not equals:
         raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
     path = _path(key.strip())
-    key = dotted(path)
-    values = _put(document.values, path, _value(key, text.strip()), key)
-    kept = {mark: line for mark, line in document.lines.items() if mark[: len(path)] != path}
-    earlier = {mark: name for mark, name in document.overrides.items() if mark[: len(path)] != path}
-    return evolve(document, values=values, lines=kept, overrides={**earlier, path: key})
+    values = _put(document.values, path, _value(dotted(path), text.strip()), dotted(path))
+    kept = {place: line for place, line in document.places.items() if place[: len(path)] != path}
+    return evolve(document, values=values, places={**kept, path: dotted(path)})
 
 
-def _path(key: str) -> Path:
+def _path(key: str) -> tuple[str, ...]:
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError as error:
         raise SigmaConfigError(f"--set {key}: expected a key such as run.seed: {_PLACE.sub('', str(error))}") from None
-    path: Path = ()
+    path: tuple[str, ...] = ()
     while isinstance(table, dict):
         (name, table), *more = table.items()
         if more:
@@ -190,13 +176,12 @@ def _value(key: str, text: str) -> Any:
     return text  # a bare word
 
 
-def _put(table: Mapping[str, Any], path: Path, value: Any, key: str) -> dict[str, Any]:
+def _put(table: Mapping[str, Any], path: tuple[str, ...], value: Any, key: str) -> dict[str, Any]:
     name, *rest = path
     if not rest:
-        return {**table, str(name): value}
-    below = table.get(str(name), {})
-    if isinstance(below, str):
-        below = {"type": below}
+        return {**table, name: value}
+    below = table.get(name, {})
+    below = {"type": below} if isinstance(below, str) else below
     if not isinstance(below, dict):
         raise SigmaConfigError(f"--set {key}: {name} is not a table (got {below!r})")
-    return {**table, str(name): _put(below, tuple(rest), value, key)}
+    return {**table, name: _put(below, tuple(rest), value, key)}

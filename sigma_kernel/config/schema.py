@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NewType
+from typing import Any, ClassVar, Literal, NewType
 
-from attrs import Attribute, Factory, field, frozen, validators
+import attrs
+from attrs import define, field, frozen, validators
 
-from sigma_kernel.config.choice import REQUIRED, Choice
+from sigma_kernel.config.choice import Choice
 from sigma_kernel.config.document import Document
-from sigma_kernel.config.structure import located
+from sigma_kernel.config.structure import Faults
 from sigma_kernel.contracts import (
     Backend,
     Dataset,
@@ -25,30 +26,24 @@ from sigma_kernel.contracts import (
 )
 
 ArchitectureText = NewType("ArchitectureText", str)
-Precision = Literal["float32", "float64", "float16", "bfloat16"]
 
 
-def chosen(contract: Any, default: Any = REQUIRED) -> Any:
-    """Return a field that holds the choice of a component; a default may be its name."""
-    return field(default=default, metadata={"type": contract})
-
-
-def named(contract: Any) -> Any:
-    """Return a field that holds choices by name; none, if left out."""
-    return field(factory=dict, metadata={"type": Mapping[str, contract]}, validator=_names)
-
-
-def _name(owner: Any, attribute: Attribute[Any], value: str) -> None:
+def _name(owner: Any, attribute: Any, value: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_+-]*", value):
         raise ValueError(f"must be a name of letters, digits, - and _ (got {value!r})")
 
 
-def _names(owner: Any, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
+def _names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
+    faults = Faults()
     for name in value:
-        try:
+        with faults.at(name):
             _name(owner, attribute, name)
-        except ValueError as error:
-            raise located(error, (name,)) from None
+    faults.done()
+
+
+def named() -> Any:
+    """Return a field for a table of tables, which have names."""
+    return field(factory=dict, validator=_names)
 
 
 @frozen(kw_only=True)
@@ -57,21 +52,23 @@ class Run:
 
     name: str = field(default="run", validator=_name)
     seed: int = field(default=0, validator=[validators.ge(0), validators.lt(2**64)])
-    precision: Precision = "float32"
-    folder: Path = Factory(lambda: Path("runs").absolute())
-    backend: Choice = chosen(Backend, "numpy")
-    operator: Choice = chosen(Operator, "local")
+    precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
+    folder: Path = field(factory=lambda: Path("runs").absolute())
+    backend: Choice[Backend]
+    operator: Choice[Operator]
 
 
 @frozen(kw_only=True)
 class Data:
-    """``[data]``: the keys that are not named here are settings of the dataset."""
+    """``[data]``: keys that are not among these are settings of the dataset."""
 
-    dataset: Choice = chosen(Dataset)
+    slot: ClassVar[str] = "dataset"
+
+    dataset: Choice[Dataset]
     batch_size: int = field(default=100, validator=validators.ge(1))
     last_batch: Literal["keep", "drop"] = "keep"
-    order: Choice | None = chosen(Order | None, None)
-    preprocessors: Mapping[str, Choice] = named(Preprocessor)
+    order: Choice[Order] | None = None
+    preprocessors: Mapping[str, Choice[Preprocessor]] = named()
 
 
 @frozen(kw_only=True)
@@ -83,19 +80,21 @@ class Network:
 
 @frozen(kw_only=True)
 class Rule:
-    """``[initialisers.NAME]``: the parameters it concerns, and what gives them their first values."""
+    """``[initialisers.NAME]``: the parameters it concerns; other keys are settings of the initialiser."""
+
+    slot: ClassVar[str] = "type"
 
     match: str
-    type: Choice = chosen(Initialiser)
+    type: Choice[Initialiser]
 
 
 @frozen(kw_only=True)
 class Training:
     """``[trainer]``: how it trains; ``backend`` and ``operator`` replace those of ``[run]``."""
 
-    optimiser: Choice = chosen(Optimiser)
-    backend: Choice | None = chosen(Backend | None, None)
-    operator: Choice | None = chosen(Operator | None, None)
+    optimiser: Choice[Optimiser]
+    backend: Choice[Backend] | None = None
+    operator: Choice[Operator] | None = None
 
 
 @frozen(kw_only=True)
@@ -104,39 +103,43 @@ class Trainer(Training):
 
     data: Data
     network: Network
-    initialisers: Mapping[str, Rule] = field(factory=dict, validator=_names)
-    hooks: Mapping[str, Choice] = named(Hook)
+    initialisers: Mapping[str, Rule] = named()
+    hooks: Mapping[str, Choice[Hook]] = named()
 
 
-@frozen(kw_only=True)
-class File:
-    """The whole file, with one trainer, whose tables stand at the top, or with several."""
+@define(kw_only=True)
+class _Common:
+    """What every file holds."""
 
     format: Literal[1]
     run: Run
+    monitors: Mapping[str, Choice[Monitor]] = named()
+    document: Document = field(init=False, eq=False, repr=False)
+
+
+@define(kw_only=True)
+class Single(_Common):
+    """A file with one trainer, whose tables stand at the top."""
+
     data: Data
     network: Network
-    initialisers: Mapping[str, Rule] = field(factory=dict, validator=_names)
+    initialisers: Mapping[str, Rule] = named()
     trainer: Training
-    hooks: Mapping[str, Choice] = named(Hook)
-    monitors: Mapping[str, Choice] = named(Monitor)
+    hooks: Mapping[str, Choice[Hook]] = named()
+
+    @property
+    def trainers(self) -> Mapping[str, Trainer]:
+        """Return the trainer by its name."""
+        parts: Any = {f.name: getattr(self, f.name, getattr(self.trainer, f.name, None)) for f in attrs.fields(Trainer)}
+        return {"trainer": Trainer(**parts)}
 
 
-@frozen(kw_only=True)
-class Files:
-    """The whole file, with several trainers."""
+@define(kw_only=True)
+class Several(_Common):
+    """A file with several trainers, each with tables of its own."""
 
-    format: Literal[1]
-    run: Run
-    trainers: Mapping[str, Trainer] = field(validator=_names)
-    monitors: Mapping[str, Choice] = named(Monitor)
+    trainers: Mapping[str, Trainer] = named()
 
 
-@frozen(kw_only=True)
-class Configuration:
-    """What a file means: every component chosen, every default filled in; equal if all of that is."""
-
-    run: Run
-    trainers: Mapping[str, Trainer]
-    monitors: Mapping[str, Choice]
-    document: Document = field(eq=False, repr=False)
+# What a file means: every component chosen, every default filled in; equal if all of that is.
+Configuration = Single | Several

@@ -11,9 +11,8 @@ from types import NoneType, SimpleNamespace
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from cattrs import Converter, cols
-from cattrs.errors import AttributeValidationNote, BaseValidationError, ClassValidationError, IterableValidationError
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
@@ -30,13 +29,11 @@ KINDS: dict[type, str] = {
     contracts.Preprocessor: "preprocessor", contracts.Dataset: "dataset", contracts.Order: "iterator",
     contracts.Hook: "hook", contracts.Metric: "metric", contracts.Operator: "operator", contracts.Monitor: "monitor",
 }  # fmt: skip
-WRONG = (ValueError, TypeError, SigmaError, BaseValidationError)  # what a value that does not do may raise
 _WORDS: dict[Any, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path",
     TimeStep: 'a time step such as "1 epoch"', Criterion: 'a criterion such as "epoch reaches 10"',
 }  # fmt: skip
 _ATTRS = re.compile(r"'\w+' (must (?:be|match) .*): (.*)")  # how the validators of attrs speak
-_OWNED = re.compile(r"[A-Za-z_]\w*\.\w+: (?=must )")  # how live settings name their owner, which the path does already
 
 
 class Mismatch(TypeError):
@@ -54,85 +51,188 @@ def shown(value: Any) -> str:
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------
+class Wrong(Exception):
+    """What is wrong with a table or a list: each mistake with its path."""
+
+    def __init__(self, found: list[tuple[Place, Exception]]) -> None:
+        super().__init__(found)
+        self.found = found
+
+
 @frozen
 class Faults:
-    """Collect what is wrong with a table, each mistake with the key that it belongs to."""
+    """Collect what is wrong, each mistake with its path."""
 
-    found: list[Exception] = field(factory=list)
+    found: list[tuple[Place, Exception]] = field(factory=list)
 
     @contextmanager
-    def at(self, key: str | int | None) -> Iterator[None]:
-        """Keep an error that is raised inside, as one about a key (None: about the table itself)."""
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Keep what is raised inside."""
         try:
             yield
-        except WRONG as error:
-            if key is not None:
-                error.add_note(_note(key))
-            self.found.append(error)
+        except Wrong as wrong:
+            self.found.extend(((*path, *inner), error) for inner, error in wrong.found)
+        except (ValueError, TypeError, SigmaError) as error:
+            self.found.append((path, error))
 
     def done(self) -> None:
-        """Raise everything that was found."""
+        """Raise everything that was kept."""
         if self.found:
-            raise ClassValidationError("", self.found, object)
+            raise Wrong(self.found)
 
 
-def _note(key: str | int) -> AttributeValidationNote:
-    return AttributeValidationNote("", key, Any)  # type: ignore[arg-type]  # an index does as well
+class Unknown(ValueError):
+    """A key that a table does not have."""
 
-
-def mistakes(error: Exception) -> Iterator[tuple[Place, Exception]]:
-    """Yield each single mistake with its path."""
-    if not isinstance(error, ClassValidationError | IterableValidationError):
-        yield (), error
-        return
-    placed, loose = error.group_exceptions()
-    for inner, note in placed:
-        key = note.name if isinstance(note, AttributeValidationNote) else note.index
-        yield from (((key, *path), mistake) for path, mistake in mistakes(inner))
-    for inner in loose:
-        yield from mistakes(inner)
-
-
-def located(error: Exception, path: Place) -> Exception:
-    """Return a single mistake as one that belongs to a path."""
-    error.__notes__ = []
-    for key in reversed(path):
-        error.add_note(_note(key))
-        error = ClassValidationError("", [error], object)
-    return error
+    def __init__(self, key: str, known: Iterable[str]) -> None:
+        self.key, self.known = key, list(known)
+        super().__init__(f"unknown key.{near(key, self.known) or ' Known here: ' + ', '.join(self.known) + '.'}")
 
 
 def sentence(error: Exception) -> str:
     """Return what an error says, in the words of a configuration."""
-    text = _OWNED.sub("", str(error.args[0]) if error.args else str(error), count=1)
+    text = re.sub(r"^SimpleNamespace\.\w+: ", "", str(error.args[0]) if error.args else str(error))
     return f"{found[1]} (got {found[2]})" if (found := _ATTRS.fullmatch(text)) else text
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------
-def filled(
-    known: Mapping[str, Setting], table: Mapping[str, Any], converter: Converter, beside: Iterable[str] = ()
-) -> dict[str, Any]:
-    """Return the settings that a table gives, with the defaults of those that it leaves out.
+@define(eq=False)
+class Structure:
+    """Turn what a file says into attrs objects, whose components are choices."""
 
-    ``beside`` are keys that may stand in the same table and belong to something else.
-    """
-    faults, values, names = Faults(), dict[str, Any](), [*beside, *known]
-    for name in table.keys() - known.keys():
-        with faults.at(name):
-            raise ValueError(f"unknown key.{near(name, names) or ' Known here: ' + ', '.join(names) + '.'}")
-    for name, setting in known.items():
-        with faults.at(name):
-            if name in table:
-                values[name] = converter.structure(table[name], setting.type)
-            elif setting.default is REQUIRED:
-                raise ValueError(f"is missing. Give it {_words(setting.type)}.")
-            elif _written(setting.default):
-                values[name] = setting.default
-    for name in table.keys() & values.keys():
-        with faults.at(name):
-            _check(known[name], values)
-    faults.done()
-    return values
+    catalogue: Catalogue
+    converter: Converter = field(factory=Converter, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Say how each type is read; of the forms that hold, the last one counts."""
+        plain_types: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
+            bool: (bool, bool), int: (int, int), float: (int | float, float), str: (str, str), Path: (str, _path),
+            TimeStep: (str, TimeStep.parse), Criterion: (str, Criterion.parse),
+        }  # fmt: skip
+        for type_, (accepted, make) in plain_types.items():
+            self.converter.register_structure_hook(type_, _strictly(accepted, make))
+        forms: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
+            (lambda t: True, _unsayable),
+            (lambda t: t is Any, lambda value, _: value),
+            (cols.is_sequence, self.sequence),
+            (lambda t: get_origin(t) is tuple, lambda value, t: tuple(self.sequence(value, t))),
+            (cols.is_mapping, self.mapping),
+            (lambda t: get_origin(t) is Literal, _literal),
+            (lambda t: get_origin(t) in (Union, types.UnionType), self.union),
+            (attrs.has, self.record),
+            (lambda t: kind_of(t) is not None, self.component),
+        ]
+        for holds, read in forms:
+            self.converter.register_structure_hook_func(holds, read)
+
+    def filled(self, known: Mapping[str, Setting], table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that a table gives, with the defaults of those that it leaves out."""
+        faults, values = Faults(), dict[str, Any]()
+        for name in table.keys() - known.keys():
+            with faults.at(name):
+                raise Unknown(name, known)
+        for name, setting in known.items():
+            with faults.at(name):
+                if name in table:
+                    values[name] = self.converter.structure(table[name], setting.type)
+                elif setting.default is REQUIRED:
+                    raise ValueError(f"is missing. Give it {_words(setting.type)}.")
+                elif _written(setting.default):
+                    values[name] = setting.default
+        for name in table.keys() & values.keys():
+            with faults.at(name):
+                _check(known[name], values)
+        faults.done()
+        return values
+
+    def component(self, value: Any, type_: Any) -> Choice[Any]:
+        """Return what a name, or a table with a ``type`` and settings, chooses."""
+        kind, faults = kind_of(type_) or "", Faults()
+        if not isinstance(value, str | dict):
+            raise Mismatch(f"the name of {_article(kind)}, or a table with its `type`", value)
+        table = {"type": value} if isinstance(value, str) else dict(value)
+        with faults.at(*([] if isinstance(value, str) else ["type"])):
+            name = _name(table.pop("type", None), kind)
+            factory: Any = self.catalogue.load(kind, name)
+            _fits(factory, type_, name, kind)
+        faults.done()
+        known = settings(factory)
+        if kind == "hook" and "when" in known:  # contracts cannot name what stands right of them
+            known["when"] = evolve(known["when"], type=Criterion)
+        choice = Choice(self.catalogue.resolve(kind, name).full_name, self.filled(known, table), factory)
+        choice.make()  # its own checks
+        return choice
+
+    def record(self, table: Any, cls: Any) -> Any:
+        """Return an attrs object that is no component; settings of its ``slot``, if it has one, may stand beside it."""
+        if not isinstance(table, dict):
+            raise Mismatch("a table", table)
+        known, slot = settings(cls), getattr(cls, "slot", "")
+        if not slot:
+            return cls(**self.filled(known, table))
+        given, faults = table.get(slot), Faults()
+        inner = given if isinstance(given, dict) else {} if given is None else {"type": given}
+        rest = {name: value for name, value in table.items() if name not in known}
+        own = {name: value for name, value in table.items() if name in known}
+        for name in rest.keys() & inner.keys():
+            with faults.at(name):
+                raise ValueError(f"is given twice, here and in `{slot}`.")
+        try:
+            values = self.filled(known, {**own, slot: {**rest, **inner}})
+        except Wrong as wrong:
+            for path, error in wrong.found:
+                faults.found.append(_beside(path, error, given, rest, known) if path[0] == slot else (path, error))
+        faults.done()
+        return cls(**values)
+
+    def sequence(self, value: Any, type_: Any) -> list[Any]:
+        """Return a list, or the values of a tuple."""
+        if not isinstance(value, list):
+            raise Mismatch("a list", value)
+        kinds = get_args(type_)
+        kinds = kinds if get_origin(type_) is tuple and kinds[-1] is not Ellipsis else kinds[:1] * len(value)
+        if len(value) != len(kinds):
+            raise Mismatch(f"a list of {len(kinds)} values", value)
+        return list(self._each(enumerate(value), kinds).values())
+
+    def mapping(self, value: Any, type_: Any) -> dict[Any, Any]:
+        """Return a table of values of one type."""
+        if not isinstance(value, dict):
+            raise Mismatch("a table", value)
+        return self._each(value.items(), get_args(type_)[1:] * len(value))
+
+    def _each(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:
+        faults, values = Faults(), dict[Any, Any]()
+        for (key, value), kind in zip(items, kinds, strict=True):
+            with faults.at(key):
+                values[key] = self.converter.structure(value, kind)
+        faults.done()
+        return values
+
+    def union(self, value: Any, type_: Any) -> Any:
+        """Return a value as the first of several types that it can be."""
+        deeper: Exception | None = None
+        expected = []
+        for member in get_args(type_):
+            if member is not NoneType:
+                try:
+                    return self.converter.structure(value, member)
+                except Mismatch as error:
+                    expected.append(error.expected)
+                except (Wrong, ValueError, SigmaError) as error:
+                    deeper = deeper or error
+        raise deeper or Mismatch(" or ".join(expected), value)
+
+
+def _beside(
+    path: Place, error: Exception, given: Any, rest: Mapping[str, Any], known: Mapping[str, Any]
+) -> tuple[Place, Exception]:
+    """Return a mistake with the path that the file has: settings beside the slot are not in its table."""
+    if isinstance(error, Unknown) and path[-1] in rest:
+        error = Unknown(error.key, [*known, *error.known])
+    if len(path) == 1 or (isinstance(given, dict) and path[1] not in rest):
+        return path, error
+    return path[:1] if path[1:] == ("type",) else path[1:], error
 
 
 def _check(setting: Setting, values: Mapping[str, Any]) -> None:
@@ -151,37 +251,26 @@ def _written(default: Any) -> bool:
         return False
 
 
-def component(
-    value: Any, contract: type, converter: Converter, catalogue: Catalogue, beside: Iterable[str] = ()
-) -> Choice:
-    """Return what a name, or a table with a ``type`` and settings, chooses."""
-    kind, faults = kind_of(contract) or "", Faults()
-    if not isinstance(value, str | dict):
-        raise Mismatch(f"the name of {_article(kind)}, or a table with its `type`", value)
-    with faults.at("type" if isinstance(value, dict) else None):
-        name = _name(value, kind)
-        factory: Any = catalogue.load(kind, name)
-        fitting = (contract, Mapping) if kind == "dataset" else contract  # a dataset may come in splits, by name
-        if isinstance(factory, type) and not issubclass(factory, fitting):
-            raise ValueError(f"{name!r} cannot stand here: it is no {contract.__name__}.")
-    faults.done()
-    known = settings(factory)
-    if kind == "hook" and "when" in known:  # contracts cannot name what stands right of them
-        known["when"] = evolve(known["when"], type=Criterion)
-    given = {key: inner for key, inner in value.items() if key != "type"} if isinstance(value, dict) else {}
-    full_name = catalogue.resolve(kind, name).full_name
-    choice = Choice(full_name, filled(known, given, converter, beside), factory)
-    choice.make()  # its own checks
-    return choice
-
-
-def _name(value: str | dict[str, Any], kind: str) -> str:
-    name = value if isinstance(value, str) else value.get("type")
+def _name(name: Any, kind: str) -> str:
     if name is None:
         raise ValueError(f"is missing. Give it the name of {_article(kind)}; `sigma components {kind}` lists them.")
     if not isinstance(name, str):
         raise Mismatch(f"the name of {_article(kind)}", name)
     return name
+
+
+def _fits(factory: Any, type_: Any, name: str, kind: str) -> None:
+    contract: Any = get_args(type_)[0] if get_origin(type_) is Choice else type_
+    fitting = (contract, Mapping) if kind == "dataset" else contract  # a dataset may come in splits, by name
+    if not (isinstance(factory, type) and issubclass(factory, fitting)):
+        raise ValueError(f"{name!r} cannot stand here: it is no {contract.__name__}.")
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+def kind_of(type_: Any) -> str | None:
+    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
+    type_ = get_args(type_)[0] if get_origin(type_) is Choice else type_
+    return next((kind for cls, kind in KINDS.items() if isinstance(type_, type) and issubclass(type_, cls)), None)
 
 
 def _article(kind: str) -> str:
@@ -199,36 +288,8 @@ def _words(type_: Any) -> str:
     return "a list" if cols.is_sequence(type_) else "a value"
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
-def kind_of(type_: Any) -> str | None:
-    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
-    return next((kind for cls, kind in KINDS.items() if isinstance(type_, type) and issubclass(type_, cls)), None)
-
-
-def make_converter(catalogue: Catalogue) -> Converter:
-    """Return a converter that turns what a file says into settings and choices."""
-    converter = Converter(structure_fallback_factory=_fallback, forbid_extra_keys=True)
-    for type_, accepted in {bool: bool, int: int, float: (int, float), str: str}.items():
-        converter.register_structure_hook(type_, _strictly(accepted, type_, type_))
-    for type_, read in {Path: _path, TimeStep: TimeStep.parse, Criterion: Criterion.parse}.items():
-        converter.register_structure_hook(type_, _strictly(str, type_, read))
-    list_, dict_ = _checked(cols.list_structure_factory, list), _checked(cols.mapping_structure_factory, dict)
-    by_type: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
-        (lambda t: t is Any, lambda value, _: value),
-        (lambda t: get_origin(t) is tuple, lambda value, t: _tuple(value, t, converter)),
-        (lambda t: get_origin(t) is Literal, _literal),
-        (lambda t: get_origin(t) in (Union, types.UnionType), lambda value, t: _union(value, t, converter)),
-        (lambda t: kind_of(t) is not None, lambda value, t: component(value, t, converter, catalogue)),
-    ]
-    converter.register_structure_hook_factory(cols.is_sequence, list_)
-    converter.register_structure_hook_factory(cols.is_mapping, dict_)
-    for holds, hook in by_type:
-        converter.register_structure_hook_func(holds, hook)
-    return converter
-
-
-def _strictly(accepted: Any, type_: type, make: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
+def _strictly(accepted: Any, make: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, type_: Any) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and accepted is not bool):
             raise Mismatch(_WORDS[type_], value)
         return make(value)
@@ -240,35 +301,6 @@ def _path(text: str) -> Path:
     return Path(text).expanduser().absolute()
 
 
-def _checked(factory: Any, accepted: type) -> Callable[[Any, Converter], Any]:
-    def make(type_: Any, converter: Converter) -> Callable[[Any, Any], Any]:
-        inner = factory(type_, converter)
-
-        def structure(value: Any, _: Any) -> Any:
-            if not isinstance(value, accepted):
-                raise Mismatch("a list" if accepted is list else "a table", value)
-            return inner(value, type_)
-
-        return structure
-
-    return make
-
-
-def _tuple(value: Any, type_: Any, converter: Converter) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise Mismatch("a list", value)
-    kinds = get_args(type_)
-    kinds = (kinds[0],) * len(value) if kinds[-1] is Ellipsis else kinds
-    if len(value) != len(kinds):
-        raise Mismatch(f"a list of {len(kinds)} values", value)
-    faults, values = Faults(), []
-    for index, (inner, kind) in enumerate(zip(value, kinds, strict=True)):
-        with faults.at(index):
-            values.append(converter.structure(inner, kind))
-    faults.done()
-    return tuple(values)
-
-
 def _literal(value: Any, type_: Any) -> Any:
     allowed = get_args(type_)
     if value not in allowed or isinstance(value, bool):
@@ -277,22 +309,5 @@ def _literal(value: Any, type_: Any) -> Any:
     return value
 
 
-def _union(value: Any, type_: Any, converter: Converter) -> Any:
-    deeper: Exception | None = None
-    expected = []
-    for member in get_args(type_):
-        if member is not NoneType:
-            try:
-                return converter.structure(value, member)
-            except Mismatch as error:
-                expected.append(error.expected)
-            except WRONG as error:
-                deeper = deeper or error
-    raise deeper or Mismatch(" or ".join(expected), value)
-
-
-def _fallback(type_: Any) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
-        raise Mismatch(f"{getattr(type_, '__name__', type_)}, which a file cannot say: set it from Python", value)
-
-    return structure
+def _unsayable(value: Any, type_: Any) -> Any:
+    raise Mismatch(f"{getattr(type_, '__name__', type_)}, which a file cannot say: set it from Python", value)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import evolve
 
 from sigma_kernel.config import build, load, prepare
 from sigma_kernel.errors import SigmaCheckpointError
@@ -24,7 +23,8 @@ from sigma_kernel.training.trainer import Trainer
 @json_option
 def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> None:
     """Measure the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks measured."""
-    configuration = evolve(load(run / "config.toml"), monitors={})
+    configuration = load(run / "config.toml")
+    configuration.monitors = {}
     found: dict[str, float] = {}
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)

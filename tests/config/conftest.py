@@ -159,14 +159,9 @@ class Anything(Layer):
         return inputs[0]
 
 
-def table_of_ones(rows: int, columns: int = 2) -> Table:
-    """Return a table, as a function may."""
-    return Table(columns=(rows, columns))
-
-
 OBJECTS: dict[tuple[str, str], Any] = {
     ("backend", "plain"): Plain, ("backend", "numpy"): Plain, ("operator", "local"): Alone,
-    ("source", "file"): FileSource, ("dataset", "table"): Table, ("dataset", "ones"): table_of_ones,
+    ("source", "file"): FileSource, ("dataset", "table"): Table,
     ("schedule", "halve"): Halve,
     ("optimiser", "descent"): Descent, ("initialiser", "normal"): Normal, ("hook", "score"): Score,
     ("monitor", "watch"): Watch, ("preprocessor", "centre"): Centre, ("iterator", "backwards"): Backwards,
