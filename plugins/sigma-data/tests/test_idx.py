@@ -90,6 +90,17 @@ def test_a_header_that_claims_too_much_costs_no_memory(held, sides, packed):
         tracemalloc.stop()
 
 
+def test_the_size_of_a_file_is_compared_before_anything_of_it_is_read(held):
+    content = bytes([0, 0, 8, 1]) + struct.pack(">I", 2**32 - 1) + bytes(20_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SigmaDataError, match="4294967295 bytes should follow, 20000000 are there"):
+            read(held(content))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_sides_that_are_zero_hide_no_others(held):
     content = bytes([0, 0, 8, 3]) + struct.pack(">3I", 0, 2**32 - 1, 2**32 - 1)
     with pytest.raises(SigmaDataError, match="held: byte 4: no array can have shape"):

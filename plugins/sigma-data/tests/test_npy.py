@@ -66,7 +66,16 @@ def test_records_with_fields_are_refused(held):
 
 @pytest.mark.parametrize(
     "shape",
-    ["(1000000, 1000000)", "(10**3, 4)", "(-1,)", "(-1, -125)", "()", "(0, 4611686018427387904, 4)", "(2, True)"],
+    [
+        "(1000000, 1000000)",
+        "(10**3, 4)",
+        "(-1,)",
+        "(-1, -125)",
+        "()",
+        "(0, 4611686018427387904, 4)",
+        "(125.0,)",
+        "('a', 125)",
+    ],
 )
 def test_a_shape_that_cannot_be_is_an_error_without_cost(held, shape):
     content = with_header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n")

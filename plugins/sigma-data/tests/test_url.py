@@ -68,6 +68,7 @@ def test_a_mirror_goes_on_with_what_another_began(server, url):
 def test_a_server_that_knows_no_ranges_begins_again(server, url):
     server.cut["/data.bin"], server.ranges = [131_072], False
     assert fetched(url()) == CONTENT
+    assert len(server.asked) == 2
 
 
 def test_a_download_that_was_interrupted_from_the_keyboard_is_kept_too(server, url, tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ class Synthetic(Divided):
         """Return all rows."""
         try:
             return self._centres() if self.teacher == "centres" else self._linear()
-        except (MemoryError, ValueError, OverflowError):  # the latter two for sizes that NumPy cannot count
+        except (MemoryError, ValueError):  # the latter for sizes that NumPy cannot count
             raise SigmaDataError(
                 f"synthetic: {self.rows} rows of shape {self.shape} do not fit into memory. Take fewer."
             ) from None
