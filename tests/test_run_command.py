@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomlkit
 
 from sigma_kernel.launcher.group import main
 from sigma_kernel.training import checkpoint
@@ -166,6 +167,22 @@ def test_a_run_that_fails_says_so_in_its_summary_and_its_exit_code(file, sigma):
     assert code == 1
     assert json.loads(out)["status"] == "failed"
     assert "loss is" in err
+
+
+def test_several_trainers_run_side_by_side_and_have_their_names_in_the_summary(file, sigma):
+    tables = {name: table for name, table in tomllib.loads(XOR).items() if name not in ("format", "run")}
+    parts = {**tables.pop("trainer"), **tables}
+    text = tomlkit.dumps({"format": 1, "trainers": {"a": parts, "b": {**parts, "optimiser": "adagrad"}}})
+    Path("two.toml").write_text(text, encoding="utf-8")
+    code, out, _ = sigma("run", "two.toml", "--json", "--quiet")
+    assert code == 0
+    assert {f"{name}.validation.accuracy" for name in "ab"} <= set(json.loads(out)["metrics"])
+    assert "b.validation.accuracy" in sigma("evaluate", json.loads(out)["folder"])[1]
+    code, _, err = sigma(
+        "run", "two.toml", "--set", "trainers.b.data.dataset=iris", "--set", "trainers.b.hooks.score.top=0"
+    )
+    assert code == 2
+    assert err == "--set trainers.b.hooks.score.top: must be >= 1 (got 0)\n"
 
 
 def test_a_recipe_runs_by_its_name(file, sigma):

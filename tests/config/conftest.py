@@ -172,6 +172,8 @@ OBJECTS: dict[tuple[str, str], Any] = {
 class Shelf(Catalogue):
     """A catalogue of the objects above."""
 
+    objects: ClassVar[dict[tuple[str, str], Any]] = OBJECTS
+
     def load(self, kind: str, name: str) -> object:
         return OBJECTS[kind, self.resolve(kind, name).name]
 

@@ -266,6 +266,18 @@ def test_a_missing_file_is_an_error_without_a_traceback(shelf, tmp_path):
         config.load(tmp_path / "bytes.toml", catalogue=shelf)
 
 
+def test_a_component_whose_annotations_cannot_be_resolved_is_a_broken_plugin(errors, monkeypatch, shelf):
+    monkeypatch.setitem(shelf.objects["hook", "score"].__annotations__, "on", "NotThere")
+    (found,) = errors(TEXT, exception=SigmaPluginError)
+    assert found.startswith(f"f.toml:{line(TEXT, '[hooks.score]')}: hooks.score: ")
+    assert "'NotThere' is not defined" in found
+
+
+def test_a_component_of_the_right_kind_and_the_wrong_contract_is_refused(errors):
+    (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=centre")
+    assert found == "--set trainer.optimiser.modifiers.small: 'centre' cannot stand here: it is no Modifier."
+
+
 def test_a_file_and_its_text_mean_the_same(load, shelf, tmp_path):
     (tmp_path / "f.toml").write_text(TEXT, encoding="utf-8")
     assert config.load(tmp_path / "f.toml", catalogue=shelf) == load(TEXT)
