@@ -64,7 +64,7 @@ def test_fractions_are_no_classes(records):
 
 
 def test_a_row_without_a_class_is_told(held):
-    records = CsvReader(text=("species",)).read(held(b"a,species\n1,rose\n2,\n"))
+    records = CsvReader(text=("species",), missing="nan").read(held(b"a,species\n1,rose\n2,\n"))
     with pytest.raises(SigmaDataError, match="column 'species': row 1 has no class"):
         Columns({"targets": Column("species")}).extract(records)
 

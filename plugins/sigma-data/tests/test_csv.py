@@ -30,7 +30,7 @@ def test_what_is_written_is_read(held, rows, end, delimiter, cells):
     content = table([["a", "b", "c"], *rows], lineterminator=end, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CELLS", cells)
-        found = CsvReader(text=("b",), delimiter=delimiter).read(held(content))
+        found = CsvReader(text=("b",), delimiter=delimiter, missing="nan").read(held(content))
     assert list(found) == ["a", "b", "c"]
     for i, name in enumerate(found):
         assert found[name].tolist() == [row[i] for row in rows]
@@ -59,6 +59,12 @@ def test_a_missing_value_is_an_error_or_becomes_nan(held, gap):
     with pytest.raises(SigmaDataError, match=r"held:4: column 'b': (a value is missing|'NaN' is not a finite)"):
         CsvReader().read(held(content))
     np.testing.assert_array_equal(CsvReader(missing="nan").read(held(content))["b"], [2, np.nan])
+
+
+def test_a_missing_word_is_an_error_or_stays_blank(held):
+    with pytest.raises(SigmaDataError, match="held:3: column 'b': a value is missing"):
+        CsvReader(text=("b",)).read(held(b"a,b\n1,x\n2, \n"))
+    assert CsvReader(text=("b",), missing="nan").read(held(b"a,b\n1,NA\n2,\n"))["b"].tolist() == ["NA", ""]
 
 
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e999"])

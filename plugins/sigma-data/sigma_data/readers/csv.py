@@ -30,8 +30,9 @@ class CsvReader(Reader):
 
     Columns hold numbers (float64), except those named in ``text`` (strings).  ``columns`` are the ones to read; the
     others are not looked at.  A value is missing if there is nothing, ``?``, ``NA``, ``NaN``, ``None`` or ``null`` in
-    its place; it becomes NaN with ``missing="nan"``.  Otherwise such a value, one that is no number, and a line with
-    too many or too few values are SigmaDataErrors with ``file:line``.
+    its place; it becomes NaN with ``missing="nan"``.  Among words only a blank is missing, and stays one.
+    Otherwise such a value, one that is no number, and a line with too many or too few values are SigmaDataErrors with
+    ``file:line``.
     """
 
     columns: tuple[str | int, ...] | None = None
@@ -82,10 +83,15 @@ class CsvReader(Reader):
             numbers = [line for line, _ in part]
             columns = list(zip(*(row for _, row in part), strict=True))
             yield [
-                np.array(columns[i], np.dtypes.StringDType()) if i in words
-                else self._numbers(columns[i], numbers, f"column {names[i]!r}", name)
+                (self._words if i in words else self._numbers)(columns[i], numbers, f"column {names[i]!r}", name)
                 for i in chosen
-            ]  # fmt: skip
+            ]
+
+    def _words(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
+        blank = next((line for cell, line in zip(cells, lines, strict=True) if not cell.strip()), None)
+        if blank is not None and self.missing == "refuse":
+            raise SigmaDataError(f"{name}:{blank}: {column}: a value is missing. Fill it in, or drop the line.")
+        return np.array(cells, np.dtypes.StringDType())
 
     def _numbers(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
         try:
