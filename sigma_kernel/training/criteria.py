@@ -9,8 +9,8 @@ A criterion is said as a sentence, or in Python; both make the same object, and 
 and ``decreases`` compare with the last time the question was asked; ``improves`` with the least value so far
 (``improves upwards``: the greatest); ``by 0.1`` demands so much more.  ``for 5 epochs`` asks once each epoch and holds
 when the answer was yes for five of them without a break, ``for 5 epochs in all`` with breaks.  ``any`` or ``all``
-before a pattern asks about every match.  While a value has not been published, what depends on it is not known, and
-whatever is not known does not hold.
+before a pattern asks about every match.  While a value has not been published, what depends on it is not known (but
+``unknown or yes`` is yes, ``unknown and no`` is no), and whatever is not known does not hold.
 
 Criteria own no memory: it is handed in, plain and saved with the run.
 """
@@ -18,14 +18,16 @@ Criteria own no memory: it is handed in, plain and saved with the run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from math import ceil, isfinite
+from numbers import Real
 from typing import Any
 
 from attrs import field, frozen
 from lark import Lark, Transformer, v_args
-from lark.exceptions import LarkError, UnexpectedEOF, UnexpectedInput, VisitError
+from lark.exceptions import UnexpectedInput
 
-from sigma_kernel.clock import COUNTED, Moment, TimeScale, words
+from sigma_kernel.clock import COUNTED, Moment, TimeScale, amount, spoken, words
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_kernel.registry import literal
 
@@ -72,9 +74,11 @@ class Criterion(ABC):
     def __invert__(self) -> Criterion:
         return Not(self)
 
-    def for_(self, count: int, scale: str, *, in_all: bool = False) -> Criterion:
+    def for_(self, count: float, scale: str, *, in_all: bool = False) -> Criterion:
         """Return the criterion that holds when this one did for so long, without a break unless ``in_all``."""
-        return For(self, count, TimeScale(scale), in_all)
+        if scale not in CLOCK:
+            raise SigmaConfigError(f"for: {scale!r} is no unit. Use epochs, iterations or seconds.{near(scale, CLOCK)}")
+        return For(self, amount(count, CLOCK[scale]), CLOCK[scale], in_all)
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -91,6 +95,14 @@ def _better(value: float, number: float, memory: Memory) -> bool:
     if better:
         memory["best"] = value
     return better
+
+
+def _all(answers: Collection[bool | None]) -> bool | None:
+    return False if False in answers else None if None in answers else True
+
+
+def _any(answers: Collection[bool | None]) -> bool | None:
+    return True if True in answers else None if None in answers else False
 
 
 # each is asked about a value, the sentence's number, and its memory
@@ -121,9 +133,9 @@ class Question(Criterion):
         """Ask about every value that is there."""
         values = self._values(lookup, moment)
         answers = [self._one(value, memory.setdefault(name, {})) for name, value in values.items()]
-        if not answers or None in answers:
+        if not answers:
             return None
-        return any(answers) if self.quantifier == "any" else all(answers)
+        return _any(answers) if self.quantifier == "any" else _all(answers)
 
     def _values(self, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
         if self.subject in CLOCK:
@@ -137,30 +149,34 @@ class Question(Criterion):
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the number that the clock has to reach."""
-        return self.number if self.subject == scale.value and self.verb == "reaches" else None
+        return ceil(self.number) if self.subject == scale.value and self.verb == "reaches" else None
 
     def addresses(self) -> tuple[str, ...]:
         """Return the subject."""
         return (self.subject,)
 
     def __str__(self) -> str:
-        number = f"{self.number:.17g}" if float(f"{self.number:g}") != self.number else f"{self.number:g}"
+        number = spoken(self.number)
         said = "" if self.verb in OWN_PACE and not self.number else f" {'by ' if self.verb in OWN_PACE else ''}{number}"
         return f"{self.quantifier} {self.subject} {self.verb}{said}".lstrip()
 
 
 @frozen
 class For(Criterion):
-    """Whether another criterion held for so many ticks of a scale; it is asked once a tick."""
+    """Whether another criterion held for so many ticks of a scale; it is asked once a tick.
+
+    The first answer stands for one tick, each later one for the ticks since the one before.
+    """
 
     inner: Criterion
-    count: int
+    count: float
     scale: TimeScale
     in_all: bool = False
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
         """Ask anew if the scale has moved on, and count for how long the answer was yes."""
-        now, before = moment.on(self.scale), memory.get("asked", 0)
+        now = moment.on(self.scale)
+        before = memory.get("asked", max(now - 1, 0))
         if now > before or "asked" not in memory:
             held = self.inner.answer(lookup, memory.setdefault("inner", {}), moment) is True
             kept = memory.get("held", 0)
@@ -218,9 +234,8 @@ class Both(_Pair):
     """Whether two criteria hold together."""
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Return no if one is no, unknown if one is unknown, else yes."""
-        answers = self._both(lookup, memory, moment)
-        return False if False in answers else None if None in answers else True
+        """Ask both."""
+        return _all(self._both(lookup, memory, moment))
 
     def __str__(self) -> str:
         return f"{_within(self.left, Either)} and {_within(self.right, Either, Both)}"
@@ -231,13 +246,12 @@ class Either(_Pair):
     """Whether at least one of two criteria holds."""
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Return yes if one is yes, unknown if one is unknown, else no."""
-        answers = self._both(lookup, memory, moment)
-        return True if True in answers else None if None in answers else False
+        """Ask both."""
+        return _any(self._both(lookup, memory, moment))
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the smaller goal of the two."""
-        goals = (self.left.goal(scale), self.right.goal(scale))
+        goals = [side.goal(scale) for side in (self.left, self.right)]
         return min((goal for goal in goals if goal is not None), default=None)
 
     def __str__(self) -> str:
@@ -289,6 +303,8 @@ class Subject:
         return self._asked("improves upwards" if upwards else "improves", by)
 
     def _asked(self, verb: str, number: float) -> Question:
+        if not isinstance(number, Real) or isinstance(number, bool) or not isfinite(number):
+            raise SigmaConfigError(f"{self.address} {verb}: takes a finite number (got {number!r}).")
         return Question(self.address, verb, float(number), self.quantifier)
 
 
@@ -338,21 +354,13 @@ ADDRESS: /([\w*-]+(<[\w,-]+>)?|<[\w,-]+>)(\.([\w*-]+(<[\w,-]+>)?|<[\w,-]+>))*/
 class _Builder(Transformer[Any, Criterion]):
     def absolute(self, *parts: str) -> Criterion:
         *quantifier, address, verb, number = parts
-        return Question(_subject(address, quantifier), " ".join(verb.split()), float(number), "".join(quantifier))
+        return when(str(address), "".join(quantifier))._asked(" ".join(verb.split()), float(number))
 
     def relative(self, *parts: str) -> Criterion:
-        *head, last = parts
-        if last[0].isalpha():
-            head, last = [*head, last], "0"
-        *quantifier, address, verb = head
-        return Question(_subject(address, quantifier), " ".join(verb.split()), float(last), "".join(quantifier))
+        return self.absolute(*parts, *([] if parts[-1][0] in "+-.0123456789" else ["0"]))
 
     def lasting(self, inner: Criterion, count: str, unit: str, in_all: str = "") -> Criterion:
-        if unit not in CLOCK or float(count) != int(float(count)) or float(count) < 1:
-            raise SigmaConfigError(
-                f"'for {count} {unit}': write a whole number of epochs or iterations.{near(unit, CLOCK)}"
-            )
-        return For(inner, int(float(count)), CLOCK[unit], bool(in_all))
+        return inner.for_(float(count), str(unit), in_all=bool(in_all))
 
     def no(self, inner: Criterion) -> Criterion:
         return Not(inner)
@@ -364,36 +372,27 @@ class _Builder(Transformer[Any, Criterion]):
         return Either(left, right)
 
 
-def _subject(address: str, quantifier: list[str]) -> str:
-    return when(str(address), "".join(quantifier)).address
-
-
-_LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual")
+_LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 _SPOKEN = {
-    "ABSOLUTE": "reaches, falls to, above, below or equals", "RELATIVE": "increases, decreases or improves",
-    "NUMBER": "a number", "ADDRESS": "an address", "_CLOSE": "')'", "_AND": "and", "_OR": "or", "_FOR": "for",
-    "_BY": "by",
+    "ABSOLUTE": ("reaches", "falls to", "above", "below", "equals"), "RELATIVE": ("increases", "decreases", "improves"),
+    "NUMBER": ("a number",), "ADDRESS": ("an address",), "_BY": ("by",), "_FOR": ("for",), "_AND": ("and",),
+    "_OR": ("or",), "_CLOSE": (")",),
 }  # fmt: skip
 
 
 def _parsed(text: str) -> Criterion:
     try:
-        return _Builder().transform(_LARK.parse(text))
-    except VisitError as error:
-        raise SigmaConfigError(f"{text!r}: {error.orig_exc}") from error
+        return _LARK.parse(text)  # type: ignore[return-value]  # the transformer builds criteria, not trees
     except UnexpectedInput as error:
         raise SigmaConfigError(f"{text!r}: {_expected(text, error)}") from error
-    except LarkError as error:
-        raise SigmaConfigError(f"{text!r}: cannot be understood.") from error
+    except SigmaConfigError as error:
+        raise SigmaConfigError(f"{text!r}: {error}") from error
 
 
 def _expected(text: str, error: UnexpectedInput) -> str:
-    names = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
-    wanted = sorted({_SPOKEN[name] for name in names if name in _SPOKEN})
-    at = error.pos_in_stream if not isinstance(error, UnexpectedEOF) else None
-    token = getattr(error, "token", None)
-    ended = token is not None and token.type == "$END"
-    place = "at its end" if ended or at is None else f"at {text[at:].split(' ')[0]!r}"
-    word = "" if ended or at is None else text[at:].split(" ")[0]
-    verbs = [*VERBS, "and", "or", "not", "for"]
-    return f"is not understood {place}; expected {' or '.join(wanted) or 'nothing more'}.{near(word, verbs)}"
+    ended = getattr(getattr(error, "token", None), "type", "") == "$END"
+    word = "" if ended else text[error.pos_in_stream :].split()[0]
+    names = next(filter(None, (getattr(error, name, None) for name in ("accepts", "expected", "allowed"))), ())
+    wanted = [one for name, said in _SPOKEN.items() if name in names for one in said]
+    place = f"at {word!r}" if word else "at its end"
+    return f"is not understood {place}; expected {', '.join(wanted) or 'its end'}.{near(word, wanted)}"

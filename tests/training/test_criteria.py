@@ -1,0 +1,390 @@
+"""Criteria: what each word means, what is remembered, how they are said, and errors for sentences that are none."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sigma_kernel.addresses import matches
+from sigma_kernel.clock import Moment, TimeScale
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.training.criteria import VERBS, Both, Criterion, Either, For, Not, Question, when
+
+NO_MOMENT = Moment()
+
+
+def looked_up(values: Mapping[str, Any]) -> Any:
+    """Return a lookup as a session offers it: a value or None, and for a pattern all matches by address."""
+
+    def lookup(address: str) -> Any:
+        if "*" in address:
+            return {name: value for name, value in values.items() if matches(address, name)}
+        return values.get(address)
+
+    return lookup
+
+
+def asked(criterion: Criterion, rows: Iterable[Mapping[str, Any]], memory: dict[str, Any] | None = None) -> list[bool]:
+    """Ask once an epoch, about the values of one row after the other."""
+    memory = {} if memory is None else memory
+    return [
+        criterion.ask(looked_up(row), memory, Moment(iteration=10 * epoch, epoch=epoch, second=2.0 * epoch))
+        for epoch, row in enumerate(rows, 1)
+    ]
+
+
+def about_x(criterion: Criterion, *values: float | None) -> list[bool]:
+    return asked(criterion, [{"x": value} for value in values])
+
+
+# -- what each word means ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("sentence", "holds"),
+    [
+        ("x reaches 2", [False, True, True]),
+        ("x falls to 2", [True, True, False]),
+        ("x above 2", [False, False, True]),
+        ("x below 2", [True, False, False]),
+        ("x equals 2", [False, True, False]),
+    ],
+)
+def test_a_number_is_compared_as_the_word_says(sentence: str, holds: list[bool]) -> None:
+    assert [about_x(Criterion.parse(sentence), value)[0] for value in (1.5, 2.0, 2.5)] == holds
+
+
+def test_increases_and_decreases_compare_with_the_last_time() -> None:
+    values = (3.0, 3.5, 3.5, 2.0, 4.0)
+    assert about_x(when("x").increases(), *values) == [False, True, False, False, True]
+    assert about_x(when("x").decreases(), *values) == [False, False, False, True, False]
+
+
+def test_the_first_time_there_is_nothing_to_compare_with_and_nothing_holds() -> None:
+    assert about_x(when("x").increases(), 1.0) == [False]
+    assert about_x(~when("x").increases(), 1.0) == [False]
+
+
+def test_improves_compares_with_the_best_so_far() -> None:
+    values = (3.0, 3.5, 2.0, 2.5, 2.0, 1.0)
+    assert about_x(when("x").improves(), *values) == [True, False, True, False, False, True]
+    assert about_x(when("x").improves(upwards=True), *values) == [True, True, False, False, False, False]
+
+
+def test_by_demands_more_than_so_much() -> None:
+    assert about_x(when("x").increases(by=1.0), 0.0, 1.0, 2.5) == [False, False, True]
+    assert about_x(when("x").decreases(by=1.0), 0.0, -1.0, -2.5) == [False, False, True]
+    assert about_x(when("x").improves(by=1.0), 5.0, 4.5, 4.0, 3.9) == [True, False, False, True]
+
+
+def test_the_clock_is_asked_itself() -> None:
+    nothing: list[Mapping[str, Any]] = [{}, {}, {}]
+    assert asked(when("epoch").reaches(2), nothing) == [False, True, True]
+    assert asked(when("iteration").reaches(30), nothing) == [False, False, True]
+    assert asked(when("seconds").above(2), nothing) == [False, True, True]
+
+
+# -- for so long -------------------------------------------------------------------------------------------------------
+def test_for_counts_ticks_without_a_break() -> None:
+    series = (5, 5, 0, 5, 5, 5, 5)
+    lasting = when("x").above(1).for_(3, "epoch")
+    assert about_x(lasting, *series) == [False, False, False, False, False, True, True]
+    in_all = when("x").above(1).for_(3, "epochs", in_all=True)
+    assert about_x(in_all, *series) == [False, False, False, True, True, True, True]
+
+
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 5))
+def test_for_agrees_with_counting_by_hand(series: list[bool], count: int) -> None:
+    found = about_x(when("x").above(0).for_(count, "epoch"), *map(float, series))
+    assert found == [i >= count and all(series[i - count : i]) for i in range(1, len(series) + 1)]
+    in_all = about_x(when("x").above(0).for_(count, "epoch", in_all=True), *map(float, series))
+    assert in_all == [sum(series[:i]) >= count for i in range(1, len(series) + 1)]
+
+
+def test_for_is_asked_once_a_tick_however_often_it_is_looked_at() -> None:
+    criterion, memory = when("x").increases().for_(2, "epoch"), {}
+    found = []
+    for epoch, x in ((1, 1), (1, 2), (1, 3), (2, 4), (2, 4), (3, 5), (3, 0)):
+        found.append(criterion.ask(looked_up({"x": x}), memory, Moment(epoch=epoch)))
+    assert found == [False, False, False, False, False, True, True]
+
+
+def test_ticks_between_two_times_all_count() -> None:
+    criterion, memory = when("x").above(0).for_(100, "iterations"), {}
+    found = [criterion.ask(looked_up({"x": 1}), memory, Moment(iteration=i)) for i in (60, 120, 158, 159, 200)]
+    assert found == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(("scale", "moment"), [("epoch", Moment(epoch=7)), ("second", Moment(second=90.0))])
+def test_what_was_asked_late_for_the_first_time_has_not_held_since_the_beginning(scale: str, moment: Moment) -> None:
+    assert not when("x").above(0).for_(5, scale).ask(looked_up({"x": 1}), {}, moment)
+
+
+def test_a_value_that_is_gone_breaks_what_had_to_last() -> None:
+    assert about_x(when("x").above(0).for_(2, "epoch"), 1, None, 1, 1) == [False, False, False, True]
+
+
+# -- joined ------------------------------------------------------------------------------------------------------------
+TRUTH = {"yes": True, "no": False, "unknown": None}
+
+
+def _of(name: str) -> Question:
+    return when(name).above(0)
+
+
+def _kleene(a: bool | None, b: bool | None) -> dict[str, bool | None]:
+    """Kleene's strong logic, as minimum and maximum on no < unknown < yes."""
+    order = [False, None, True]
+    low, high = min(order.index(a), order.index(b)), max(order.index(a), order.index(b))
+    return {"and": order[low], "or": order[high]}
+
+
+@pytest.mark.parametrize("left", TRUTH)
+@pytest.mark.parametrize("right", TRUTH)
+def test_and_or_not_follow_kleenes_logic(left: str, right: str) -> None:
+    values = {"yes": 1.0, "no": -1.0}
+    lookup, wanted = looked_up(values), _kleene(TRUTH[left], TRUTH[right])
+    assert (_of(left) & _of(right)).answer(lookup, {}, NO_MOMENT) is wanted["and"]
+    assert (_of(left) | _of(right)).answer(lookup, {}, NO_MOMENT) is wanted["or"]
+    turned = {True: False, False: True, None: None}[wanted["and"]]
+    assert (~(_of(left) & _of(right))).answer(lookup, {}, NO_MOMENT) is turned
+
+
+def test_what_is_unknown_does_not_hold() -> None:
+    assert asked(_of("unknown"), [{}]) == [False]
+    assert asked(~_of("unknown"), [{}]) == [False]
+
+
+def test_both_sides_are_always_asked_so_that_each_remembers() -> None:
+    rows = [{"x": x, "gate": gate} for x, gate in ((1.0, -1), (5.0, -1), (4.0, 1), (6.0, 1))]
+    assert asked(_of("gate") & when("x").increases(), rows) == [False, False, False, True]
+    rows = [{"x": x, "gate": gate} for x, gate in ((1.0, 1), (5.0, 1), (4.0, -1), (6.0, -1))]
+    assert asked(_of("gate") | when("x").increases(), rows) == [True, True, False, True]
+
+
+def test_the_two_sides_remember_apart() -> None:
+    twice = when("x").improves() & when("x").improves(by=10)
+    assert about_x(twice, 100.0, 95.0, 89.0) == [True, False, True]
+
+
+# -- patterns ----------------------------------------------------------------------------------------------------------
+def test_any_and_all_ask_about_every_match() -> None:
+    rows = [{"a.x": 1, "b.x": 1}, {"a.x": 3, "b.x": 1}, {"a.x": 3, "b.x": 3}]
+    assert asked(when("*.x", "any").above(2), rows) == [False, True, True]
+    assert asked(when("*.x", "all").above(2), rows) == [False, False, True]
+
+
+def test_a_match_that_is_not_yet_known_decides_nothing_that_others_decide() -> None:
+    rows = [{"a.x": 1}, {"a.x": 2, "b.x": 1}, {"a.x": 1, "b.x": 2}]
+    assert asked(when("*.x", "any").increases(), rows) == [False, True, True]
+    memory: dict[str, Any] = {}
+    rising = when("*.x", "all").increases()
+    answers = [rising.answer(looked_up(row), memory, NO_MOMENT) for row in rows]
+    assert answers == [None, None, False]
+
+
+def test_a_pattern_without_a_match_is_unknown() -> None:
+    assert when("*.x", "all").above(2).answer(looked_up({}), {}, NO_MOMENT) is None
+
+
+def test_each_match_has_a_memory_of_its_own() -> None:
+    rows = [{"a.x": 1, "b.x": 9}, {"a.x": 2, "b.x": 10}]
+    assert asked(when("*.x", "all").increases(), rows) == [False, True]
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+RESERVED = {"and", "or", "not", "for", "by", "is", "in", "any", "all", *" ".join(VERBS).split()}
+names = st.from_regex(r"[a-z][a-z0-9_]{0,5}(-[a-z0-9]+)?", fullmatch=True).filter(lambda name: name not in RESERVED)
+addresses = st.lists(names, min_size=1, max_size=3).map(".".join) | st.sampled_from(["epoch", "iteration", "second"])
+numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6).map(float)
+
+
+FLUENT = ["reaches", "falls_to", "above", "below", "equals", "increases", "decreases", "improves"]
+
+
+@st.composite
+def questions(draw: Any, subjects: st.SearchStrategy[str] = addresses) -> Criterion:
+    verb = draw(st.sampled_from(FLUENT))
+    subject, quantifier = draw(subjects), ""
+    if draw(st.integers(0, 3)) == 0:
+        subject, quantifier = f"**.{subject}", draw(st.sampled_from(["any", "all"]))
+    return getattr(when(subject, quantifier), verb)(draw(numbers))
+
+
+def criteria(subjects: st.SearchStrategy[str] = addresses) -> st.SearchStrategy[Criterion]:
+    return st.recursive(
+        questions(subjects),
+        lambda inner: st.one_of(
+            st.tuples(inner, inner).map(lambda two: two[0] & two[1]),
+            st.tuples(inner, inner).map(lambda two: two[0] | two[1]),
+            inner.map(lambda one: ~one),
+            st.tuples(inner, st.integers(1, 4), st.sampled_from(["epoch", "iteration"]), st.booleans()).map(
+                lambda made: made[0].for_(made[1], made[2], in_all=made[3])
+            ),
+        ),
+        max_leaves=6,
+    )
+
+
+values = st.one_of(st.none(), st.integers(-3, 3), st.floats(-3, 3))
+rows = st.lists(st.fixed_dictionaries({"x": values, "y.x": values, "z.y.x": values}), max_size=12)
+
+
+@given(criteria(st.just("x")), rows)
+def test_memory_is_plain_and_is_all_that_is_remembered(criterion: Criterion, series: list[Mapping[str, Any]]) -> None:
+    kept: dict[str, Any] = {}
+    through_json: dict[str, Any] = {}
+    for epoch, row in enumerate(series, 1):
+        moment = Moment(iteration=2 * epoch, epoch=epoch)
+        again = Criterion.parse(str(criterion))  # a criterion that was never asked before
+        assert criterion.ask(looked_up(row), kept, moment) == again.ask(looked_up(row), through_json, moment)
+        through_json = json.loads(json.dumps(kept, allow_nan=False))
+        assert through_json == kept
+
+
+# -- how they are said -------------------------------------------------------------------------------------------------
+@given(criteria())
+def test_every_criterion_prints_a_sentence_that_says_the_same(criterion: Criterion) -> None:
+    assert Criterion.parse(str(criterion)) == criterion
+
+
+A, B, C = when("a").above(1), when("b").below(2), when("c").equals(3)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fluent"),
+    [
+        ("validation.accuracy reaches 0.98", when("validation.accuracy").reaches(0.98)),
+        ("validation.accuracy is above .5", when("validation.accuracy").above(0.5)),
+        ("x falls  to -1e-3", when("x").falls_to(-0.001)),
+        ("x decreases by 0.1", when("x").decreases(by=0.1)),
+        ("x improves upwards by 2", when("x").improves(2, upwards=True)),
+        ("epochs reaches 3", when("epoch").reaches(3)),
+        ("any *<dense>.weights above 5", when("*<dense>.weights", "any").above(5)),
+        ("x increases for 5 epochs in all", when("x").increases().for_(5, "epoch", in_all=True)),
+        ("x above 1 for 2.5 seconds", when("x").above(1).for_(2.5, "second")),
+        ("a above 1 and b below 2 or c equals 3", (A & B) | C),
+        ("a above 1 and (b below 2 or c equals 3)", A & (B | C)),
+        ("a above 1 or b below 2 and c equals 3", A | (B & C)),
+        ("not a above 1 and not (b below 2 and c equals 3)", ~A & ~(B & C)),
+        ("(a above 1 or b below 2) for 1 iteration", (A | B).for_(1, "iteration")),
+        ("order above 1 or android below 2", when("order").above(1) | when("android").below(2)),
+        (
+            "validation.loss increases for 5 epochs and epoch reaches 10",
+            when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10),
+        ),
+    ],
+)
+def test_a_sentence_and_its_fluent_form_are_equal(sentence: str, fluent: Criterion) -> None:
+    assert Criterion.parse(sentence) == fluent
+
+
+def test_criteria_print_as_the_sentence_that_people_write() -> None:
+    assert str(when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10)) == (
+        "validation.loss increases for 5 epochs and epoch reaches 10"
+    )
+    assert str((A | B) & ~C) == "(a above 1 or b below 2) and not c equals 3"
+    assert str(when("x").above(1234567)) == "x above 1234567"
+    assert str(when("x").above(0.1)) == "x above 0.1"
+
+
+def test_criteria_are_built_of_the_classes_that_their_names_say() -> None:
+    assert isinstance(A & B, Both)
+    assert isinstance(A | B, Either)
+    assert isinstance(~A, Not)
+    assert isinstance(A.for_(1, "epoch"), For)
+
+
+def test_addresses_are_told_once_each() -> None:
+    criterion = (when("x").above(1) & when("y").below(2)).for_(2, "epoch") | ~when("x").below(0)
+    assert criterion.addresses() == ("x", "y")
+
+
+# -- goals -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("sentence", "goal"),
+    [
+        ("epoch reaches 10", 10),
+        ("epoch reaches 2.5", 3),
+        ("epoch reaches 10 or x above 3", 10),
+        ("epoch reaches 10 or epoch reaches 7", 7),
+        ("epoch reaches 10 and x above 3", None),
+        ("not epoch reaches 10", None),
+        ("iteration reaches 10", None),
+        ("epoch above 10", None),
+    ],
+)
+def test_the_goal_is_where_a_criterion_surely_holds(sentence: str, goal: float | None) -> None:
+    assert Criterion.parse(sentence).goal(TimeScale.EPOCH) == goal
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+VERB = "expected reaches, falls to, above, below, equals, increases, decreases, improves."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("", "'': is not understood at its end; expected an address."),
+        ("epoch", f"'epoch': is not understood at its end; {VERB}"),
+        ("epoch reaches", "at its end; expected a number."),
+        ("epoch reaches ten", "at 'ten'; expected a number."),
+        ("epoch reachs 10", f"at 'reachs'; {VERB} Did you mean 'reaches'?"),
+        ("loss incrases", f"at 'incrases'; {VERB} Did you mean 'increases'?"),
+        ("loss falls 3", f"at 'falls'; {VERB} Did you mean 'falls to'?"),
+        ("x above 1 adn y above 2", "at 'adn'; expected for, and, or. Did you mean 'and'?"),
+        ("x above 1 y above 2", "at 'y'; expected for, and, or."),
+        ("x above 1 and", "at its end; expected an address."),
+        ("(x above 1", "at its end; expected or, )."),
+        ("x above 1)", "at ')'; expected or."),
+        ("x @ 3", f"at '@'; {VERB}"),
+        ("x above 1 for five epochs", "at 'five'; expected a number."),
+        ("x above 1 for 5 epoch s", "at 's'; expected and, or."),
+        ("x above 1 for 5 epocs", "'epocs' is no unit. Use epochs, iterations or seconds. Did you mean 'epochs'?"),
+        ("x above 1 for 5 starts", "for: 'starts' is no unit. Use epochs, iterations or seconds."),
+        ("x above 1 for 2.5 epochs", "2.5 epochs: there is no part of one. Use a whole number."),
+        ("x above 1 for 0 epochs", "must be a number above 0."),
+        ("*.loss above 3", "'*.loss': say whether 'any' or 'all' of what the pattern matches is meant."),
+        ("x above 1e999", "x above: takes a finite number (got inf)."),
+    ],
+)
+def test_a_sentence_that_is_none_is_refused_with_its_place(sentence: str, message: str) -> None:
+    with pytest.raises(SigmaConfigError) as error:
+        Criterion.parse(sentence)
+    assert str(error.value).startswith(f"{sentence!r}: ")
+    assert str(error.value).endswith(message)
+
+
+@given(st.text(alphabet="ab .*<>()0159-+e\nreachsndotbyflwig", max_size=40) | st.text(max_size=20))
+def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
+    try:
+        found = Criterion.parse(text)
+    except SigmaConfigError:
+        with pytest.raises(SigmaConfigError, match=f"^{re.escape(repr(text))}: "):
+            Criterion.parse(text)
+    else:
+        assert Criterion.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: when("*.x"), "'any' or 'all'"),
+        (lambda: when("x", "some"), "'any' or 'all'"),
+        (lambda: when("a..b"), "is no address"),
+        (lambda: when("x").above(math.nan), "takes a finite number"),
+        (lambda: when("x").increases(True), "takes a finite number"),
+        (lambda: when("x").reaches("ten"), "takes a finite number (got 'ten')"),
+        (lambda: when("x").above(1).for_(0, "epoch"), "above 0"),
+        (lambda: when("x").above(1).for_(5, "start"), "'start' is no unit"),
+        (lambda: when("x").above(1).for_(1.5, "iteration"), "no part of one"),
+    ],
+)
+def test_what_python_cannot_ask_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(SigmaConfigError) as error:
+        make()
+    assert message in str(error.value)
