@@ -275,8 +275,18 @@ class Environment:
         return self.registry.get(address)
 
     def set(self, pattern: str, value: Any) -> list[str]:
-        """Set every value that matches a pattern, at each trainer's next boundary; return the addresses."""
-        return list(self.registry.set(pattern, value))
+        """Set every value that matches a pattern, at each trainer's next boundary; return the addresses.
+
+        Raises SigmaAddressError, and changes nothing, if nothing matches or the value does not fit.
+        """
+        found = self.registry.addresses(pattern)
+        if not found:
+            self.registry.set(pattern, value)  # says what is near
+        for address in found:
+            self.registry.kind(address).check(address, value)
+        for name, _, address in (address.partition(".") for address in found):
+            self.send("set", trainer=name, pattern=address, value=value)
+        return found
 
     # -- the run folder ------------------------------------------------------------------------------------------------
     def _open_folder(self) -> None:

@@ -116,8 +116,7 @@ class Session:
         began = time.perf_counter()
         wanted = self._observed_after(n)
         batches = self.feed.next(n - 1 if wanted and n > 1 else n)
-        if wanted and n == 1:
-            self._observe(batches, wanted)
+        self.observed = self._observe(batches, wanted) if wanted and n == 1 else {}
         result = (burst or Session.fused)(self, batches)
         self.arrays = result.state
         self._count(batches, result, time.perf_counter() - began)
@@ -173,10 +172,9 @@ class Session:
         names = self.runner.due(now, then)
         return tuple(dict.fromkeys(a for name in names for a in observed(self.runner.hooks[name])))
 
-    def _observe(self, batches: Batches, wanted: tuple[str, ...]) -> None:
+    def _observe(self, batches: Batches, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
         names = self.model.observable(wanted)
-        seen = self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
-        self.observed = {name: np.asarray(value) for name, value in seen.items()}
+        return self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
 
     def _count(self, batches: Batches, result: Burst, seconds: float) -> None:
         epoch, size = self.feed.cursor.epoch, batches.rows.shape[1]
@@ -207,11 +205,9 @@ class Session:
 
     def fire(self, name: str) -> None:
         """Run one hook now, if its criterion holds; a hook of local scope once for each worker."""
-        if self.runner.hooks[name].scope == "global":
-            self.runner.fire(name, Context(self, name))
-        else:
-            for worker in range(self.workers):
-                self.runner.fire(name, Context(self, name, f"workers.{worker}."))
+        local = self.runner.hooks[name].scope == "local"
+        for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
+            self.runner.fire(name, Context(self, name, scope), scope)
 
     def _tick(self, scale: TimeScale) -> None:
         before = self.clock.moment
