@@ -8,16 +8,17 @@ Exactly when each scale fires:
 - ``start``: before the first update of every run; ``stop``: after the last one.
 - ``pause``, ``resume``, ``reset``: when that has just happened.
 
-A time step remembers nothing: whether it is due is a function of two moments, so that a burst of many iterations
-fires what single ones would have fired.
+A time step remembers nothing: whether it is due is a function of two moments, so that a burst of many iterations fires
+what single ones would have fired.  Of several due points between two boundaries, it fires once.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from enum import Enum
+from math import inf
+from numbers import Real
 from typing import Any
 
 from attrs import Factory, asdict, define, evolve, field, frozen
@@ -39,7 +40,8 @@ class TimeScale(Enum):
     STOP = "stop"
 
 
-COUNTED = (TimeScale.ITERATION, TimeScale.EPOCH, TimeScale.SAMPLE, TimeScale.SECOND)  # the others are events
+COUNTED = (TimeScale.ITERATION, TimeScale.EPOCH, TimeScale.SAMPLE, TimeScale.SECOND)
+EVENTS = (TimeScale.START, TimeScale.PAUSE, TimeScale.RESUME, TimeScale.RESET, TimeScale.STOP)
 Scale = TimeScale | str
 
 
@@ -62,19 +64,85 @@ class Moment:
         return getattr(self, scale.value)  # type: ignore[no-any-return]
 
 
-def _positive(step: TimeStep, attribute: Any, value: float | None) -> None:
-    if value is not None and not value > 0:
-        raise SigmaConfigError(f"time step: {attribute.name} must be more than 0 (got {value!r}).")
+# -- amounts of time ---------------------------------------------------------------------------------------------------
+_NUMBER = r"\d+\.?\d*(?:e[+-]?\d+)?"
+
+
+def scaled(scale: Scale) -> TimeScale:
+    """Return a time scale by its name, singular or plural; SigmaConfigError if there is none."""
+    names = {name: known for known in TimeScale for name in (known.value, f"{known.value}s")}
+    if isinstance(scale, str) and scale not in names:
+        known = ", ".join(known.value for known in TimeScale)
+        raise SigmaConfigError(f"{scale!r} is no time scale.{near(scale, names)} There are {known}.")
+    return names[scale] if isinstance(scale, str) else scale
+
+
+def amount(count: Any, scale: TimeScale) -> float:
+    """Return a count of a scale as a plain number; SigmaConfigError unless it is a possible one."""
+    number = isinstance(count, Real) and not isinstance(count, bool)
+    if not number or not 0 < count < inf:
+        raise SigmaConfigError(f"{count!r} {scale.value}s: must be a number above 0.")
+    if count != int(count):
+        if scale is not TimeScale.SECOND:
+            raise SigmaConfigError(f"{count!r} {scale.value}s: there is no part of one. Use a whole number.")
+        return float(count)
+    return int(count)
+
+
+def spoken(number: float) -> str:
+    """Return a number as people write it, exactly: ``0.1``, ``10``, ``1e-05``."""
+    return repr(number).removesuffix(".0")
+
+
+def words(count: float, scale: TimeScale) -> str:
+    """Return an amount of time as people write it: ``1 epoch``, ``2.5 seconds``."""
+    return f"{spoken(count)} {scale.value}{'' if count == 1 else 's'}"
+
+
+def duration(text: str) -> tuple[float, TimeScale]:
+    """Return the count and the scale of a duration, such as ``5 epochs``, ``100 iterations`` or ``2.5 seconds``.
+
+    Raises SigmaConfigError for a number without a unit, an unknown unit, or a part of a thing that has none.
+    """
+    found = re.fullmatch(rf"({_NUMBER})\s*([a-z]*)", text.strip())
+    if found is None:
+        raise SigmaConfigError(f"{text!r} is no duration. Write a number and a unit, such as '2 epochs'.")
+    units = {name: scale for scale in COUNTED for name in (f"{scale.value}s", scale.value)}
+    if found[2] not in units:
+        hint = near(found[2], units) if found[2] else f" Add one, such as '{found[1]} epochs'."
+        raise SigmaConfigError(f"{text!r}: the unit must be epochs, iterations, samples or seconds.{hint}")
+    return amount(float(found[1]), units[found[2]]), units[found[2]]
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+_STEP = re.compile(
+    rf"after (?P<once>{_NUMBER} ?[a-z]*)"
+    rf"|(?:(?:every )?(?P<often>{_NUMBER} ?[a-z]*)|every (?P<each>[a-z]+))"
+    rf"(?: from (?P<first>{_NUMBER})| between (?P<low>{_NUMBER}) and (?P<high>{_NUMBER}))?"
+)
 
 
 @frozen
 class TimeStep:
-    """Due at ``first``, ``first + interval``, ... up to ``last``, counted on one scale."""
+    """Due at ``first``, ``first + interval``, ... up to ``last``, counted on one scale; an event, whenever it happens.
 
-    scale: TimeScale
-    interval: float = field(default=1, validator=_positive)
-    first: float = field(validator=_positive, default=Factory(lambda step: step.interval, takes_self=True))
-    last: float | None = field(default=None, validator=_positive)
+    Raises SigmaConfigError for what can never be due.
+    """
+
+    scale: TimeScale = field(converter=scaled)
+    interval: float = 1
+    first: float = Factory(lambda step: step.interval, takes_self=True)
+    last: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Check the counts, and make them plain numbers."""
+        for name in ("interval", "first", "last"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else amount(value, self.scale))
+        if self.scale in EVENTS and (self.interval, self.first, self.last) != (1, 1, None):
+            raise SigmaConfigError(f"{self.scale.value}: happens when it does, and takes no number.")
+        if self.last is not None and self.last < self.first:
+            raise SigmaConfigError(f"{self}: is never due. Put the smaller number first.")
 
     def due(self, before: Moment, now: Moment) -> bool:
         """Return whether a due point lies after one moment and not after the other."""
@@ -83,114 +151,79 @@ class TimeStep:
 
     def next(self, count: float) -> float | None:
         """Return the first due point after a count of the scale, or None if there is none left."""
-        passed = math.floor((count - self.first) / self.interval) + 1 if count >= self.first else 0
+        passed = (count - self.first) // self.interval + 1 if count >= self.first else 0
         point = self.first + passed * self.interval
+        if point <= count:  # a rounding error of seconds
+            point = self.first + (passed + 1) * self.interval
         return None if self.last is not None and point > self.last else point
 
     def __str__(self) -> str:
-        if self.scale not in COUNTED:
+        if self.scale in EVENTS:
             return self.scale.value
-        if self.first == self.last:
+        if self.first == self.last and self.interval == 1:
             return f"after {words(self.first, self.scale)}"
         each = f"every {words(self.interval, self.scale)}"
-        if self.last is None:
-            return each if self.first == self.interval else f"{each} from {self.first:g}"
-        return f"{each} between {self.first:g} and {self.last:g}"
+        if self.last is not None:
+            return f"{each} between {spoken(self.first)} and {spoken(self.last)}"
+        return each if self.first == self.interval else f"{each} from {spoken(self.first)}"
 
     @classmethod
     def parse(cls, text: str) -> TimeStep:
         """Return what a text says: ``1 epoch``, ``every 2 epochs``, ``after 10 iterations``, ``start``.
 
-        Raises SigmaConfigError for anything else.
+        Reads what str() prints; raises SigmaConfigError for anything else.
         """
-        if text in [scale.value for scale in TimeScale if scale not in COUNTED]:
-            return cls(TimeScale(text))
-        found = re.fullmatch(
-            r"(?P<kind>every |after )?(?P<duration>[^ ]+ [a-z]+|[^ ]+)"
-            r"( from (?P<first>[\d.]+)| between (?P<low>[\d.]+) and (?P<high>[\d.]+))?",
-            " ".join(text.split()),
-        )
+        plain = " ".join(text.split())
+        if plain in [scale.value for scale in EVENTS]:
+            return cls(plain)
+        found = _STEP.fullmatch(plain)
         if found is None:
-            raise SigmaConfigError(_illegal(text))
-        count, scale = duration(found["duration"])
-        if found["kind"] == "after ":
-            return after(count, scale)
-        if found["low"]:
-            return between(float(found["low"]), float(found["high"]), scale, count)
-        return cls(scale, count, _whole(float(found["first"])) if found["first"] else count)
-
-
-def _illegal(text: str) -> str:
-    return f"{text!r} is no time step. Write 'every 2 epochs', '100 iterations', 'after 30 seconds', 'start' or 'stop'."
-
-
-def _whole(count: float) -> float:
-    return int(count) if count == int(count) else count
-
-
-def words(count: float, scale: TimeScale) -> str:
-    """Return a duration as people write it: ``1 epoch``, ``2.5 seconds``."""
-    return f"{count:g} {scale.value}{'' if count == 1 else 's'}"
-
-
-def duration(text: str) -> tuple[float, TimeScale]:
-    """Return the count and the scale of a duration, such as ``5 epochs``, ``100 iterations`` or ``2.5 seconds``.
-
-    Raises SigmaConfigError for a number without a unit, an unknown unit, or a part of a thing that has none.
-    """
-    found = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([a-z]*)\s*", text)
-    try:
-        count = float(found[1]) if found else math.nan
-    except ValueError:
-        count = math.nan
-    if not found or not count > 0:
-        raise SigmaConfigError(f"{text!r} is no duration. Write a number and a unit, such as '2 epochs'.")
-    units = {scale.value: scale for scale in COUNTED}
-    unit = found[2].removesuffix("s")
-    if unit not in units:
-        hint = near(unit, units) if unit else " Add one."
-        raise SigmaConfigError(f"{text!r}: the unit must be epochs, iterations, samples or seconds.{hint}")
-    if units[unit] is not TimeScale.SECOND and count != int(count):
-        raise SigmaConfigError(f"{text!r}: there is no part of {unit}. Use a whole number.")
-    return _whole(count), units[unit]
+            hint = near(plain, [scale.value for scale in EVENTS])
+            legal = "Write 'every 2 epochs', '100 iterations', 'after 30 seconds', 'start' or 'stop'."
+            raise SigmaConfigError(f"{text!r} is no time step.{hint or ' ' + legal}")
+        if found["once"]:
+            return after(*duration(found["once"]))
+        count, scale = duration(found["often"] or f"1 {found['each']}")
+        first, last = found["first"] or found["low"], found["high"]
+        return cls(scale, count, float(first) if first else count, float(last) if last else None)
 
 
 def every(interval: float, scale: Scale) -> TimeStep:
     """Return a step that is due at each multiple of the interval."""
-    return TimeStep(TimeScale(scale), interval)
+    return TimeStep(scale, interval)
 
 
 def after(count: float, scale: Scale) -> TimeStep:
     """Return a step that is due once, when so much has passed."""
-    return TimeStep(TimeScale(scale), count, count, count)
+    return TimeStep(scale, 1, count, count)
 
 
 def between(first: float, last: float, scale: Scale, interval: float = 1) -> TimeStep:
     """Return a step that is due at ``first`` and then at every interval, up to ``last``."""
-    return TimeStep(TimeScale(scale), interval, _whole(first), _whole(last))
+    return TimeStep(scale, interval, first, last)
 
 
 def until_due(
     steps: Iterable[TimeStep], moment: Moment, *, iterations_per_epoch: int, iteration_in_epoch: int, batch: int
 ) -> int | None:
-    """Return the number of iterations before something is due, at least 1, or None if nothing ever is.
+    """Return a number of iterations, at least 1, before which nothing is due; None if nothing ever is.
 
-    ``batch`` is the greatest number of samples in an iteration.  Seconds do not bound iterations: the operator bounds
-    bursts in time.
+    ``batch`` is the greatest number of samples in an iteration.  Seconds and events do not bound iterations: the
+    operator bounds bursts in time.
     """
-    least: list[int] = []
+    bounds: list[float] = []
     for step in steps:
         point = step.next(moment.on(step.scale))
         if point is None:
             continue
+        ahead = point - moment.on(step.scale)
         if step.scale is TimeScale.ITERATION:
-            least.append(int(point) - moment.iteration)
+            bounds.append(ahead)
         elif step.scale is TimeScale.EPOCH:
-            whole = int(point) - moment.epoch
-            least.append(whole * iterations_per_epoch - iteration_in_epoch)
+            bounds.append(ahead * iterations_per_epoch - iteration_in_epoch)
         elif step.scale is TimeScale.SAMPLE:
-            least.append(-(-(int(point) - moment.sample) // batch))
-    return max(1, min(least)) if least else None
+            bounds.append(-(-ahead // batch))
+    return max(1, int(min(bounds))) if bounds else None
 
 
 @define
@@ -199,7 +232,7 @@ class Clock:
 
     moment: Moment = field(factory=Moment)
 
-    def advance(self, iterations: int, samples: int, seconds: float) -> None:
+    def advance(self, iterations: int, samples: int = 0, seconds: float = 0.0) -> None:
         """Count iterations that were done."""
         now = self.moment
         self.moment = evolve(
@@ -207,8 +240,8 @@ class Clock:
         )
 
     def tick(self, scale: TimeScale) -> None:
-        """Count one more of a scale."""
-        self.moment = evolve(self.moment, **{scale.value: int(self.moment.on(scale)) + 1})
+        """Count one more of a scale: an epoch that has ended, an event that has happened."""
+        self.moment = evolve(self.moment, **{scale.value: getattr(self.moment, scale.value) + 1})
 
     def state(self) -> dict[str, Any]:
         """Return the moment as plain values."""

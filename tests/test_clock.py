@@ -1,0 +1,278 @@
+"""Time scales: what is due when, how many iterations lie before it, and what people write."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from attrs import evolve
+from hypothesis import given, strategies as st
+
+from sigma_kernel import clock
+from sigma_kernel.clock import COUNTED, EVENTS, Clock, Moment, TimeScale, TimeStep, after, between, duration, every
+from sigma_kernel.errors import SigmaConfigError
+
+WHOLE = [scale for scale in COUNTED if scale is not TimeScale.SECOND]
+
+
+@st.composite
+def steps(draw, scales=COUNTED, most=40):
+    scale = draw(st.sampled_from(scales))
+    numbers = st.integers(1, most)
+    if scale is TimeScale.SECOND:
+        numbers |= st.floats(0.001, most)
+    interval, first, last = draw(numbers), draw(st.none() | numbers), draw(st.none() | numbers)
+    first = interval if first is None else first
+    return TimeStep(scale, interval, first, None if last is None else max(first, last))
+
+
+def at(scale: TimeScale, count: float) -> Moment:
+    return Moment(**{scale.value: count})
+
+
+def points(step: TimeStep, up_to: float) -> list[float]:
+    """List the due points of a step, one by one."""
+    limit = up_to if step.last is None else min(step.last, up_to)
+    found = []
+    while (point := step.first + len(found) * step.interval) <= limit:
+        found.append(point)
+    return found
+
+
+# -- when a step is due ------------------------------------------------------------------------------------------------
+@given(steps(WHOLE), st.integers(0, 100), st.integers(0, 60))
+def test_a_step_is_due_if_a_due_point_was_passed(step, before, more):
+    passed = [point for point in points(step, before + more) if point > before]
+    assert step.due(at(step.scale, before), at(step.scale, before + more)) == bool(passed)
+    assert step.next(before) == next((point for point in points(step, before + 100) if point > before), None)
+
+
+@given(steps(), st.lists(st.floats(0, 30), max_size=30))
+def test_however_time_is_cut_no_due_point_is_lost_or_met_twice(step, cuts):
+    if step.scale is not TimeScale.SECOND:
+        cuts = [math.floor(cut) for cut in cuts]
+    moments = [0, *sorted({*cuts, *points(step, 10)})]
+    for before, now in pairwise(moments):
+        passed = any(before < point <= now for point in points(step, now))
+        assert step.due(at(step.scale, before), at(step.scale, now)) == passed
+
+
+def test_tenths_of_a_second_follow_one_another_in_spite_of_rounding():
+    for interval in (0.1, 0.7, 1 / 3):
+        step, count = every(interval, "second"), 0.0
+        for _ in range(1000):
+            then = step.next(count)
+            assert then == pytest.approx(count + interval)
+            assert not step.due(Moment(second=then), Moment(second=then))
+            count = then
+
+
+def test_nothing_is_due_before_anything_has_happened():
+    for scale in COUNTED:
+        assert not every(1, scale).due(Moment(), Moment())
+        assert every(1, scale).due(Moment(), at(scale, 1))
+
+
+def test_several_due_points_between_two_boundaries_are_one():
+    assert every(10, "sample").due(Moment(sample=100), Moment(sample=200))
+    assert not every(10, "sample").due(Moment(sample=200), Moment(sample=200))
+
+
+def test_after_is_due_once_and_between_within_its_limits():
+    due = [[c for c in range(1, 30) if step.due(Moment(epoch=c - 1), Moment(epoch=c))]
+           for step in (after(10, "epoch"), between(2, 8, "epoch", interval=3), every(10, "epoch"))]  # fmt: skip
+    assert due == [[10], [2, 5, 8], [10, 20]]
+
+
+def test_an_event_is_due_whenever_it_happens():
+    time, step = Clock(), every(1, "pause")
+    for _ in range(3):
+        before = time.moment
+        time.tick(TimeScale.PAUSE)
+        assert step.due(before, time.moment)
+        assert not every(1, "resume").due(before, time.moment)
+
+
+# -- bursts ------------------------------------------------------------------------------------------------------------
+def run(
+    steps: list[TimeStep], iterations: int, rows: int, batch: int, bursts: bool
+) -> list[tuple[int, int, list[int]]]:
+    """Train on paper; return iteration, epoch and the steps that fired, for each boundary where one did."""
+    time, fired, row, per_epoch = Clock(), [], 0, -(-rows // batch)
+    while time.moment.iteration < iterations:
+        before = time.moment
+        done, left = -(-row // batch), iterations - before.iteration
+        due = clock.until_due(steps, before, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=batch)
+        for _ in range(min(due or left, left, per_epoch - done) if bursts else 1):
+            size = min(batch, rows - row)
+            row += size
+            time.advance(1, samples=size, seconds=0.001)
+        if row == rows:
+            row = 0
+            time.tick(TimeScale.EPOCH)
+        names = [i for i, step in enumerate(steps) if step.due(before, time.moment)]
+        if names:
+            fired.append((time.moment.iteration, time.moment.epoch, names))
+    return fired
+
+
+@given(
+    st.lists(steps(WHOLE), max_size=5), st.integers(1, 60), st.integers(1, 23), st.integers(1, 7)
+)  # fmt: skip
+def test_bursts_fire_the_same_steps_at_the_same_iterations_as_single_ones(steps, iterations, rows, batch):
+    assert run(steps, iterations, rows, batch, bursts=True) == run(steps, iterations, rows, batch, bursts=False)
+
+
+@given(st.lists(steps(), max_size=4), st.integers(1, 9), st.data())
+def test_a_burst_is_as_long_as_it_can_be(steps, per_epoch, data):
+    iteration = data.draw(st.integers(0, 50))
+    now = Moment(iteration, iteration // per_epoch, iteration * 10)
+    ahead = clock.until_due(
+        steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=iteration % per_epoch, batch=10
+    )
+    then = [Moment(i, i // per_epoch, i * 10) for i in range(iteration + 1, iteration + 500)]
+    first = next((m.iteration - iteration for m in then if any(step.due(now, m) for step in steps)), None)
+    assert ahead == first
+
+
+def test_seconds_and_events_do_not_bound_iterations():
+    steps = [every(0.1, "second"), *(every(1, scale) for scale in EVENTS)]
+    assert clock.until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=0, batch=1) is None
+    steps.append(every(3, "epoch"))
+    assert clock.until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=4, batch=1) == 26
+
+
+def test_what_is_over_bounds_nothing():
+    assert (
+        clock.until_due([after(3, "epoch")], Moment(30, 3), iterations_per_epoch=10, iteration_in_epoch=0, batch=1)
+        is None
+    )
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+@given(steps(most=10**9) | st.builds(TimeStep, st.sampled_from(EVENTS)))
+def test_a_step_prints_as_what_it_is_read_from(step):
+    assert TimeStep.parse(str(step)) == step
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "printed"),
+    [
+        ("1 epoch", every(1, "epoch"), "every 1 epoch"),
+        ("every epoch", every(1, "epoch"), "every 1 epoch"),
+        ("every 2 epochs", every(2, "epoch"), "every 2 epochs"),
+        ("  every   100  iterations ", every(100, "iteration"), "every 100 iterations"),
+        ("30 seconds", every(30, "second"), "every 30 seconds"),
+        ("0.5seconds", every(0.5, "second"), "every 0.5 seconds"),
+        ("1e3 samples", every(1000, "sample"), "every 1000 samples"),
+        ("1234567 iterations", every(1234567, "iteration"), "every 1234567 iterations"),
+        ("after 10 iterations", after(10, "iteration"), "after 10 iterations"),
+        ("every 2 epochs from 5", TimeStep("epoch", 2, 5), "every 2 epochs from 5"),
+        ("1 epoch between 2 and 8", between(2, 8, "epoch"), "every 1 epoch between 2 and 8"),
+        ("start", every(1, "start"), "start"),
+        ("stop", every(1, "stop"), "stop"),
+        ("pause", every(1, "pause"), "pause"),
+    ],
+)
+def test_steps_are_said_in_words(text, step, printed):
+    assert TimeStep.parse(text) == step
+    assert str(step) == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1", "'1': the unit must be epochs, iterations, samples or seconds. Add one, such as '1 epochs'."),
+        ("2 epocs", "'2 epocs': the unit must be epochs, iterations, samples or seconds. Did you mean 'epochs'?"),
+        ("2.5 epochs", "2.5 epochs: there is no part of one. Use a whole number."),
+        ("0 iterations", "0.0 iterations: must be a number above 0."),
+        ("1e999 seconds", "inf seconds: must be a number above 0."),
+        ("strat", "'strat' is no time step. Did you mean 'start'?"),
+        ("epoch", "'epoch' is no time step. Write 'every 2 epochs', '100 iterations', 'after 30 seconds'"),
+        ("-1 epochs", "'-1 epochs' is no time step."),
+        ("", "'' is no time step."),
+        ("after 2 epochs from 3", "'after 2 epochs from 3' is no time step."),
+        ("every 1 epoch between 5 and 2", "every 1 epoch between 5 and 2: is never due."),
+        ("every 1 epoch between 1.2.3 and 2", "is no time step"),
+        ("every 1 epoch from 0", "0.0 epochs: must be a number above 0."),
+        ("2 pauses", "'2 pauses': the unit must be epochs"),
+    ],
+)
+def test_what_is_no_step_is_refused_with_what_is_legal(text, message):
+    with pytest.raises(SigmaConfigError) as error:
+        TimeStep.parse(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: every(0, "epoch"), "0 epochs: must be a number above 0"),
+        (lambda: every(-1, "second"), "-1 seconds: must be a number above 0"),
+        (lambda: every(math.nan, "second"), "nan seconds: must be a number above 0"),
+        (lambda: every(math.inf, "epoch"), "inf epochs: must be a number above 0"),
+        (lambda: every(True, "epoch"), "True epochs: must be a number above 0"),
+        (lambda: every("1", "epoch"), "'1' epochs: must be a number above 0"),
+        (lambda: every(1.5, "iteration"), "1.5 iterations: there is no part of one"),
+        (lambda: every(1, "epocs"), "'epocs' is no time scale. Did you mean 'epochs'?"),
+        (lambda: after(2, "start"), "start: happens when it does, and takes no number"),
+        (lambda: every(2, "stop"), "stop: happens when it does, and takes no number"),
+        (lambda: between(8, 2, "epoch"), "every 1 epoch between 8 and 2: is never due. Put the smaller number first."),
+        (lambda: between(0, 2, "epoch"), "0 epochs: must be a number above 0"),
+    ],
+)
+def test_a_step_that_cannot_be_is_refused(make, message):
+    with pytest.raises(SigmaConfigError) as error:
+        make()
+    assert message in str(error.value)
+
+
+def test_counts_become_plain_numbers():
+    step = TimeStep("epochs", np.int64(2), np.float32(4.0), 8)
+    assert (type(step.interval), type(step.first), type(step.last)) == (int, int, int)
+    assert step == between(4, 8, "epoch", interval=2)
+    assert clock.scaled("seconds") is clock.scaled(TimeScale.SECOND) is TimeScale.SECOND
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "scale", "printed"),
+    [
+        ("5 epochs", 5, TimeScale.EPOCH, "5 epochs"),
+        ("1 iterations", 1, TimeScale.ITERATION, "1 iteration"),
+        (" 2.5  seconds", 2.5, TimeScale.SECOND, "2.5 seconds"),
+        ("2.0 samples", 2, TimeScale.SAMPLE, "2 samples"),
+    ],
+)
+def test_durations_are_read_and_said(text, count, scale, printed):
+    assert duration(text) == (count, scale)
+    assert clock.words(*duration(text)) == printed
+
+
+@pytest.mark.parametrize("text", ["", "epochs", "two epochs", "5", "5 parsecs", "5 starts", "1.5 samples", "0 seconds"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(SigmaConfigError, match="duration|the unit must be|above 0|no part"):
+        duration(text)
+
+
+# -- the clock ---------------------------------------------------------------------------------------------------------
+def test_a_clock_counts_and_comes_back_from_plain_values():
+    time = Clock()
+    time.advance(5, samples=50, seconds=0.25)
+    time.advance(1)
+    time.tick(TimeScale.EPOCH)
+    time.tick(TimeScale.START)
+    assert time.moment == Moment(iteration=6, epoch=1, sample=50, second=0.25, start=1)
+    other = Clock()
+    other.restore(json.loads(json.dumps(time.state())))
+    assert other == time
+
+
+def test_a_moment_stays_as_it_is():
+    time = Clock()
+    before = time.moment
+    time.advance(1)
+    assert before == Moment()
+    assert time.moment == evolve(before, iteration=1)
