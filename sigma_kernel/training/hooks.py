@@ -44,10 +44,11 @@ def observed(hook: Hook) -> tuple[str, ...]:
 
 
 def merged(hooks: Mapping[str, Hook]) -> dict[str, Hook]:
-    """Return the hooks without those that equal an earlier one."""
+    """Return the hooks without those that equal an earlier one, unless others require them by name."""
+    named = {wanted for hook in hooks.values() for wanted in hook.requires}
     kept: dict[str, Hook] = {}
-    for name, hook in hooks.items():
-        if not any(_equal(hook, other) for other in kept.values()):
+    for name, hook in sorted(hooks.items(), key=lambda item: item[0] not in named):
+        if name in named or not any(_equal(hook, other) for other in kept.values()):
             kept[name] = hook
     return kept
 
@@ -145,13 +146,13 @@ class Runner:
 
     def guards(self) -> list[str]:
         """Return the hooks to run when the loss is not finite."""
-        return [name for name in self.order if self.hooks[name].guards]
+        return [name for name in self.order if self.hooks[name].guards and not self.memory[name]["disabled"]]
 
-    def fire(self, name: str, context: HookContext) -> None:
-        """Run a hook if its criterion holds; its error policy decides what a failure does."""
-        hook, memory = self.hooks[name], self.memory[name]
+    def fire(self, name: str, context: HookContext, scope: str = "") -> None:
+        """Run a hook if its criterion holds in this scope; its error policy decides what a failure does."""
+        hook, memory = self.hooks[name], self.memory[name]["criterion"]
         try:
-            if hook.when is None or hook.when.ask(context.read, memory["criterion"], context.moment):
+            if hook.when is None or hook.when.ask(context.read, memory.setdefault(scope, {}), context.moment):
                 hook.run(context)
         except Exception as error:  # whatever a plugin's code raises
             self._failed(name, error)
