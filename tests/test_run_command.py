@@ -240,7 +240,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(file, sigma):
         state.write(b"?")
     code, _, err = sigma("evaluate", str(folder))
     assert code == 0
-    assert "damaged" in err
+    assert "30/state.safetensors: is damaged" in err
     assert str(before) in err
     (before / "manifest.json").write_text("{}")
     code, _, err = sigma("evaluate", str(folder))
@@ -276,6 +276,17 @@ def test_check_names_the_line_of_a_network_that_does_not_fit(file, sigma):
     code, _, err = sigma("check", file)
     assert code == 2
     assert err.startswith("small.toml:12: network.architecture: 0-input: ")
+
+
+def test_check_names_the_line_of_a_hook_that_waits_for_nothing(file, sigma):
+    Path(file).write_text(XOR.replace("epoch reaches 20", "validation.acuracy reaches 1"), encoding="utf-8")
+    code, _, err = sigma("check", file)
+    assert code == 2
+    assert err.startswith("small.toml:20: hooks.finish: reads 'validation.acuracy', which nothing here publishes.")
+
+
+def test_check_reads_data_that_is_here(file, sigma):
+    assert sigma("check", file, "--set", "data.batch_size=5")[0] == 1
 
 
 def test_check_downloads_nothing(file, sigma, monkeypatch):

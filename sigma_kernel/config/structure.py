@@ -86,7 +86,8 @@ class Unknown(ValueError):
 
     def __init__(self, key: str, known: Iterable[str]) -> None:
         self.key, self.known = key, list(known)
-        super().__init__(f"unknown key.{near(key, self.known) or ' Known here: ' + ', '.join(self.known) + '.'}")
+        names = ", ".join(self.known) or "none"
+        super().__init__(f"unknown key.{near(key, self.known) or f' Known here: {names}.'}")
 
 
 def sentence(error: Exception) -> str:

@@ -68,6 +68,7 @@ class Table(Dataset):
 
     sources: Sequence[Source] = ()
     columns: tuple[int, ...] = ()
+    ends: tuple[float, float] = (0.0, 1.0)
     folder: Path | None = None
     split: Mapping[str, float] = field(factory=dict)
     scale: float = 1.0

@@ -130,6 +130,16 @@ def test_several_trainers_have_tables_of_their_own(load):
     assert load(config.resolved(found)) == found
 
 
+def test_a_trainers_own_backend_replaces_that_of_the_run(load, shelf):
+    text = changed("[trainer.optimiser]", "[trainer]\nbackend = { type = 'plain', device = 2 }\n[trainer.optimiser]")
+    with config.build(load(text), shelf) as environment:
+        assert environment.trainers["trainer"].backend == {"type": "acme:plain", "device": 2}
+        assert environment.trainers["trainer"].operator == {"type": "acme:local", "workers": 1}
+    with config.build(load(TEXT), shelf) as environment:
+        assert environment.trainers["trainer"].backend == {"type": "acme:numpy", "device": 0}
+        assert environment.monitors["eye"].port == 80
+
+
 def test_the_resolved_text_means_the_same_and_names_every_distribution(load):
     found = load(TEXT, "data.order=backwards", "data.folder=some/where")
     text = config.resolved(found)
@@ -163,6 +173,10 @@ def test_other_settings_are_another_configuration(load):
         ("batch_size = 10", "folde = 'x'", "folde", "data.folde: unknown key. Did you mean 'folder'?"),
         ("columns = [1, 2]", "columns = 1", "columns", "data.columns: must be a list (got 1)"),
         ("columns = [1, 2]", "columns = [1,\n 'x']", " 'x'", "data.columns[1]: must be a whole number (got 'x')"),
+        ("columns = [1, 2]", "ends = [1.0]", "ends", "data.ends: must be a list of 2 values (got [1.0])"),
+        ("columns = [1, 2]", "ends = [1.0, 'x']", "ends", "data.ends[1]: must be a number (got 'x')"),
+        ("columns = [1, 2]", "order = { type = 'backwards', x = 1 }", "order", "data.order.x: unknown key. Known here: none."),
+        ('dataset = "table"', 'dataset = "tabel"', "dataset", "data.dataset: dataset 'tabel': no plugin offers it. Did you mean 'table'?"),
         ("columns = [1, 2]", "mode = 'fats'", "mode", "data.mode: must be 'fast' or 'slow' (got 'fats'). Did you mean 'fast'?"),
         ("columns = [1, 2]", "split.training = 'half'", "split", "data.split.training: must be a number (got 'half')"),
         ("columns = [1, 2]", "header = 1", "header", "data.header: must be true or false (got 1)"),
@@ -190,6 +204,7 @@ def test_other_settings_are_another_configuration(load):
          "hooks.score.type: is missing. Give it the name of a hook; `sigma components hook` lists them."),
         ("[hooks.score]", '[hooks."a.b"]', '[hooks."a.b"]', "hooks.a.b: must be a name of letters, digits, - and _ (got 'a.b')"),
         ("[monitors.eye]", "[monitor.eye]", "[monitor.eye]", "monitor: unknown key. Did you mean 'monitors'?"),
+        ("format = 1", "format = true", "format", "format: must be 1 (got true)"),
         ("format = 1", "format = 2", "format", "format: must be 1 (got 2)"),
         ("+ dense(2)", "+ dence(2)", "+ dence", "network.architecture: column 3: "),
         ("+ dense(2)", "+ dense(2", "+ dense(2", "network.architecture: column 10: "),
