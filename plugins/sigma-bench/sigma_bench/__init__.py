@@ -1,0 +1,1 @@
+"""Compares the time of Sigma's backends with that of hand-written loops."""

@@ -1,0 +1,13 @@
+"""What this plugin offers."""
+
+from __future__ import annotations
+
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.0"
+
+
+@hookimpl
+def sigma_components() -> list[Component]:
+    """Return the record of the command."""
+    return [Component("command", "bench", "sigma_bench.command:bench", "Measure backends, side by side with peers.")]

@@ -1,0 +1,131 @@
+"""Taking turns, the length of rounds, and what is made of the times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_bench import contest
+from sigma_bench.contest import CHECKED, Contestant, Result, Terms, agree, alternate, length, measure
+from sigma_kernel.errors import SigmaTrainingError
+
+
+@define(eq=False)
+class Clock:
+    """Time that passes only where a contestant works."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@define(eq=False)
+class Fake(Contestant):
+    """Takes ``pace`` seconds an iteration, and ``start`` more for the first."""
+
+    name: str
+    clock: Clock
+    pace: float = 0.01
+    start: float = 0.0
+    calls: list[tuple[str, int]] = field(factory=list)
+    slope: float = 0.5
+    done: int = 0
+
+    def run(self, iterations: int) -> None:
+        self.clock.now += iterations * self.pace + (0 if self.done else self.start)
+        self.calls.append((self.name, iterations))
+        self.done += iterations
+
+    @property
+    def losses(self) -> np.ndarray:
+        return self.slope ** np.arange(self.done)
+
+    @property
+    def peak_bytes(self) -> int:
+        return 7
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(contest, "perf_counter", clock)
+    return clock
+
+
+def test_contestants_take_turns_in_every_round(clock: Clock) -> None:
+    calls: list[tuple[str, int]] = []
+    fakes = [Fake(name, clock, pace=pace, calls=calls) for name, pace in (("a", 0.1), ("b", 0.2))]
+    times = alternate(fakes, [3, 2], rounds=3)
+    assert calls == [("a", 3), ("b", 2)] * 3
+    assert times == [pytest.approx([0.1] * 3), pytest.approx([0.2] * 3)]
+
+
+def test_a_round_lasts_long_enough_and_no_longer_than_it_must(clock: Clock) -> None:
+    assert 30 <= length(Fake("a", clock, pace=0.01), per_epoch=1, least=0.3) <= 60
+
+
+def test_a_round_is_made_of_whole_epochs_where_they_are_short(clock: Clock) -> None:
+    n = length(Fake("a", clock, pace=0.01), per_epoch=17, least=0.3)
+    assert n % 17 == 0
+    assert n * 0.01 >= 0.3
+
+
+def test_a_long_epoch_is_not_waited_for(clock: Clock) -> None:
+    assert length(Fake("a", clock, pace=0.01), per_epoch=600, least=0.3) < 100
+
+
+def test_time_that_stands_still_does_not_make_a_round_endless(clock: Clock) -> None:
+    class Late(Fake):
+        def run(self, iterations: int) -> None:
+            self.clock.now += 1.0 if iterations > 10_000 else 0.0
+
+    assert length(Late("a", clock), per_epoch=1, least=0.3) > 10_000
+
+
+def test_the_middle_of_the_rounds_is_reported_and_how_far_half_of_them_lie_apart() -> None:
+    result = Result("a", [1.0, 9.0, 2.0, 3.0, 4.0], first=5.0, peak_bytes=0, rows=30.0)
+    assert (result.median_s, result.spread_s) == (3.0, 2.0)
+    assert result.samples_per_s == 10.0
+    assert result.compile_s == 4.0
+
+
+def test_one_round_has_no_spread() -> None:
+    assert Result("a", [1.0], first=0.5, peak_bytes=0, rows=1.0).spread_s == 0.0
+    assert Result("a", [1.0], first=0.5, peak_bytes=0, rows=1.0).compile_s == 0.0
+
+
+def test_what_the_first_iteration_takes_longer_counts_as_compilation_alone(clock: Clock) -> None:
+    fakes = [Fake("a", clock, pace=0.01, start=3.0), Fake("b", clock, pace=0.02)]
+    ours, theirs = measure(fakes[:1], fakes[1:], Terms(rows=95, per_epoch=10, rounds=2))
+    assert (ours.median_s, theirs.median_s) == (pytest.approx(0.01), pytest.approx(0.02))
+    assert (ours.compile_s, theirs.compile_s) == (pytest.approx(3.0), pytest.approx(0.0))
+    assert ours.samples_per_s == pytest.approx(950)
+    assert ours.peak_bytes == 7
+
+
+def test_contestants_with_the_same_losses_agree(clock: Clock) -> None:
+    fakes = [Fake("a", clock), Fake("b", clock, slope=0.5 * (1 + 1e-9))]
+    agree(fakes[:1], fakes[1:])
+    assert [fake.done for fake in fakes] == [CHECKED, CHECKED]
+
+
+def test_a_peer_that_does_other_work_is_named_with_the_iteration_that_shows_it(clock: Clock) -> None:
+    with pytest.raises(SigmaTrainingError, match="'b': its loss at iteration 2 is 0.51, that of 'a' is 0.5"):
+        agree([Fake("a", clock)], [Fake("b", clock, slope=0.51)])
+
+
+def test_a_loss_that_is_not_finite_agrees_with_nothing(clock: Clock) -> None:
+    with pytest.raises(SigmaTrainingError, match="iteration 2 is nan"):
+        agree([Fake("a", clock)], [Fake("b", clock, slope=float("nan"))])
+
+
+def test_a_first_loss_that_differs_ends_the_measurement(clock: Clock) -> None:
+    class Other(Fake):
+        @property
+        def losses(self) -> np.ndarray:
+            return np.array([1.01])
+
+    with pytest.raises(SigmaTrainingError, match="iteration 1"):
+        measure([Fake("a", clock)], [Other("b", clock)], Terms(rows=10, per_epoch=1, rounds=1))

@@ -1,0 +1,148 @@
+"""The loop computes what Sigma does, and says what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_bench.contestants.numpy_loop import NumpyLoop, cross_entropy
+from sigma_bench.contestants.sigma import Sigma
+from sigma_bench.work import Work
+from sigma_kernel import Dataset, Environment, SigmaConfigError
+from sigma_kernel.config import load
+from sigma_kernel.graph.node import Spec
+from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
+from sigma_optimisers import Adagrad, GradientDescent
+
+HEAD, TAIL = "network.architecture=input(3, 3) + ", " + output(3) + softmax_cross_entropy()"
+WORKS = {
+    "as it is": [],
+    "gradient descent": ["trainer.optimiser={ type = 'gradient_descent', learning_rate = 0.1 }"],
+    "adagrad with settings": ["trainer.optimiser={ type = 'adagrad', epsilon = 0.1, initial_accumulator = 0.5 }"],
+    "whole batches only": ["data.last_batch=drop"],
+    "rows in their own order": ["data.order=sequential"],
+    "no hidden layer": [f"{HEAD}flatten(){TAIL}"],
+    "no relu": [f"{HEAD}flatten() + dense(4) + dropout(0.5) + dense(4){TAIL}"],
+    "dropout before flatten, twice, and before the cost": [
+        f"{HEAD}dropout(0.3) + dropout(0.1) + flatten() + dense(3, activation='relu') + dropout(0.2) + output()"
+        " + softmax_cross_entropy()"
+    ],
+    "relu before the cost": [f"{HEAD}flatten() + output(3, activation='relu') + softmax_cross_entropy()"],
+    "nothing dropped": [f"{HEAD}flatten() + dropout(0.0) + dense(4){TAIL}"],
+}
+REFUSED = {
+    "Adam": ["trainer.optimiser=adam"],
+    "schedules": ["trainer.optimiser.schedules.learning_rate=constant"],
+    "settings": ["trainer.optimiser.settings.none={ match = '**', frozen = false }"],
+    "transforms": ["trainer.optimiser.transforms.clip=clip_value"],
+    "the layer Reshape": [f"{HEAD}reshape(9){TAIL}"],
+    "the activation 'tanh'": [f"{HEAD}flatten() + dense(4, activation='tanh'){TAIL}"],
+    "sums without biases": [f"{HEAD}flatten() + dense(4, bias=false){TAIL}"],
+    "samples with several axes": [f"{HEAD}dense(4) + flatten(){TAIL}"],
+    "weights of classes": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(class_weights=[1, 2, 3])"],
+    "weights of classes or costs": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(weight=0.5)"],
+    "one label for each sample": ["data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }"],
+    "the cost SquaredDifference": [
+        "data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }",
+        f"{HEAD}flatten() + output(3) + squared_difference()",
+    ],
+    "networks without parameters": ["data.shape=[3]", "network.architecture=input(3) + softmax_cross_entropy()"],
+}
+
+
+def pair(path: Path, *overrides: str) -> tuple[Sigma, NumpyLoop]:
+    sigma = Sigma(load(path, overrides))
+    return sigma, NumpyLoop(Work.of(sigma.trainer))
+
+
+@pytest.mark.parametrize("overrides", WORKS.values(), ids=WORKS)
+def test_forty_losses_are_those_of_sigma(small: Path, overrides: list[str]) -> None:
+    sigma, loop = pair(small, "run.precision=float64", *overrides)
+    for contestant in (sigma, loop):
+        contestant.run(15)
+        contestant.run(25)
+    assert len(loop.losses) == 40
+    np.testing.assert_allclose(loop.losses, sigma.losses, rtol=1e-9)
+
+
+def test_in_float32_it_computes_in_float32(small: Path) -> None:
+    sigma, loop = pair(small)
+    for contestant in (sigma, loop):
+        contestant.run(5)
+    np.testing.assert_allclose(loop.losses, sigma.losses, rtol=1e-4)
+    arrays = [loop._batch, loop._slopes, *(update.x for stage in loop._stages for update in stage.updates)]
+    assert {array.dtype for array in arrays} == {np.dtype("float32")}
+
+
+def test_the_memory_of_parameters_slots_and_buffers_is_counted(small: Path) -> None:
+    _, loop = pair(small, f"{HEAD}flatten(){TAIL}")
+    parameters = 9 * 3 + 3
+    batch = 10 * (9 + 3)  # samples, scores
+    slopes = 10 * (3 + 9)  # of the scores, and of the samples
+    assert loop.peak_bytes == 4 * (4 * parameters + batch + slopes)  # with their slopes, sums of squares, and spare
+
+
+def test_the_slope_of_the_cost_is_that_of_finite_differences() -> None:
+    draw = np.random.default_rng(0)
+    scores, labels = draw.normal(size=(4, 3)), np.array([0, 2, 1, 1])
+    slope, spare = np.empty_like(scores), np.empty_like(scores)
+    cross_entropy(scores, labels, slope)
+    for place in np.ndindex(scores.shape):
+        shift = np.zeros_like(scores)
+        shift[place] = 1e-6
+        up, down = (cross_entropy(scores + way * shift, labels, spare) for way in (1, -1))
+        assert slope[place] == pytest.approx((up - down) / 2e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize(("what", "overrides"), REFUSED.items(), ids=REFUSED)
+def test_work_that_it_is_not_written_for_is_refused_with_a_reason(small: Path, what: str, overrides: list[str]) -> None:
+    with pytest.raises(SigmaConfigError, match="peer 'numpy-loop': .*it does not know .*Leave it out") as refused:
+        pair(small, *overrides)
+    assert what in str(refused.value)
+
+
+class Halves(Dataset):
+    """Six rows in two blocks."""
+
+    blocks = 2
+
+    @property
+    def sections(self) -> dict[str, Spec]:
+        return {"inputs": Spec((2,), "float32"), "targets": Spec((), "int32")}
+
+    def rows(self, block: int) -> int:
+        return 3
+
+    def block(self, block: int) -> dict[str, np.ndarray]:
+        return {"inputs": np.ones((3, 2), np.float32), "targets": np.arange(3, dtype=np.int32)}
+
+
+@pytest.fixture
+def environment() -> Iterator[Environment]:
+    with Environment("two") as environment:
+        yield environment
+
+
+def test_data_in_several_blocks_is_refused(environment: Environment) -> None:
+    trainer = environment.create_trainer(data=Halves(), optimiser=Adagrad(), batch_size=3)
+    trainer.network = Input(2) + Output(3) + SoftmaxCrossEntropy()
+    with pytest.raises(SigmaConfigError, match="2 blocks"):
+        Work.of(trainer)
+
+
+def test_branches_are_refused(environment: Environment) -> None:
+    trainer = environment.create_trainer(optimiser=GradientDescent(), batch_size=3)
+    trainer.data = One()
+    start = Input(2)
+    trainer.network = [start + Output(3) + SoftmaxCrossEntropy(), start + Dense(3) + SoftmaxCrossEntropy()]
+    with pytest.raises(SigmaConfigError, match="branches"):
+        NumpyLoop(Work.of(trainer))
+
+
+class One(Halves):
+    """Three rows in one block."""
+
+    blocks = 1

@@ -1,0 +1,44 @@
+"""Sigma as a contestant: its own backend or another, and its hooks but for those that end training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sigma_bench.contestants.sigma import Sigma
+from sigma_kernel.config import load
+
+COUNT = "hooks.count={ type = 'running_time', every = '1 epoch' }"
+
+
+def test_it_trains_for_as_long_as_it_is_told_and_with_its_hooks(small: Path) -> None:
+    sigma = Sigma(load(small, [COUNT]))
+    sigma.run(30)  # the file would end it after two epochs of five
+    assert len(sigma.losses) == 30
+    assert list(sigma.trainer.hooks) == ["count"]
+    assert len(sigma.trainer.history["running_time"]) == 6
+
+
+def test_a_hook_that_stops_it_on_the_way_ends_no_round(small: Path) -> None:
+    stop = "{ type = 'early_stop', value = 'training.loss', every = '1 iteration', patience = 1 }"
+    sigma = Sigma(load(small, [f"hooks.early={stop}"]))
+    sigma.run(30)
+    assert len(sigma.losses) == 30
+
+
+@pytest.mark.usefixtures("naps")
+def test_its_own_backend_keeps_its_settings_under_any_of_its_names(small: Path) -> None:
+    configuration = load(small, ["run.backend={ type = 'naps', seconds = 3 }"])
+    for name in ("", "naps", "acme-naps:naps"):
+        sigma = Sigma(configuration, name)
+        assert sigma.trainer.backend == {"type": "acme-naps:naps", "seconds": 3}
+        assert sigma.name == (name or "naps")
+
+
+@pytest.mark.usefixtures("naps")
+def test_another_backend_takes_its_place(small: Path) -> None:
+    sigma = Sigma(load(small), "naps")
+    sigma.run(3)
+    assert type(sigma.trainer.session.programs.backend).__name__ == "Naps"
+    assert sigma.name == "naps"
