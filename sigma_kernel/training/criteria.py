@@ -10,7 +10,7 @@ and ``decreases`` compare with the last time the question was asked; ``improves`
 (``improves upwards``: the greatest); ``by 0.1`` demands so much more.  ``for 5 epochs`` asks once each epoch and holds
 when the answer was yes for five of them without a break, ``for 5 epochs in all`` with breaks.  ``any`` or ``all``
 before a pattern asks about every match.  While a value has not been published, what depends on it is not known (but
-``unknown or yes`` is yes, ``unknown and no`` is no), and whatever is not known does not hold.
+``unknown or yes`` is yes, ``unknown and no`` is no), and whatever is not known does not hold.  NaN is not known either.
 
 Criteria own no memory: it is handed in, plain and saved with the run.
 """
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from math import ceil, isfinite
+from math import ceil, isfinite, isnan
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
-from attrs import field, frozen
+from attrs import frozen
 from lark import Lark, Transformer, v_args
 from lark.exceptions import UnexpectedInput
 
@@ -34,11 +34,6 @@ from sigma_kernel.registry import literal
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
 CLOCK = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
-
-
-def _singular(name: str) -> str:
-    """Return the clock's own name for a scale, any other address as it is."""
-    return CLOCK[name].value if name in CLOCK else str(name)
 
 
 class Criterion(ABC):
@@ -63,7 +58,12 @@ class Criterion(ABC):
     @staticmethod
     def parse(text: str) -> Criterion:
         """Return what a sentence says; raises SigmaConfigError where it says nothing that can be understood."""
-        return _parsed(text)
+        try:
+            return _LARK.parse(text)  # type: ignore[return-value]  # the transformer builds criteria, not trees
+        except UnexpectedInput as error:
+            raise SigmaConfigError(f"{text!r}: {_expected(text, error)}") from error
+        except SigmaConfigError as error:
+            raise SigmaConfigError(f"{text!r}: {error}") from error
 
     def __and__(self, other: Criterion) -> Criterion:
         return Both(self, other)
@@ -117,6 +117,7 @@ VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "improves": lambda value, number, memory: _better(-value, number, memory),
     "improves upwards": _better,
 }
+RISING = frozenset({"accuracy", "precision", "recall"})  # nobody wants these to fall
 OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their number follows ``by`` and may be left out
 
 
@@ -124,7 +125,7 @@ OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their n
 class Question(Criterion):
     """One question about one address, or about ``any`` or ``all`` matches of a pattern."""
 
-    subject: str = field(converter=_singular)
+    subject: str
     verb: str
     number: float = 0.0
     quantifier: str = ""
@@ -144,8 +145,12 @@ class Question(Criterion):
         values = found if isinstance(found, Mapping) else {"": found}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _one(self, value: float, memory: Memory) -> bool | None:
-        return VERBS[self.verb](float(value), self.number, memory)
+    def _one(self, value: Any, memory: Memory) -> bool | None:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise SigmaConfigError(f"{self}: asks about a number (got {type(value).__name__}).") from None
+        return None if isnan(number) else VERBS[self.verb](number, self.number, memory)
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the number that the clock has to reach."""
@@ -178,11 +183,12 @@ class For(Criterion):
         now = moment.on(self.scale)
         before = memory.get("asked", max(now - 1, 0))
         if now > before or "asked" not in memory:
-            held = self.inner.answer(lookup, memory.setdefault("inner", {}), moment) is True
+            answer = self.inner.answer(lookup, memory.setdefault("inner", {}), moment)
             kept = memory.get("held", 0)
-            memory["held"] = kept + (now - before) if held else kept if self.in_all else 0
-            memory["asked"] = now
-        return bool(memory["held"] >= self.count)
+            memory["held"] = kept + (now - before) if answer else kept if self.in_all else 0
+            memory["asked"], memory["known"] = now, answer is not None
+        lasted = bool(memory["held"] >= self.count)
+        return lasted if lasted or memory["known"] else None
 
     def addresses(self) -> tuple[str, ...]:
         """Return what the inner one asks about."""
@@ -219,10 +225,12 @@ class _Pair(Criterion):
 
     left: Criterion
     right: Criterion
+    _joined: ClassVar[staticmethod[[Collection[bool | None]], bool | None]]
 
-    def _both(self, lookup: Lookup, memory: Memory, moment: Moment) -> tuple[bool | None, bool | None]:
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Ask both, and join their answers."""
         left = self.left.answer(lookup, memory.setdefault("left", {}), moment)
-        return left, self.right.answer(lookup, memory.setdefault("right", {}), moment)
+        return self._joined((left, self.right.answer(lookup, memory.setdefault("right", {}), moment)))
 
     def addresses(self) -> tuple[str, ...]:
         """Return what both ask about."""
@@ -233,9 +241,7 @@ class _Pair(Criterion):
 class Both(_Pair):
     """Whether two criteria hold together."""
 
-    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Ask both."""
-        return _all(self._both(lookup, memory, moment))
+    _joined = staticmethod(_all)
 
     def __str__(self) -> str:
         return f"{_within(self.left, Either)} and {_within(self.right, Either, Both)}"
@@ -245,9 +251,7 @@ class Both(_Pair):
 class Either(_Pair):
     """Whether at least one of two criteria holds."""
 
-    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Ask both."""
-        return _any(self._both(lookup, memory, moment))
+    _joined = staticmethod(_any)
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the smaller goal of the two."""
@@ -303,6 +307,9 @@ class Subject:
         return self._asked("improves upwards" if upwards else "improves", by)
 
     def _asked(self, verb: str, number: float) -> Question:
+        rising = RISING.intersection(self.address.rpartition(".")[2].split("_"))
+        if verb == "improves" and rising:
+            raise SigmaConfigError(f"{self.address} improves: would mean that it falls. Write 'improves upwards'.")
         if not isinstance(number, Real) or isinstance(number, bool) or not isfinite(number):
             raise SigmaConfigError(f"{self.address} {verb}: takes a finite number (got {number!r}).")
         return Question(self.address, verb, float(number), self.quantifier)
@@ -319,7 +326,9 @@ def when(address: str, quantifier: str = "") -> Subject:
         raise SigmaConfigError(str(error)) from error
     if quantifier not in ("", "any", "all") or (open_ and not quantifier):
         raise SigmaConfigError(f"{address!r}: say whether 'any' or 'all' of what the pattern matches is meant.")
-    return Subject(address, quantifier)
+    if address in ("not", "any", "all"):
+        raise SigmaConfigError(f"{address!r}: is a word of sentences, and cannot be the whole of an address in one.")
+    return Subject(CLOCK[address].value if address in CLOCK else address, quantifier)
 
 
 # -- the sentence form -------------------------------------------------------------------------------------------------
@@ -329,11 +338,9 @@ GRAMMAR = r"""
 ?both: negation | both _AND negation
 ?negation: lasting | _NOT negation -> no
 ?lasting: atom | atom _FOR NUMBER ADDRESS IN_ALL? -> lasting
-?atom: question | _OPEN either _CLOSE
+?atom: question | "(" either ")"
 question: QUANTIFIER? ADDRESS _IS? ABSOLUTE NUMBER -> absolute
         | QUANTIFIER? ADDRESS RELATIVE (_BY NUMBER)? -> relative
-_OPEN: "("
-_CLOSE: ")"
 _OR.3: /or(?![\w.*<-])/
 _AND.3: /and(?![\w.*<-])/
 _NOT.3: /not(?![\w.*<-])/
@@ -376,17 +383,8 @@ _LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 _SPOKEN = {
     "ABSOLUTE": ("reaches", "falls to", "above", "below", "equals"), "RELATIVE": ("increases", "decreases", "improves"),
     "NUMBER": ("a number",), "ADDRESS": ("an address",), "_BY": ("by",), "_FOR": ("for",), "_AND": ("and",),
-    "_OR": ("or",), "_CLOSE": (")",),
+    "_OR": ("or",), "RPAR": (")",),
 }  # fmt: skip
-
-
-def _parsed(text: str) -> Criterion:
-    try:
-        return _LARK.parse(text)  # type: ignore[return-value]  # the transformer builds criteria, not trees
-    except UnexpectedInput as error:
-        raise SigmaConfigError(f"{text!r}: {_expected(text, error)}") from error
-    except SigmaConfigError as error:
-        raise SigmaConfigError(f"{text!r}: {error}") from error
 
 
 def _expected(text: str, error: UnexpectedInput) -> str:

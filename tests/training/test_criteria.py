@@ -81,6 +81,17 @@ def test_by_demands_more_than_so_much() -> None:
     assert about_x(when("x").improves(by=1.0), 5.0, 4.5, 4.0, 3.9) == [True, False, False, True]
 
 
+def test_what_is_not_a_number_yet_decides_nothing_and_is_not_remembered() -> None:
+    assert about_x(when("x").improves(), math.nan, 2.0, math.nan, 1.0) == [False, True, False, True]
+    assert about_x(when("x").increases(), 1.0, math.nan, 2.0) == [False, False, True]
+    assert about_x(~when("x").above(1), math.nan) == [False]
+
+
+def test_only_numbers_can_be_asked_about() -> None:
+    with pytest.raises(SigmaConfigError, match=r"x above 1: asks about a number \(got list\)."):
+        about_x(when("x").above(1), [1.0, 2.0])  # type: ignore[arg-type]
+
+
 def test_the_clock_is_asked_itself() -> None:
     nothing: list[Mapping[str, Any]] = [{}, {}, {}]
     assert asked(when("epoch").reaches(2), nothing) == [False, True, True]
@@ -126,6 +137,21 @@ def test_what_was_asked_late_for_the_first_time_has_not_held_since_the_beginning
 
 def test_a_value_that_is_gone_breaks_what_had_to_last() -> None:
     assert about_x(when("x").above(0).for_(2, "epoch"), 1, None, 1, 1) == [False, False, False, True]
+
+
+def test_what_lasts_is_unknown_while_nothing_is_known_about_it() -> None:
+    lasting, memory = when("x").above(0).for_(2, "epoch"), {}
+    for epoch, x, answer in (
+        (1, None, None),
+        (1, 1, None),
+        (2, 1, False),
+        (3, 1, True),
+        (4, None, None),
+        (5, -1, False),
+    ):
+        assert lasting.answer(looked_up({"x": x}), memory, Moment(epoch=epoch)) is answer
+    assert about_x(~lasting, None, 1, -1) == [False, True, True]
+    assert about_x(when("x").above(0).for_(1, "epoch", in_all=True), 1, None) == [True, True]
 
 
 # -- joined ------------------------------------------------------------------------------------------------------------
@@ -350,6 +376,10 @@ VERB = "expected reaches, falls to, above, below, equals, increases, decreases, 
         ("x above 1 for 0 epochs", "must be a number above 0."),
         ("*.loss above 3", "'*.loss': say whether 'any' or 'all' of what the pattern matches is meant."),
         ("x above 1e999", "x above: takes a finite number (got inf)."),
+        (
+            "validation.accuracy improves",
+            "would mean that it falls. Write 'improves upwards'.",
+        ),
     ],
 )
 def test_a_sentence_that_is_none_is_refused_with_its_place(sentence: str, message: str) -> None:
@@ -376,6 +406,8 @@ def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
         (lambda: when("*.x"), "'any' or 'all'"),
         (lambda: when("x", "some"), "'any' or 'all'"),
         (lambda: when("a..b"), "is no address"),
+        (lambda: when("any"), "is a word of sentences"),
+        (lambda: when("top_accuracy").improves(), "improves upwards"),
         (lambda: when("x").above(math.nan), "takes a finite number"),
         (lambda: when("x").increases(True), "takes a finite number"),
         (lambda: when("x").reaches("ten"), "takes a finite number (got 'ten')"),
