@@ -10,16 +10,15 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, define, field, frozen
+from attrs import define, field, frozen
 from attrs.converters import optional
 
 from sigma_kernel.contracts import Monitor
@@ -27,38 +26,21 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
 from sigma_kernel.training import checkpoint, commands, folder
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.records import Messages
+from sigma_kernel.training.summary import Summary as Summary, summarise
 from sigma_kernel.training.trainer import Trainer
 
-LEGAL: dict[str, tuple[str, ...]] = {
-    "created": ("prepared", "failed"),
-    "prepared": ("running", "failed"),
-    "running": ("paused", "stopped", "failed"),
-    "paused": ("running", "stopped", "failed"),
-    "stopped": ("running",),
-    "failed": (),
+# what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed
+LEGAL: dict[str, dict[str, str]] = {
+    "created": {"prepare": "prepared", "run": "running"},
+    "prepared": {"run": "running"},
+    "running": {"pause": "paused", "stop": "stopped"},
+    "paused": {"go": "running", "step": "running", "stop": "stopped"},
+    "stopped": {"run": "running", "stop": "stopped"},
+    "failed": {},
 }
+CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 GRACE = 2.0  # seconds that monitors get to end
-
-
-@frozen
-class Summary:
-    """What a run came to; ``status`` is finished, stopped, interrupted or failed."""
-
-    run: str
-    folder: str | None
-    status: str
-    backend: str
-    seed: int
-    epochs: int
-    iterations: int
-    seconds: float
-    metrics: dict[str, float]
-    parameters_sha256: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the summary as plain values."""
-        return asdict(self)
 
 
 @frozen
@@ -72,6 +54,8 @@ class Resolver:
         if isinstance(thing, str):
             return self._made(kind, thing, {})
         if isinstance(thing, Mapping):
+            if "type" not in thing:
+                raise SigmaConfigError(f"{kind}: {dict(thing)!r} names none. Add its 'type'.")
             return self._made(kind, str(thing["type"]), {key: value for key, value in thing.items() if key != "type"})
         return thing() if isinstance(thing, type) else thing
 
@@ -83,22 +67,6 @@ class Resolver:
             return found(**settings)
         except (TypeError, ValueError) as error:
             raise SigmaConfigError(f"{kind} {name!r}: {error}. Check its settings.") from error
-
-
-@define(eq=False)
-class Messages:
-    """What was said to people, numbered, so that each monitor can read on from where it was."""
-
-    _said: deque[tuple[int, str]] = field(factory=lambda: deque(maxlen=1000))
-    _count: Iterator[int] = field(factory=lambda: iter(range(1, 2**62)))
-
-    def say(self, text: str) -> None:
-        """Add a message."""
-        self._said.append((next(self._count), text))
-
-    def after(self, number: int) -> list[tuple[int, str]]:
-        """Return the messages that came after a number."""
-        return [(n, text) for n, text in list(self._said) if n > number]
 
 
 @define(eq=False)
@@ -115,11 +83,11 @@ class Environment:
     monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
-    state: str = field(default="created", init=False)
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
     messages: Messages = field(factory=Messages, init=False)
     run_folder: Path | None = field(default=None, init=False)
+    _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
     _failure: BaseException | None = field(default=None, init=False)
@@ -144,6 +112,8 @@ class Environment:
             raise SigmaStateError(f"environment {self.name!r}: is {self.state}. Create trainers before it is prepared.")
         if name in self.trainers:
             raise SigmaConfigError(f"trainer {name!r}: there is one already. Give this one another name.")
+        if "." in name:
+            raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
         common = {"seed": self.seed, "precision": self.precision, "registry": self.registry.branch(name, "trainer")}
         self.trainers[name] = Trainer(name, Resolver(self.catalogue), **{**common, **settings})
         self.trainers[name].records.say = self.messages.say
@@ -156,47 +126,59 @@ class Environment:
         return self.trainers[name]
 
     # -- the lifecycle -------------------------------------------------------------------------------------------------
-    def _turn(self, state: str) -> None:
-        if state not in LEGAL[self.state]:
-            legal = ", ".join(LEGAL[self.state]) or "none; make a new environment"
-            raise SigmaStateError(
-                f"environment {self.name!r}: is {self.state} and cannot become {state}. Legal from here: {legal}."
-            )
-        self.state = state
+    @property
+    def state(self) -> str:
+        """Return created, prepared, running, paused (every trainer still at work has paused), stopped or failed."""
+        if self._state != "running":
+            return self._state
+        statuses = {trainer.session.control.status for trainer in self.trainers.values()}
+        return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
+
+    def _check(self, move: str) -> None:
+        legal = LEGAL[self.state]
+        if move not in legal and any(move in moves for moves in LEGAL.values()):
+            known = f"Legal from here: {', '.join(legal)}." if legal else "Make a new environment."
+            raise SigmaStateError(f"environment {self.name!r}: cannot {move} while it is {self.state}. {known}")
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address; :meth:`run` does it by itself."""
+        self._check("prepare")
         if not self.trainers:
             raise SigmaStateError(f"environment {self.name!r}: has no trainer. Create one with create_trainer().")
-        self._turn("prepared")
         for trainer in self.trainers.values():
             trainer.prepare()
+        self._state = "prepared"
 
     def run(self) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
         Ctrl-C finishes the present burst, saves and returns with the status ``interrupted``; a second one aborts.
         """
-        if self.state == "created":
+        self._check("run")
+        if self._state == "created":
             self.prepare()
-        self._turn("running")
-        self._failure, self._ended_by = None, "finished"
         self._open_folder()
-        self._watch()
+        threads = self._threads()
+        self._state, self._failure, self._ended_by = "running", None, "finished"
         began = time.monotonic()
         try:
-            self._train()
+            self._watch()
+            self._train(threads)
             self._save()
         except BaseException as error:
             self._failure = self._failure or error
         self._seconds += time.monotonic() - began
         return self._finished()
 
-    def _train(self) -> None:
-        threads = [
-            threading.Thread(target=self._work, args=(trainer,), name=f"sigma-{name}", daemon=True)
-            for name, trainer in self.trainers.items()
-        ]
+    def _threads(self) -> list[threading.Thread]:
+        """Return a thread for each trainer, not yet started; whatever is sent to a trainer waits for it from now on."""
+        threads = []
+        for name, trainer in self.trainers.items():
+            threads.append(threading.Thread(target=self._work, args=(trainer,), name=f"sigma-{name}", daemon=True))
+            trainer.session.control.claim(threads[-1])
+        return threads
+
+    def _train(self, threads: list[threading.Thread]) -> None:
         for thread in threads:
             thread.start()
         try:
@@ -204,25 +186,31 @@ class Environment:
         except KeyboardInterrupt:
             self.messages.say("interrupted: finishing the step, then saving; interrupt again to abort")
             self._ended_by = "interrupted"
-            self.send("stop")
+            self._halt()
             _join(threads)
 
     def _work(self, trainer: Trainer) -> None:
         try:
-            trainer.fit()
+            trainer.train()
         except BaseException as error:  # raised again by run(), in its caller's thread
             self._failure = self._failure or error
-            for other in self.trainers.values():
-                other.session.control.send(commands.Stop())
+            self._halt()
+
+    def _halt(self) -> None:
+        """Tell every trainer at work to stop, without waiting for it."""
+        for name in self._concerned("stop"):
+            self.trainer(name).session.control.send(commands.Stop())
 
     def _finished(self) -> Summary:
-        self._turn("failed" if self._failure else "stopped")
+        self._state = "failed" if self._failure else "stopped"
+        if isinstance(self._failure, KeyboardInterrupt):  # the second one: trainers may never answer again
+            self._over.set()
+            raise self._failure
         summary = self.summary()
         if self.run_folder is not None:
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
         self._over.set()
-        for thread in self._watching:
-            thread.join(GRACE)
+        _join(self._watching, GRACE)
         self._watching.clear()
         if self._failure is not None:
             raise self._failure
@@ -230,31 +218,23 @@ class Environment:
 
     def pause(self) -> None:
         """Pause every trainer after its present burst; returns when all are paused."""
-        self._command("pause", "paused")
+        self.send("pause")
 
     def go(self) -> None:
         """Go on after a pause."""
-        self._command("go", "running")
+        self.send("go")
 
     def step(self, count: int = 1, scale: str = "iteration") -> None:
-        """Train for so many iterations or epochs, then pause again."""
-        self._command("step", "running", count=count, scale=scale)
-        self.state = "paused"
+        """Train for so many iterations or epochs, then pause again; returns when that has begun."""
+        self.send("step", count=count, scale=scale)
 
     def stop(self) -> None:
-        """End training after the present burst."""
+        """End training after the present burst; returns when that is certain."""
         self.send("stop")
-        self._ended_by = "stopped"
 
     def reset(self) -> None:
         """Put every trainer back to its initial state."""
         self.send("reset")
-
-    def _command(self, name: str, state: str, **arguments: Any) -> None:
-        if state not in LEGAL[self.state]:
-            self._turn(state)
-        self.send(name, **arguments)
-        self.state = state
 
     def close(self) -> None:
         """End the environment and whatever its trainers hold open."""
@@ -264,11 +244,40 @@ class Environment:
 
     # -- steering ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Send a command to every trainer, or to the one named ``trainer``; return the moments at which it acted."""
-        names = [arguments.pop("trainer")] if "trainer" in arguments else list(self.trainers)
+        """Send a command to all trainers that it concerns, or to the one named ``trainer``; return when it acted.
+
+        Where no trainer is named, the pattern of ``set`` starts at the root.  Raises SigmaStateError for what cannot be
+        done in the present state.
+        """
+        name = arguments.pop("trainer", None)
         made = commands.command(command, arguments)
-        tickets = {name: self.trainer(name).session.control.send(made) for name in names}
+        if name is not None:
+            return self._deliver({name: made})
+        if isinstance(made, commands.Set):
+            return self._deliver(self._from_root(made))
+        self._check(command)
+        names = self._concerned(command)
+        if names and command == "stop":
+            self._ended_by = "stopped"
+        return self._deliver(dict.fromkeys(names, made))
+
+    def _concerned(self, command: str) -> list[str]:
+        statuses = CONCERNED.get(command)
+        return [n for n, t in self.trainers.items() if statuses is None or t.session.control.status in statuses]
+
+    def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
+        tickets = {name: self.trainer(name).session.control.send(command) for name, command in made.items()}
         return {name: ticket.answer.result() for name, ticket in tickets.items()}
+
+    def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
+        """Return what a pattern that starts at the root means for each trainer; all is checked before any is set."""
+        found = self.registry.addresses(made.pattern)
+        if not found:
+            self.registry.set(made.pattern, made.value)  # says what is near
+        for address in found:
+            self.registry.kind(address).check(address, made.value)
+        inside = made.pattern if made.pattern.startswith("**") else made.pattern.partition(".")[2]
+        return {address.partition(".")[0]: commands.Set(inside, made.value) for address in found}
 
     def get(self, address: str) -> Any:
         """Return the value under an address, from the root."""
@@ -279,14 +288,8 @@ class Environment:
 
         Raises SigmaAddressError, and changes nothing, if nothing matches or the value does not fit.
         """
-        found = self.registry.addresses(pattern)
-        if not found:
-            self.registry.set(pattern, value)  # says what is near
-        for address in found:
-            self.registry.kind(address).check(address, value)
-        for name, _, address in (address.partition(".") for address in found):
-            self.send("set", trainer=name, pattern=address, value=value)
-        return found
+        self.send("set", pattern=pattern, value=value)
+        return self.registry.addresses(pattern)
 
     # -- the run folder ------------------------------------------------------------------------------------------------
     def _open_folder(self) -> None:
@@ -310,37 +313,14 @@ class Environment:
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""
-        sessions = [trainer.session for trainer in self.trainers.values()]
-        moments = [session.clock.moment for session in sessions]
-        return Summary(
+        return summarise(
+            self.trainers,
             run=self.name,
             folder=None if self.run_folder is None else str(self.run_folder),
             status="failed" if self._failure is not None else self._ended_by,
-            backend=", ".join(dict.fromkeys(trainer.backend_name for trainer in self.trainers.values())),
             seed=self.seed,
-            epochs=max(moment.epoch for moment in moments),
-            iterations=max(moment.iteration for moment in moments),
             seconds=round(self._seconds, 3),
-            metrics=self._metrics(),
-            parameters_sha256=self._digest(),
         )
-
-    def _metrics(self) -> dict[str, float]:
-        alone = len(self.trainers) == 1
-        return {
-            address if alone else f"{name}.{address}": value
-            for name, trainer in self.trainers.items()
-            for address, value in trainer.session.published.items()
-            if isinstance(value, int | float) and not isinstance(value, bool) and not address.startswith("workers.")
-        }
-
-    def _digest(self) -> str:
-        digest = hashlib.sha256()
-        for trainer in self.trainers.values():
-            for name in sorted(LAYERS + address for address in trainer.session.model.shapes.parameters):
-                values = trainer.session.control.ask(partial(trainer.session.host, name))
-                digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
-        return digest.hexdigest()
 
     # -- monitors ------------------------------------------------------------------------------------------------------
     def _watch(self) -> None:
@@ -390,7 +370,9 @@ class EnvironmentView:
         return self.environment._over.wait(seconds)
 
 
-def _join(threads: list[threading.Thread]) -> None:
+def _join(threads: list[threading.Thread], seconds: float = math.inf) -> None:
+    """Wait for threads to end, all in all so long at most."""
+    end = time.monotonic() + seconds
     for thread in threads:
-        while thread.is_alive():
-            thread.join(0.2)  # short, so that Ctrl-C is seen
+        while thread.is_alive() and time.monotonic() < end:
+            thread.join(min(0.2, seconds))  # short, so that Ctrl-C is seen

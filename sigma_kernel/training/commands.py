@@ -118,12 +118,12 @@ class Inbox:
             self._changed.notify_all()
         return ticket
 
-    def take(self) -> Ticket | None:
-        """Return the oldest ticket, if there is one."""
-        if not self._waiting:  # cheap: asked at every boundary
-            return None
-        with self._changed:
-            return self._waiting.popleft() if self._waiting else None
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def take(self) -> Ticket:
+        """Return the oldest ticket; there must be one."""
+        return self._waiting.popleft()
 
     def wait(self, seconds: float) -> None:
         """Sleep until there is a ticket, or so long."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.commands import Command, Inbox, Ticket
 
 
@@ -23,13 +24,23 @@ class Control:
     status: str = "prepared"
     over: bool = False
     _inbox: Inbox = field(factory=Inbox, init=False)
-    _thread: int | None = field(default=None, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
     _idle: threading.RLock = field(factory=threading.RLock, init=False)
 
-    def begin(self) -> None:
-        """Take the calling thread as the training thread."""
+    @property
+    def busy(self) -> bool:
+        """Return whether a thread trains, or is about to."""
+        return self._thread is not None
+
+    def claim(self, thread: threading.Thread | None = None) -> None:
+        """Take a thread, by default the calling one, as the training thread: it answers from now on.
+
+        Raises SigmaStateError if there is one already.
+        """
         with self._idle:
-            self._thread, self.over, self.status = threading.get_ident(), False, "running"
+            if self.busy:
+                raise SigmaStateError("training: it is under way already. Wait for its end, or stop it first.")
+            self._thread, self.over, self.status = thread or threading.current_thread(), False, "running"
 
     def end(self, status: str) -> None:
         """Give the training thread back, and answer whoever still waits."""
@@ -57,15 +68,15 @@ class Control:
 
     def _submit(self, ticket: Ticket) -> Ticket:
         with self._idle:
-            if self._thread in (None, threading.get_ident()):
+            if self._thread in (None, threading.current_thread()):
                 self._answer(ticket)
             else:
                 self._inbox.put(ticket)
         return ticket
 
     def _drain(self) -> None:
-        while (ticket := self._inbox.take()) is not None:
-            self._answer(ticket)
+        for _ in range(len(self._inbox)):  # not for ever: who asks on and on must not hold up training
+            self._answer(self._inbox.take())
 
     def _answer(self, ticket: Ticket) -> None:
         try:

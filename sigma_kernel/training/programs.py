@@ -103,6 +103,11 @@ class Evaluator:
             self._feeds[on] = Feed(dataset, size, 0, self.prepare, place, self.check, InOrder())
         return self._feeds[on]
 
+    def close(self) -> None:
+        """Stop reading ahead."""
+        for feed in self._feeds.values():
+            feed.close()
+
     # -- prediction ----------------------------------------------------------------------------------------------------
     def predict(self, arrays: Mapping[str, Any], samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the predictions for samples by section, one row a sample, by output."""

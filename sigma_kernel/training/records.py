@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,22 @@ class History(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._rings) + len(self._points)
+
+
+@define(eq=False)
+class Messages:
+    """What was said to people, numbered, so that each monitor can read on from where it was."""
+
+    _said: deque[tuple[int, str]] = field(factory=lambda: deque(maxlen=1000))
+    _count: Iterator[int] = field(factory=lambda: iter(range(1, 2**62)))
+
+    def say(self, text: str) -> None:
+        """Add a message."""
+        self._said.append((next(self._count), text))
+
+    def after(self, number: int) -> list[tuple[int, str]]:
+        """Return the messages that came after a number."""
+        return [(n, text) for n, text in list(self._said) if n > number]
 
 
 @define(eq=False)

@@ -52,8 +52,8 @@ class Session:
     observed: dict[str, np.ndarray] = field(factory=dict, init=False)
     control: Control = field(init=False)
     _settled: Moment = field(factory=Moment, init=False)
-    _pause_at: Moment | None = field(default=None, init=False)
-    _until: Moment | None = field(default=None, init=False)
+    _pause_at: int | None = field(default=None, init=False)  # iterations
+    _until: int | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device."""
@@ -66,11 +66,9 @@ class Session:
 
     # -- the moves of an operator --------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
-        """Start training in the calling thread; optionally end after so much more of it."""
-        more = {"epoch": epochs, "iteration": iterations}
-        wanted = {scale: count for scale, count in more.items() if count is not None}
-        self._until = self._later(**wanted) if wanted else None
-        self.control.begin()
+        """Start training; optionally end after so much more of it.  The calling thread must have been claimed."""
+        self._pause_at, self._until = None, self._ahead(epochs, iterations)
+        self.control.over = self._reached(self._until)
         self._tick(TimeScale.START)
 
     def end(self, failed: bool = False) -> None:
@@ -90,13 +88,13 @@ class Session:
         now = self.clock.moment
         per_epoch, done = self.feed.iterations_per_epoch, self.feed.iteration_in_epoch
         steps = [hook.every for hook in self.runner.active()]
-        goals = [goal.iteration - now.iteration for goal in (self._pause_at, self._until) if goal is not None]
         due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=self.feed.batch_size)
-        return max(1, min([per_epoch - done, *(goal for goal in (due, *goals) if goal is not None and goal > 0)]))
+        goals = [goal - now.iteration for goal in (self._pause_at, self._until) if goal is not None]
+        return max(1, min([per_epoch - done, *goals, *([] if due is None else [due])]))
 
     def goal(self) -> int | None:
         """Return the iteration at which training will end at the latest, if that is known."""
-        goals = [] if self._until is None else [float(self._until.iteration)]
+        goals = [] if self._until is None else [float(self._until)]
         for hook in self.runner.active():
             if hook.ends:
                 goals += self._goals(hook)
@@ -135,10 +133,9 @@ class Session:
         due = self.runner.due(before, now)
         for name in due if np.isfinite(self.published.get("training.loss", 0.0)) else self._guards(due):
             self.fire(name)
-        if self._pause_at is not None and now.iteration >= self._pause_at.iteration:
-            self._pause_at = None
+        if self._reached(self._pause_at):
             self._pause()
-        if self._until is not None and now.iteration >= self._until.iteration:
+        if self._reached(self._until):
             self.control.over = True
 
     # -- their parts ---------------------------------------------------------------------------------------------------
@@ -156,14 +153,15 @@ class Session:
         now, names = self.clock.moment, [name for name in step.steer if name in self.live.values]
         return self.live.at(names, now.iteration + offset, now.epoch, n)
 
-    def _later(self, epoch: int = 0, iteration: int = 0) -> Moment:
-        """Return the moment so many epochs or iterations from now, as a goal on the iteration scale."""
-        per_epoch = self.feed.iterations_per_epoch
-        more = epoch * per_epoch - (self.feed.iteration_in_epoch if epoch else 0)
-        now = self.clock.moment
-        return evolve(
-            now, iteration=now.iteration + (min(more, iteration) if epoch and iteration else more or iteration)
-        )
+    def _ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
+        """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
+        goals = [] if iterations is None else [iterations]
+        if epochs is not None:
+            goals.append(epochs * self.feed.iterations_per_epoch - self.feed.iteration_in_epoch)
+        return self.clock.moment.iteration + min(goals) if goals else None
+
+    def _reached(self, goal: int | None) -> bool:
+        return goal is not None and self.clock.moment.iteration >= goal
 
     def _observed_after(self, n: int) -> tuple[str, ...]:
         now = self.clock.moment
@@ -230,7 +228,7 @@ class Session:
                 self._go()
             case commands.StepBy(count, scale):
                 self._expect("paused", "step")
-                self._pause_at = self._later(**{scale: count})
+                self._pause_at = self._ahead(**{f"{scale}s": count})
                 self._go()
             case commands.Stop():
                 self.control.over = True
@@ -249,7 +247,7 @@ class Session:
             )
 
     def _pause(self) -> None:
-        self.control.status = "paused"
+        self.control.status, self._pause_at = "paused", None
         self._tick(TimeScale.PAUSE)
 
     def _go(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from sigma_kernel.network import Network
 from sigma_kernel.registry import Registry
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, specs
 from sigma_kernel.training.hooks import Runner, reads
 from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
@@ -92,9 +94,12 @@ class Trainer:
         return chosen.rpartition(":")[2] if isinstance(chosen, str) else type(chosen).__name__
 
     def close(self) -> None:
-        """Let go of what the session holds open."""
+        """End training if it is under way, and let go of what the session holds open."""
         if self._session is not None:
+            if self._session.control.busy:
+                self._session.control.send(Stop())
             self._session.feed.close()
+            self._session.evaluator.close()
 
     @property
     def history(self) -> History:
@@ -104,18 +109,24 @@ class Trainer:
     def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
         """Train for so many more epochs or iterations, or until a hook stops it; return the history.
 
-        Without either, a hook must stop training.
+        Without either, a hook must stop training.  Raises SigmaStateError if it is training already.
         """
-        session = self.session
-        operator = self.operator_object()
+        for name, count in (("epochs", epochs), ("iterations", iterations)):
+            if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
+                raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
+        self.session.control.claim()
+        self.train(epochs, iterations)
+        return self.history
+
+    def train(self, epochs: int | None = None, iterations: int | None = None) -> None:
+        """Train in the calling thread, for which the session was claimed."""
         failed = True
-        session.begin(epochs, iterations)
         try:
-            operator.run(session)
+            self.session.begin(epochs, iterations)
+            self.operator_object().run(self.session)
             failed = False
         finally:
-            session.end(failed)
-        return self.history
+            self.session.end(failed)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss, and metrics by name, over a split of the data."""
