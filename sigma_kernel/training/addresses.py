@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.errors import SigmaAddressError
-from sigma_kernel.network import live_settings
+from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import NOTHING, Kind
+from sigma_kernel.training.commands import Set
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS
 
@@ -67,27 +68,36 @@ def _write(session: Session, name: str, value: Any) -> None:
         shape = f"{new.dtype} of shape {new.shape}"
         raise SigmaAddressError(f"{session.name}.{name}: holds {old.dtype} of shape {old.shape} (got {shape}).")
     placed = session.programs.backend.to_device(np.full(old.shape, new, old.dtype))
-    session.control.ask(partial(session.arrays.__setitem__, name, placed))
+    _change(session, name, value, partial(session.arrays.__setitem__, name, placed))
+
+
+def _change(session: Session, address: str, value: Any, act: Callable[[], Any]) -> None:
+    """Let a change act at a boundary, and write it to the journal as the command that makes it again."""
+
+    def change() -> None:
+        act()
+        session.records.event(session.clock.moment, Set(address, value).to_dict())
+
+    session.control.ask(change)
 
 
 def _live(session: Session) -> None:
     for name, value in session.live.values.items():
-        setting = value.setting
-        kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
-        session.registry.bind(name, partial(session.live.base.__getitem__, name), _setter(session, name), kind)
+        _settable(session, name, value.setting, [name], lambda name=name: session.live.base[name])  # type: ignore[misc]
     optimiser = session.model.optimiser
     for setting in live_settings(optimiser).values() if optimiser is not None else ():
         names = [f"optimiser.{address}.{setting.name}" for address in session.model.trainable()]
-        kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
-        group = f"optimiser.{setting.name}"
-        session.registry.bind(group, partial(_group, session, names, setting.value), _setter(session, *names), kind)
+        _settable(session, f"optimiser.{setting.name}", setting, names, partial(_group, session, names, setting.value))
 
 
-def _setter(session: Session, *names: str) -> Callable[[Any], None]:
-    def put(value: Any) -> None:
-        session.control.ask(partial(session.live.set, names, value))
+def _settable(session: Session, address: str, setting: LiveSetting, names: list[str], get: Callable[[], float]) -> None:
+    """Bind a live value, or a group of them, that is set all at once."""
+    kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
 
-    return put
+    def put(value: float) -> None:
+        _change(session, address, value, partial(session.live.set, names, value))
+
+    session.registry.bind(address, get, put, kind)
 
 
 def _group(session: Session, names: list[str], default: float) -> float:

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,17 @@ class Lines:
         if self.path is None:
             return
         with self._lock, self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, default=_plain) + "\n")
+            file.write(json.dumps(strict(row), default=_plain) + "\n")
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def strict(value: Any) -> Any:
+    """Return a value as every reader of JSON takes it: a number that is not finite becomes None."""
+    if isinstance(value, Mapping):
+        return {name: strict(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:
@@ -49,26 +57,25 @@ def _plain(value: Any) -> Any:
 
 @define(eq=False)
 class Samples:
-    """Thin out what is measured at every iteration to rows that a person can read."""
+    """Thin out what is measured to rows that a person can read: of each name the last value, the least, the greatest."""
 
     lines: Lines
     interval: float = 0.1
     now: Callable[[], float] = time.monotonic
     _last: float = field(default=-np.inf, init=False)
-    _low: dict[str, float] = field(factory=dict, init=False)
-    _high: dict[str, float] = field(factory=dict, init=False)
+    _row: dict[str, dict[str, float]] = field(factory=dict, init=False)
 
-    def add(self, head: Mapping[str, Any], ring: Mapping[str, np.ndarray], force: bool = False) -> None:
-        """Take the records of a burst; write a row if it is time, or if forced to."""
+    def add(self, measured: Mapping[str, np.ndarray]) -> None:
+        """Take one or several new values of each name."""
         if self.lines.path is None:
             return
-        for name, values in ring.items():
-            self._low[name] = min(self._low.get(name, np.inf), float(values.min()))
-            self._high[name] = max(self._high.get(name, -np.inf), float(values.max()))
-        if ring and (force or self.now() - self._last >= self.interval):
-            self._write(head, {name: float(values[-1]) for name, values in ring.items()})
+        for name, values in measured.items():
+            old = self._row.get(name, {"low": np.nan, "high": np.nan})
+            low, high = np.fmin(old["low"], np.fmin.reduce(values)), np.fmax(old["high"], np.fmax.reduce(values))
+            self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
 
-    def _write(self, head: Mapping[str, Any], last: Mapping[str, float]) -> None:
-        rows = {name: {"last": value, "low": self._low[name], "high": self._high[name]} for name, value in last.items()}
-        self.lines.append({**head, "values": rows})
-        self._low, self._high, self._last = {}, {}, self.now()
+    def write(self, head: Mapping[str, Any], force: bool = False) -> None:
+        """Write a row, if there is something new and it is time, or if forced to."""
+        if self._row and (force or self.now() - self._last >= self.interval):
+            self.lines.append({**head, "values": self._row})
+            self._row, self._last = {}, self.now()

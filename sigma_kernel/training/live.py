@@ -107,7 +107,12 @@ class Live:
 
     def __attrs_post_init__(self) -> None:
         """Start from the configured values."""
-        self.base = {name: value.base for name, value in self.values.items()}
+        self.restore({})
+
+    def restore(self, base: Mapping[str, float]) -> None:
+        """Go back to the configured values, but for those that are given."""
+        self.base = {name: base.get(name, value.base) for name, value in self.values.items()}
+        self._ready.clear()
 
     def set(self, names: Iterable[str], value: Any) -> None:
         """Change base values; SigmaAddressError, and nothing changed, if the value does not fit."""

@@ -75,16 +75,20 @@ class Records:
         """Return what every row starts with."""
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
-    def burst(self, moment: Moment, ring: Mapping[str, np.ndarray], force: bool) -> None:
+    def burst(self, ring: Mapping[str, np.ndarray]) -> None:
         """Take the records of a burst, one value an iteration."""
         self.history.record(ring)
-        self.samples.add(self.head(moment), ring, force)
+        self.samples.add(ring)
 
-    def publish(self, moment: Moment, name: str, value: Any) -> None:
+    def publish(self, name: str, value: Any) -> None:
         """Take one published value; numbers go into the history and the metrics."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             self.history.point(name, float(value))
-            self.samples.lines.append({**self.head(moment), "values": {name: value}})
+            self.samples.add({name: np.array([value], float)})
+
+    def row(self, moment: Moment, force: bool) -> None:
+        """Write a row of metrics if it is time, or if forced to."""
+        self.samples.write(self.head(moment), force)
 
     def event(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a change to the journal; it is on the disk when this returns."""

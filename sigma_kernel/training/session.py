@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
 from sigma_kernel.contracts import Burst, Hook, Metric, Step
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.registry import Registry, literal
+from sigma_kernel.registry import Registry, literal, matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
@@ -47,7 +49,7 @@ class Session:
     workers: int = 1
     clock: Clock = field(factory=Clock, init=False)
     arrays: dict[str, Any] = field(factory=dict, init=False)
-    kept: dict[str, dict[str, np.ndarray]] = field(factory=dict, init=False)
+    kept: dict[str, np.ndarray] = field(factory=dict, init=False)
     published: dict[str, Any] = field(factory=dict, init=False)
     observed: dict[str, np.ndarray] = field(factory=dict, init=False)
     control: Control = field(init=False)
@@ -76,6 +78,7 @@ class Session:
         try:
             if not failed:
                 self._tick(TimeScale.STOP)
+            self.records.row(self.clock.moment, force=True)
         finally:
             self.control.end("failed" if failed else "stopped")
 
@@ -111,14 +114,26 @@ class Session:
 
         ``burst`` replaces the fused program, for operators that cut batches into shards.
         """
-        began = time.perf_counter()
+        n = len(self.feed.next(n).rows)  # what one block holds
         wanted = self._observed_after(n)
-        batches = self.feed.next(n - 1 if wanted and n > 1 else n)
-        self.observed = self._observe(batches, wanted) if wanted and n == 1 else {}
-        result = (burst or Session.fused)(self, batches)
+        self.observed = {}
+        done = self._run(n - 1 if wanted else n, burst or Session.fused)
+        if wanted and done == n - 1 and self._finite():
+            self.observed = self._observe(wanted)
+            done += self._run(1, burst or Session.fused)
+        return done
+
+    def _run(self, n: int, burst: Callable[[Session, Batches], Burst]) -> int:
+        if not n:
+            return 0
+        began, batches = time.perf_counter(), self.feed.next(n)
+        result = burst(self, batches)
         self.arrays = result.state
         self._count(batches, result, time.perf_counter() - began)
         return result.done
+
+    def _finite(self) -> bool:
+        return bool(np.isfinite(self.published.get("training.loss", 0.0)))
 
     def fused(self, batches: Batches) -> Burst:
         """Run whole steps on the given minibatches."""
@@ -131,8 +146,9 @@ class Session:
         before, now = self._settled, self.clock.moment
         self._settled = now
         due = self.runner.due(before, now)
-        for name in due if np.isfinite(self.published.get("training.loss", 0.0)) else self._guards(due):
+        for name in due if self._finite() else self._guards(due):
             self.fire(name)
+        self.records.row(now, force=now.epoch > before.epoch)
         if self._reached(self._pause_at):
             self._pause()
         if self._reached(self._until):
@@ -164,26 +180,27 @@ class Session:
         return goal is not None and self.clock.moment.iteration >= goal
 
     def _observed_after(self, n: int) -> tuple[str, ...]:
+        """Return what hooks want to see of the last of ``n`` iterations; those that go by seconds might at any."""
         now = self.clock.moment
         turns = self.feed.iteration_in_epoch + n >= self.feed.iterations_per_epoch
-        then = evolve(now, iteration=now.iteration + n, epoch=now.epoch + turns)
+        samples = now.sample + self.feed.next(n).rows.size
+        then = evolve(now, iteration=now.iteration + n, epoch=now.epoch + turns, sample=samples, second=inf)
         names = self.runner.due(now, then)
         return tuple(dict.fromkeys(a for name in names for a in observed(self.runner.hooks[name])))
 
-    def _observe(self, batches: Batches, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
-        names = self.model.observable(wanted)
+    def _observe(self, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
+        batches, names = self.feed.next(1), self.model.observable(wanted)
         return self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
 
     def _count(self, batches: Batches, result: Burst, seconds: float) -> None:
         epoch, size = self.feed.cursor.epoch, batches.rows.shape[1]
         self.feed.advance(batches, result.done)
         self.clock.advance(result.done, samples=result.done * size, seconds=seconds)
-        turned = self.feed.cursor.epoch > epoch
-        if turned:
+        if self.feed.cursor.epoch > epoch:
             self.clock.tick(TimeScale.EPOCH)
         ring = self._measured(result.ring, size)
         self.published.update({name: float(values[-1]) for name, values in ring.items()})
-        self.records.burst(self.clock.moment, ring, force=turned)
+        self.records.burst(ring)
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         measured = {"training.loss": ring["loss"]}
@@ -220,6 +237,7 @@ class Session:
         match command:
             case commands.Set(pattern, value):
                 self.registry.set(pattern, value)
+                return self.clock.moment  # each value that is set goes to the journal by itself
             case commands.Pause():
                 self._expect("running", "pause")
                 self._pause()
@@ -263,33 +281,30 @@ class Session:
         """Return the whole state tree: arrays by name, and all else as JSON values."""
         to_host = self.programs.backend.to_host
         arrays = {name: to_host(value) for name, value in self.arrays.items()}
-        kept = {f"kept.{hook}.{name}": value for hook, values in self.kept.items() for name, value in values.items()}
         cursor = self.feed.cursor
         values = {
             "clock": self.clock.state(),
             "cursor": [cursor.epoch, cursor.block, cursor.row],
             "live": dict(self.live.base),
-            "hooks": self.runner.memory,
+            "hooks": deepcopy(self.runner.memory),
             "streams": dict(self.model.shapes.streams.numbers),
             "published": {k: v for k, v in self.published.items() if isinstance(v, int | float | str | bool)},
         }
-        return Checkpoint({**arrays, **kept}, values)
+        return Checkpoint({**arrays, **self.kept}, values)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put a state tree back; what it does not hold starts afresh."""
         to_device, values = self.programs.backend.to_device, checkpoint.values
-        kept = {name: value for name, value in checkpoint.arrays.items() if name.startswith("kept.")}
-        self.arrays = {name: to_device(value) for name, value in checkpoint.arrays.items() if name not in kept}
-        self.kept = _grouped(kept, list(self.runner.hooks))
+        self.kept = {name: value for name, value in checkpoint.arrays.items() if name.startswith("kept.")}
+        self.arrays = {name: to_device(value) for name, value in checkpoint.arrays.items() if name not in self.kept}
         self.clock = Clock()
         if "clock" in values:
             self.clock.restore(values["clock"])
         self.feed.cursor = Cursor(*values.get("cursor", (0, 0, 0)))
-        for name, value in values.get("live", {}).items():
-            self.live.set([name], value)
+        self.live.restore(values.get("live", {}))
         self.runner.forget()
-        self.runner.memory.update(values.get("hooks", {}))
-        self.published = dict(values.get("published", {}))
+        self.runner.memory.update(deepcopy(values.get("hooks", {})))
+        self.published, self.observed = dict(values.get("published", {})), {}
         self._settled, self._pause_at = self.clock.moment, None
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -298,17 +313,21 @@ class Session:
         return self.programs.backend.to_host(self.arrays[name])
 
     def lookup(self, address: str, scope: str = "") -> Any:
-        """Return what criteria and hooks see under an address, or None if it is not there yet; local values first."""
-        for name in (scope + address, address):
-            if name in self.published or name in self.observed:
-                return self.published.get(name, self.observed.get(name))
-        found = dict(self.registry.find(address))
-        return found.get(address) if literal(address) else found
+        """Return what criteria and hooks see under an address, or None if it is not there yet; local values first.
+
+        Under a pattern they see a dictionary of all that match.
+        """
+        known = {**self.observed, **self.published}
+        if literal(address):
+            found = next((known[name] for name in (scope + address, address) if name in known), None)
+            return dict(self.registry.find(address)).get(address) if found is None else found
+        return {**dict(self.registry.find(address)), **{n: value for n, value in known.items() if matches(address, n)}}
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address of this trainer."""
+        value = value.item() if isinstance(value, np.generic) else value
         self.published[address] = value
-        self.records.publish(self.clock.moment, address, value)
+        self.records.publish(address, value)
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, at the present parameters."""
@@ -317,15 +336,6 @@ class Session:
     def trained(self) -> dict[str, np.ndarray]:
         """Return host copies of the parameters and layer state by name."""
         return {name: self.host(name) for name in self.arrays if name.startswith(LAYERS)}
-
-
-def _grouped(kept: Mapping[str, np.ndarray], hooks: list[str]) -> dict[str, dict[str, np.ndarray]]:
-    groups = {hook: f"kept.{hook}." for hook in hooks}
-    found = {
-        hook: {name.removeprefix(head): value for name, value in kept.items() if name.startswith(head)}
-        for hook, head in groups.items()
-    }
-    return {hook: values for hook, values in found.items() if values}
 
 
 @define(eq=False)
@@ -367,12 +377,13 @@ class Context:
 
     def keep(self) -> None:
         """Keep a copy of the parameters and layer state."""
-        self.session.kept[self.name] = self.session.trained()
+        self.session.kept.update({f"kept.{self.name}.{name}": v for name, v in self.session.trained().items()})
 
     def bring_back(self) -> None:
         """Put back what was kept last."""
-        place = self.session.programs.backend.to_device
-        self.session.arrays.update({n: place(value) for n, value in self.session.kept.get(self.name, {}).items()})
+        place, kept = self.session.programs.backend.to_device, self.session.kept
+        names = [name for name in self.session.arrays if f"kept.{self.name}.{name}" in kept]
+        self.session.arrays.update({name: place(kept[f"kept.{self.name}.{name}"]) for name in names})
 
     def tell(self, text: str) -> None:
         """Say something to the people who watch."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import partial
-from math import isfinite
 from typing import Any
 
 from attrs import asdict, frozen
 
+from sigma_kernel.training.journal import strict
 from sigma_kernel.training.step import LAYERS
 from sigma_kernel.training.trainer import Trainer
 
@@ -31,7 +31,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON can hold it: a metric that is not finite is None."""
-        return {**asdict(self), "metrics": {name: v if isfinite(v) else None for name, v in self.metrics.items()}}
+        return dict(strict(asdict(self)))
 
 
 def summarise(trainers: Mapping[str, Trainer], **about: Any) -> Summary:
