@@ -60,7 +60,8 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
     plugin = Plugin(entry.name)
     try:
         if entry.dist:
-            plugin = Plugin(normal(entry.dist.name), entry.dist.version)
+            about = entry.dist.metadata  # reads a file each time
+            plugin = Plugin(normal(about["Name"]), about["Version"])
         if plugin.name in disabled:
             return evolve(plugin, disabled=True)
         module = entry.load()
