@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.addresses import levels, literal, matches, specificity
 from sigma_kernel.errors import SigmaAddressError
@@ -44,12 +44,14 @@ def tags_of(tagged: list[tuple[str, set[str]]]):
     return known.__getitem__
 
 
+@settings(deadline=None)
 @given(PATTERNS, TAGGED)
 def test_a_pattern_matches_what_a_regular_expression_matches(pattern, tagged):
     address = ".".join(name for name, _ in tagged)
     assert matches(pattern, address, tags_of(tagged)) == model(pattern, tagged)
 
 
+@settings(deadline=None)
 @given(TAGGED, st.data())
 def test_an_address_opened_up_here_and_there_matches_itself(tagged, data):
     parts = []
@@ -126,6 +128,7 @@ def test_the_more_specific_pattern_wins(stronger, weaker):
     assert specificity(stronger) > specificity(weaker)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["ab", "a*", "*", "**"]), min_size=1, max_size=4).filter(lambda p: set(p) != {"**"}),
     st.data(),

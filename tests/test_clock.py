@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from attrs import evolve
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sigma_kernel import clock
 from sigma_kernel.clock import COUNTED, EVENTS, Clock, Moment, TimeScale, TimeStep, after, between, duration, every
@@ -23,7 +23,7 @@ def steps(draw, scales=COUNTED, most=40):
     scale = draw(st.sampled_from(scales))
     numbers = st.integers(1, most)
     if scale is TimeScale.SECOND:
-        numbers |= st.floats(0.001, most)
+        numbers |= st.floats(0.1, most)
     interval, first, last = draw(numbers), draw(st.none() | numbers), draw(st.none() | numbers)
     first = interval if first is None else first
     return TimeStep(scale, interval, first, None if last is None else max(first, last))
@@ -43,6 +43,7 @@ def points(step: TimeStep, up_to: float) -> list[float]:
 
 
 # -- when a step is due ------------------------------------------------------------------------------------------------
+@settings(deadline=None)
 @given(steps(WHOLE), st.integers(0, 100), st.integers(0, 60))
 def test_a_step_is_due_if_a_due_point_was_passed(step, before, more):
     passed = [point for point in points(step, before + more) if point > before]
@@ -50,6 +51,7 @@ def test_a_step_is_due_if_a_due_point_was_passed(step, before, more):
     assert step.next(before) == next((point for point in points(step, before + 100) if point > before), None)
 
 
+@settings(deadline=None)
 @given(steps(), st.lists(st.floats(0, 30), max_size=30))
 def test_however_time_is_cut_no_due_point_is_lost_or_met_twice(step, cuts):
     if step.scale is not TimeScale.SECOND:
@@ -119,6 +121,7 @@ def run(
     return fired
 
 
+@settings(deadline=None)
 @given(
     st.lists(steps(WHOLE), max_size=5), st.integers(1, 60), st.integers(1, 23), st.integers(1, 7)
 )  # fmt: skip
@@ -126,6 +129,7 @@ def test_bursts_fire_the_same_steps_at_the_same_iterations_as_single_ones(steps,
     assert run(steps, iterations, rows, batch, bursts=True) == run(steps, iterations, rows, batch, bursts=False)
 
 
+@settings(deadline=None)
 @given(st.lists(steps(), max_size=4), st.integers(1, 9), st.data())
 def test_a_burst_is_as_long_as_it_can_be(steps, per_epoch, data):
     iteration = data.draw(st.integers(0, 50))
@@ -153,6 +157,7 @@ def test_what_is_over_bounds_nothing():
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------
+@settings(deadline=None)
 @given(steps(most=10**9) | st.builds(TimeStep, st.sampled_from(EVENTS)))
 def test_a_step_prints_as_what_it_is_read_from(step):
     assert TimeStep.parse(str(step)) == step

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.addresses import literal, matches
 from sigma_kernel.errors import SigmaAddressError
@@ -76,6 +76,7 @@ def test_tags_choose_among_levels(registry):
     assert registry.tags("trainer.loss") == registry.tags("no.such") == frozenset()
 
 
+@settings(deadline=None)
 @given(
     st.lists(ADDRESSES, max_size=12), st.dictionaries(ADDRESSES, st.sets(st.sampled_from("tu")), max_size=4), PATTERNS
 )
@@ -86,6 +87,7 @@ def test_a_pattern_finds_what_it_matches_and_nothing_else(addresses, tags, patte
     assert registry.addresses(pattern) == [a for a, _ in expected]
 
 
+@settings(deadline=None)
 @given(st.lists(ADDRESSES, max_size=8), st.lists(ADDRESSES, min_size=1, max_size=8), PATTERNS)
 def test_what_was_found_is_remembered_only_until_the_structure_changes(before, after, pattern):
     registry = plant(before)
@@ -216,6 +218,7 @@ def test_anything_else_may_become_anything():
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
+@settings(deadline=None)
 @given(st.lists(ADDRESSES, min_size=1, max_size=12), PATTERNS, st.integers())
 def test_what_is_set_is_what_is_got_for_every_match_and_nothing_else(addresses, pattern, value):
     registry = plant(addresses)
@@ -419,6 +422,7 @@ ACTIONS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(ACTIONS, max_size=20))
 def test_whoever_is_told_everything_knows_everything(actions):
     registry, known = Registry(), {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.addresses import matches
 from sigma_kernel.clock import Moment, TimeScale
@@ -108,6 +108,7 @@ def test_for_counts_ticks_without_a_break() -> None:
     assert about_x(in_all, *series) == [False, False, False, True, True, True, True]
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 5))
 def test_for_agrees_with_counting_by_hand(series: list[bool], count: int) -> None:
     found = about_x(when("x").above(0).for_(count, "epoch"), *map(float, series))
@@ -260,6 +261,7 @@ values = st.one_of(st.none(), st.integers(-3, 3), st.floats(-3, 3))
 rows = st.lists(st.fixed_dictionaries({"x": values, "y.x": values, "z.y.x": values}), max_size=12)
 
 
+@settings(deadline=None)
 @given(criteria(st.just("x")), rows)
 def test_memory_is_plain_and_is_all_that_is_remembered(criterion: Criterion, series: list[Mapping[str, Any]]) -> None:
     kept: dict[str, Any] = {}
@@ -273,6 +275,7 @@ def test_memory_is_plain_and_is_all_that_is_remembered(criterion: Criterion, ser
 
 
 # -- how they are said -------------------------------------------------------------------------------------------------
+@settings(deadline=None)
 @given(criteria())
 def test_every_criterion_prints_a_sentence_that_says_the_same(criterion: Criterion) -> None:
     assert Criterion.parse(str(criterion)) == criterion
@@ -389,6 +392,7 @@ def test_a_sentence_that_is_none_is_refused_with_its_place(sentence: str, messag
     assert str(error.value).endswith(message)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab .*<>()0159-+e\nreachsndotbyflwig", max_size=40) | st.text(max_size=20))
 def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
     try:
