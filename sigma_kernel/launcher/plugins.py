@@ -80,7 +80,7 @@ def _as_document(plugin: Plugin) -> dict[str, Any]:
 
 def _problems(plugin: Plugin) -> list[str]:
     if plugin.reason:
-        remedy = f"Update it (python -m pip install --upgrade {plugin.name}) or uninstall it."
+        remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
         return [f"{plugin.name}: {plugin.reason}. {remedy}"]
     problems = []
     for component in plugin.components:
