@@ -162,8 +162,6 @@ def _pair(bits: Node) -> tuple[Node, Node]:
     """Return the two words of each value."""
     shape, axes = bits.shape[:-1], range(len(bits.shape) - 1)
     start, stop = (0,) * len(axes), shape
-    halves = (
-        ops.slice(bits, start=(*start, i), stop=(*stop, i + 1), step=(1,) * len(bits.shape)) for i in (0, 1)
-    )
+    halves = (ops.slice(bits, start=(*start, i), stop=(*stop, i + 1), step=(1,) * len(bits.shape)) for i in (0, 1))
     first, second = (ops.reshape(half, shape=shape) for half in halves)
     return first, second

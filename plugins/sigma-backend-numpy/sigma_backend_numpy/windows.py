@@ -25,9 +25,7 @@ PORTION = 1 << 18  # bytes worked on at a time
 ALL = slice(None)
 
 
-def regions(
-    shape: Sequence[int], window: Sequence[int], sides: Sequence[int], how: Mapping[str, Any]
-) -> list[Region]:
+def regions(shape: Sequence[int], window: Sequence[int], sides: Sequence[int], how: Mapping[str, Any]) -> list[Region]:
     """Return for every place of the window which results ``(N, C, *sides)`` it serves, and with what of x."""
     dilation = how.get("dilation", (1,) * len(window))
     found = []
@@ -251,5 +249,7 @@ KERNELS: dict[str, Prepare] = {
 }  # fmt: skip
 
 SCRATCH: dict[str, Callable[[Node], int]] = {
-    "convolution": _column_scratch, "convolution_input": _column_scratch, "convolution_kernel": _kernel_scratch,
+    "convolution": _column_scratch,
+    "convolution_input": _column_scratch,
+    "convolution_kernel": _kernel_scratch,
 }
