@@ -10,7 +10,7 @@ from sigma_kernel.contracts import Initialiser
 from sigma_kernel.training.hooks import reasons
 from sigma_kernel.training.live import setting_rule
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.trainer import Trainer, initialiser_rules
+from sigma_kernel.training.trainer import Trainer, initialiser_rule
 
 
 def explained(trainer: Trainer) -> dict[str, Any]:
@@ -43,26 +43,25 @@ def _layers(session: Session) -> list[dict[str, Any]]:
 
 def _parameters(trainer: Trainer, session: Session) -> list[dict[str, Any]]:
     declared = session.model.shapes.parameters
-    rules = initialiser_rules(trainer, list(declared))
+    rules = {address: initialiser_rule(trainer, session.model, address) for address in declared}
     return [
         {
             "address": address,
             "shape": list(parameter.shape),
             "initialiser": words(trainer.initialisers[rule][1] if (rule := rules[address]) else parameter.initialiser),
             "rule": rule,
-            "settings": _settings(trainer, session, address),
+            "settings": _settings(session, address),
             "frozen": address in session.model.frozen,
         }
         for address, parameter in declared.items()
     ]
 
 
-def _settings(trainer: Trainer, session: Session, address: str) -> dict[str, Any]:
+def _settings(session: Session, address: str) -> dict[str, Any]:
     """Return the values of the optimiser's settings for one parameter, and the rules that decided them."""
     head, live = f"optimiser.{address}.", session.live.base
     values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
-    decided = {} if trainer.optimiser is None else {n: setting_rule(trainer.optimiser, address, n) for n in values}
-    return {name: {"value": value, "rule": decided.get(name)} for name, value in values.items()}
+    return {name: {"value": v, "rule": setting_rule(session.model, address, name)} for name, v in values.items()}
 
 
 def words(initialiser: Any) -> str:

@@ -15,8 +15,8 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Dataset, Order, Preprocessor
-from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.errors import SigmaDataError, near
+from sigma_kernel.graph.node import FLOATS, Spec
 from sigma_kernel.graph.random import permutation
 
 Host = dict[str, np.ndarray]
@@ -64,6 +64,8 @@ class Preparation:
             if step.section not in values:
                 raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
             fitted[name] = step.fit(values[step.section])
+            if not all(map(_finite, fitted[name].values())):
+                check_finite({step.section: values[step.section]})  # else every row would be blamed
             values[step.section] = step.apply(values[step.section], fitted[name])
         return evolve(self, fitted=fitted)
 
@@ -77,7 +79,8 @@ class Preparation:
 
     def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "f":
-            return np.asarray(values, self.precision, order="C")
+            with np.errstate(over="ignore"):  # infinity is reported with its row
+                return np.asarray(values, self.precision, order="C")
         if values.dtype.kind in "iu":
             _fits_int32(name, values)
             return np.asarray(values, np.int32, order="C")
@@ -99,14 +102,13 @@ def _fits_int32(name: str, values: np.ndarray) -> None:
 
 @define(eq=False)
 class Feed:
-    """Hand out minibatches of one dataset; ``check`` looks at each prepared block, ``place`` puts it on the device."""
+    """Hand out minibatches of a dataset; ``prepare`` makes a block ready and checks it, ``place`` moves it over."""
 
     dataset: Dataset
     batch_size: int
     seed: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     place: Callable[[np.ndarray], Any]
-    check: Callable[[Host], None] = lambda block: None
     order: Order = field(factory=Shuffled)
     keep_last: bool = True
     cursor: Cursor = Cursor()
@@ -207,8 +209,12 @@ class Feed:
         self._next = (block, self._reader.submit(self._load, block))
 
     def _load(self, block: int) -> Mapping[str, Any]:
-        prepared = self.prepare(self.dataset.block(block))
-        self.check(prepared)
+        try:
+            prepared = self.prepare(self.dataset.block(block))
+        except SigmaDataError as error:
+            if self.dataset.blocks == 1:
+                raise
+            raise SigmaDataError(f"block {block}: {error}") from error
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:
@@ -221,12 +227,36 @@ class Feed:
 def check_finite(block: Host) -> None:
     """Raise SigmaDataError for the first number that is not finite, naming its section and row."""
     for name, values in block.items():
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+        if not _finite(values):
             row = int(np.argwhere(~np.isfinite(values))[0][0])
             raise SigmaDataError(
                 f"data: section {name!r} holds a value that is not finite, first in row {row}. "
                 "Fill or drop such rows before training."
             )
+
+
+def _finite(values: np.ndarray) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Host:
+    """Return the sections of a prepared block that are wanted; whole numbers become floats where these are wanted.
+
+    Raises SigmaDataError for a section that is missing, or has another shape or type.
+    """
+    found: Host = {}
+    for name, spec in wanted.items():
+        if name not in block:
+            raise SigmaDataError(f"{where}: section {name!r} is missing.{near(name, block)}")
+        values = block[name]
+        if not values.ndim or values.shape[1:] != spec.shape:
+            raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; wanted is {('n', *spec.shape)}.")
+        if values.dtype != spec.dtype and (spec.dtype not in FLOATS or values.dtype.kind == "f"):
+            raise SigmaDataError(
+                f"{where}: section {name!r} holds {values.dtype}; the step was built for {spec.dtype}."
+            )
+        found[name] = values.astype(spec.dtype, copy=False)
+    return found
 
 
 def specs(block: Host) -> dict[str, Spec]:

@@ -57,7 +57,7 @@ def _plain(value: Any) -> Any:
 
 @define(eq=False)
 class Samples:
-    """Thin out what is measured to rows that a person can read: of each name the last value, the least, the greatest."""
+    """Thin out what is measured to rows for people: of each name the last value, the least and the greatest."""
 
     lines: Lines
     interval: float = 0.1

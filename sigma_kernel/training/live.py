@@ -19,36 +19,39 @@ from sigma_kernel.registry import matches, specificity
 from sigma_kernel.training.step import LAYERS, Model
 
 
-def best_rule(rules: Mapping[str, str], address: str) -> str | None:
+def best_rule(model: Model, rules: Mapping[str, str], address: str) -> str | None:
     """Return the name of the rule whose pattern matches an address most specifically; the later one wins a tie."""
     hits = [
-        (specificity(pattern), i, name) for i, (name, pattern) in enumerate(rules.items()) if matches(pattern, address)
+        (specificity(pattern), i, name)
+        for i, (name, pattern) in enumerate(rules.items())
+        if matches(pattern, address, model.tags)
     ]
     return max(hits)[2] if hits else None
 
 
-def setting_rule(optimiser: Optimiser, address: str, setting: str) -> str | None:
+def setting_rule(model: Model, address: str, setting: str) -> str | None:
     """Return the rule of the optimiser's ``settings`` that decides one setting of one parameter."""
-    rules = {name: str(rule["match"]) for name, rule in optimiser.settings.items() if setting in rule}
-    return best_rule(rules, address)
+    settings = model.optimiser.settings if model.optimiser else {}
+    return best_rule(model, {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}, address)
 
 
-def check_matches(trainer: str, rules: Mapping[str, str], addresses: Sequence[str]) -> None:
+def check_matches(trainer: str, rules: Mapping[str, str], model: Model) -> None:
     """Raise SigmaConfigError for a rule, by what it is called, whose pattern matches no parameter."""
     for name, pattern in rules.items():
-        if not any(matches(pattern, address) for address in addresses):
+        if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
             raise SigmaConfigError(
-                f"{trainer}.{name}: {pattern!r} matches no parameter. There are {', '.join(addresses)}; "
+                f"{trainer}.{name}: {pattern!r} matches no parameter. There are {', '.join(model.shapes.parameters)}; "
                 "'*' stands for a part of one level, '**' for any number of levels."
             )
 
 
-def frozen_parameters(optimiser: Optimiser | None, addresses: Iterable[str]) -> frozenset[str]:
-    """Return the parameters that the optimiser's rules freeze."""
-    if optimiser is None:
+def frozen_parameters(model: Model) -> frozenset[str]:
+    """Return the parameters that the optimiser's rules freeze; raises SigmaConfigError for rules that are none."""
+    if model.optimiser is None:
         return frozenset()
-    hits = {address: setting_rule(optimiser, address, "frozen") for address in addresses}
-    return frozenset(address for address, rule in hits.items() if rule and optimiser.settings[rule]["frozen"])
+    check_rules(model.optimiser, live_settings(model.optimiser))
+    hits = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
+    return frozenset(address for address, rule in hits.items() if rule and model.optimiser.settings[rule]["frozen"])
 
 
 @frozen
@@ -68,11 +71,10 @@ def live_values(model: Model) -> dict[str, LiveValue]:
 
 def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
     settings = live_settings(optimiser)
-    check_rules(optimiser, settings)
     values: dict[str, LiveValue] = {}
     for address in model.trainable():
         for name, setting in settings.items():
-            rule = setting_rule(optimiser, address, name)
+            rule = setting_rule(model, address, name)
             base = optimiser.settings[rule][name] if rule else setting.value
             setting.check(f"optimiser.{address}.{name}", base)
             values[f"optimiser.{address}.{name}"] = LiveValue(setting, float(base), optimiser.schedules.get(name))
@@ -91,6 +93,8 @@ def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> No
         for key in rule:
             if key not in known:
                 raise SigmaConfigError(f"optimiser.settings.{name}.{key}: no such setting.{near(key, known)}")
+        if not isinstance(rule.get("frozen", True), bool):
+            raise SigmaConfigError(f"optimiser.settings.{name}.frozen: must be true or false (got {rule['frozen']!r}).")
     for key in optimiser.schedules:
         if key not in settings:
             raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, settings)}")

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Backend, Dataset, Metric, Order, Program, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
-from sigma_kernel.training.feed import Feed, Host
+from sigma_kernel.training.feed import Feed, Host, conform
 from sigma_kernel.training.step import Model
 
 Compiled = tuple[Step, Program]
@@ -55,14 +55,17 @@ class InOrder(Order):
 
 @define(eq=False)
 class Evaluator:
-    """Measure and predict with a model, for parameters given as device arrays."""
+    """Measure and predict with a model, for parameters given as device arrays.
+
+    ``prepare`` does with samples what was done with the data; ``ready`` also checks a whole block.
+    """
 
     model: Model
     programs: Programs
     splits: Mapping[str, Dataset]
     batch_size: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
-    check: Callable[[Host], None]
+    ready: Callable[[Mapping[str, np.ndarray]], Host]
     _feeds: dict[str, Feed] = field(factory=dict, init=False)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class Evaluator:
             dataset = self.splits[on]
             size = min(self.batch_size, len(dataset))
             place = self.programs.backend.to_device
-            self._feeds[on] = Feed(dataset, size, 0, self.prepare, place, self.check, InOrder())
+            self._feeds[on] = Feed(dataset, size, 0, self.ready, place, InOrder())
         return self._feeds[on]
 
     def close(self) -> None:
@@ -121,17 +124,11 @@ class Evaluator:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _samples(self, samples: Mapping[str, np.ndarray]) -> Host:
-        wanted = self.model.network.sections(costs=False)
-        for name in wanted:
-            if name not in samples:
-                raise SigmaDataError(f"predict: section {name!r} is missing.{near(name, samples)}")
-        block = self.prepare({name: np.asarray(samples[name]) for name in wanted})
-        for name, values in block.items():
-            shape = self.model.sections[name].shape
-            if values.shape[1:] != shape or not len(values):
-                raise SigmaDataError(
-                    f"predict: section {name!r} has shape {values.shape}; the network takes {('n', *shape)}."
-                )
+        wanted = {name: self.model.sections[name] for name in self.model.network.sections(costs=False)}
+        block = conform(self.prepare({name: np.asarray(values) for name, values in samples.items()}), wanted, "predict")
+        if len({len(values) for values in block.values()} - {0}) != 1:
+            counts = {name: len(values) for name, values in block.items()}
+            raise SigmaDataError(f"predict: sections must have equally many rows, at least one (got {counts}).")
         return block
 
     def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:

@@ -90,6 +90,10 @@ class Model:
         """Return the parameters that are not frozen."""
         return {address: spec for address, spec in self.parameters().items() if address not in self.frozen}
 
+    def tags(self, address: str) -> frozenset[str]:
+        """Return the tags of the level at an address: those of a layer say what kind of layer it is."""
+        return frozenset(placed.kind for placed in self.network.layers if placed.name == address)
+
     def layer_state(self) -> dict[str, Spec]:
         """Return the specs of what layers update by themselves."""
         return {address: Spec(p.shape, p.dtype or self.precision) for address, p in self.shapes.state.items()}
@@ -211,7 +215,7 @@ class Model:
 
     def _modified(self, address: str, node: Node) -> Node:
         for modifier in self.optimiser.modifiers.values() if self.optimiser else ():
-            node = modifier.modify(node) if matches(modifier.match, address) else node
+            node = modifier.modify(node) if matches(modifier.match, address, self.tags) else node
         return node
 
     def _layer_updates(self, forward: Forward) -> dict[str, Node]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -30,7 +30,7 @@ from sigma_kernel.registry import Registry
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.commands import Stop
-from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, specs
+from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner, reads
 from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
 from sigma_kernel.training.programs import Evaluator, Programs
@@ -41,7 +41,16 @@ from sigma_kernel.training.step import LAYERS, SLOTS, Model
 Resolve = Callable[[str, Any], Any]
 
 
-@define(eq=False)
+def _settle(trainer: Trainer, attribute: Any, value: Any) -> Any:
+    """Refuse changes that would change nothing any more."""
+    if trainer._session is not None:
+        raise SigmaStateError(
+            f"{trainer.name}.{attribute.name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
+        )
+    return value
+
+
+@define(eq=False, on_setattr=_settle)
 class Trainer:
     """Settings until it is prepared, then a session.
 
@@ -159,9 +168,9 @@ def prepare(trainer: Trainer) -> Session:
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
     model = _model(trainer, specs(preparation(splits["training"].block(0))))
     programs = Programs(backend)
-    check = partial(_check, model)
+    ready = partial(_ready, model, preparation)
     feed = Feed(
-        splits["training"], trainer.batch_size, trainer.seed, preparation, backend.to_device, check, trainer.order,
+        splits["training"], trainer.batch_size, trainer.seed, ready, backend.to_device, trainer.order,
         trainer.last_batch == "keep",
     )  # fmt: skip
     session = Session(
@@ -171,7 +180,7 @@ def prepare(trainer: Trainer) -> Session:
         feed=feed,
         live=Live(live_values(model), trainer.precision),
         runner=Runner(dict(trainer.hooks), trainer.records.say),
-        evaluator=Evaluator(model, programs, splits, trainer.batch_size, preparation, check),
+        evaluator=Evaluator(model, programs, splits, trainer.batch_size, preparation, ready),
         records=trainer.records,
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),
@@ -193,6 +202,8 @@ def _supported(trainer: Trainer, backend: Backend) -> None:
     if trainer.precision not in backend.dtypes:
         known = ", ".join(sorted(backend.dtypes))
         raise SigmaConfigError(f"{trainer.name}: the backend has no {trainer.precision!r}. It has {known}.")
+    if not isinstance(trainer.batch_size, Integral) or isinstance(trainer.batch_size, bool) or trainer.batch_size < 1:
+        raise SigmaConfigError(f"{trainer.name}.batch_size: must be 1, 2, 3 ... (got {trainer.batch_size!r}).")
     if trainer.last_batch not in ("keep", "drop"):
         raise SigmaConfigError(f"{trainer.name}.last_batch: must be 'keep' or 'drop' (got {trainer.last_batch!r}).")
 
@@ -210,8 +221,9 @@ def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
     shapes = network.declare({n: sections[n] for n in network.sections()}, trainer.precision, trainer.resolve)
     used = {name: sections[name] for name in network.sections()}
     model = Model(network, shapes, used, trainer.precision, trainer.resolve, trainer.optimiser, trainer.metrics)
-    check_matches(trainer.name, dict(_patterns(trainer)), list(shapes.parameters))
-    return evolve(model, frozen=frozen_parameters(trainer.optimiser, shapes.parameters))
+    model = evolve(model, frozen=frozen_parameters(model))
+    check_matches(trainer.name, dict(_patterns(trainer)), model)
+    return model
 
 
 def _patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
@@ -219,17 +231,18 @@ def _patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
     yield from ((f"initialisers.{name}", match) for name, (match, _) in trainer.initialisers.items())
     if (optimiser := trainer.optimiser) is None:
         return
-    yield from ((f"optimiser.settings.{name}", rule.get("match", "**")) for name, rule in optimiser.settings.items())
+    yield from ((f"optimiser.settings.{name}", rule["match"]) for name, rule in optimiser.settings.items())
     for kind in ("transforms", "modifiers"):
         yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
-def _check(model: Model, block: Host) -> None:
-    check_finite(block)
+def _ready(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
+    """Return the sections of a block that the model reads, prepared and checked."""
+    ready = conform(preparation(block), model.sections)
+    check_finite(ready)
     for cost in model.network.costs:
-        output = model.shapes.outputs[cost.sources[0]]
-        if cost.layer.targets in block:
-            cost.layer.check(block[cost.layer.targets], output)
+        cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
+    return ready
 
 
 def _known(session: Session) -> None:
@@ -263,14 +276,13 @@ def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> d
     return state
 
 
-def initialiser_rules(trainer: Trainer, addresses: Sequence[str]) -> dict[str, str | None]:
-    """Return for each parameter the name of the initialiser rule that hits it, or None for the layer's own."""
-    rules = {name: match for name, (match, _) in trainer.initialisers.items()}
-    return {address: best_rule(rules, address) for address in addresses}
+def initialiser_rule(trainer: Trainer, model: Model, address: str) -> str | None:
+    """Return the name of the initialiser rule that hits a parameter, or None for the layer's own initialiser."""
+    return best_rule(model, {name: match for name, (match, _) in trainer.initialisers.items()}, address)
 
 
 def _drawn(trainer: Trainer, model: Model, address: str, parameter: Parameter) -> np.ndarray:
-    rule = initialiser_rules(trainer, [address])[address]
+    rule = initialiser_rule(trainer, model, address)
     chosen = trainer.initialisers[rule][1] if rule else parameter.initialiser
     dtype = parameter.dtype or model.precision
     if isinstance(chosen, int | float):
