@@ -53,6 +53,9 @@ class Objective(Protocol):
     def slot(self, address: str, name: str) -> Node:
         """Return a slot's present value."""
 
+    def tags(self, address: str) -> frozenset[str]:
+        """Return the tags of a layer, for patterns such as ``*<dense>.weights``."""
+
 
 @define(eq=False, kw_only=True)
 class Optimiser(ABC):
@@ -113,9 +116,11 @@ class Transform(ABC):
 
     match: str = field(default="**", kw_only=True)
 
-    def concerned(self, gradients: Mapping[str, Node]) -> dict[str, Node]:
+    def concerned(self, gradients: Mapping[str, Node], objective: Objective) -> dict[str, Node]:
         """Return the gradients whose addresses match."""
-        return {address: gradient for address, gradient in gradients.items() if matches(self.match, address)}
+        return {
+            address: gradient for address, gradient in gradients.items() if matches(self.match, address, objective.tags)
+        }
 
     @abstractmethod
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:

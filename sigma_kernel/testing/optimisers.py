@@ -71,6 +71,10 @@ class Objective:
         """Return the input for a slot."""
         return self.slots[address, name]
 
+    def tags(self, address: str) -> frozenset[str]:
+        """Return the tag of a layer: its name without the number."""
+        return frozenset({address.partition("-")[2]})
+
 
 @define(eq=False)
 class Trial:

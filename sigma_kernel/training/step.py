@@ -255,6 +255,10 @@ class Given:
         """Return the live setting of one parameter."""
         return self.symbols.live(f"optimiser.{address}.{name}", self.model.precision)
 
+    def tags(self, address: str) -> frozenset[str]:
+        """Return the tags of a layer."""
+        return self.model.tags(address)
+
     def slot(self, address: str, name: str) -> Node:
         """Return a slot."""
         return self.symbols.entry(f"{SLOTS}{address}.{name}", self.model.slots()[address, name][0])

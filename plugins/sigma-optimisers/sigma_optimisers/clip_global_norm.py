@@ -29,7 +29,7 @@ class ClipGlobalNorm(Transform):
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients, shortened by one factor."""
-        return {**gradients, **shortened(self.concerned(gradients), objective.setting(owner, "limit"))}
+        return {**gradients, **shortened(self.concerned(gradients, objective), objective.setting(owner, "limit"))}
 
 
 def shortened(gradients: Mapping[str, Node], limit: Node) -> dict[str, Node]:

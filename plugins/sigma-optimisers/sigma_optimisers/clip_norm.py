@@ -23,5 +23,7 @@ class ClipNorm(Transform):
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients, each shortened by itself."""
         limit = objective.setting(owner, "limit")
-        clipped = [shortened({address: gradient}, limit) for address, gradient in self.concerned(gradients).items()]
+        clipped = [
+            shortened({address: gradient}, limit) for address, gradient in self.concerned(gradients, objective).items()
+        ]
         return {**gradients, **{address: gradient for one in clipped for address, gradient in one.items()}}

@@ -23,5 +23,5 @@ class L2(Transform):
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with the penalty's slope added."""
         factor, values = objective.setting(owner, "factor"), objective.parameters
-        penalised = {a: g + factor * values[a] for a, g in self.concerned(gradients).items()}
+        penalised = {a: g + factor * values[a] for a, g in self.concerned(gradients, objective).items()}
         return {**gradients, **penalised}

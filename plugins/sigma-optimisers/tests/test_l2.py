@@ -28,3 +28,10 @@ def test_it_trains_like_a_penalty_in_the_loss():
     transform.run(10)
     for address in START:
         assert transform.values[address] == pytest.approx(by_hand.values[address], rel=1e-12)
+
+
+def test_layers_are_matched_by_their_tags_too():
+    gradients = transformed(
+        L2(0.5, match="*<dense>.biases"), {address: np.zeros_like(v) for address, v in START.items()}
+    )
+    assert [address for address, (_, after) in gradients.items() if after.any()] == ["0-dense.biases"]
