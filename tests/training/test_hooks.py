@@ -1,0 +1,287 @@
+"""Hooks: their order and the reasons for it, which are due, and what happens when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define
+
+from sigma_kernel.clock import Moment, TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.testing.steering import Desk, Sweep, small_environment
+from sigma_kernel.training.criteria import when
+from sigma_kernel.training.hooks import Runner, merged, ordered, reasons
+from sigma_kernel.training.session import Session
+
+
+@define(eq=False, kw_only=True)
+class Do(Hook):
+    """Do what it is told, with declarations as it is told."""
+
+    every: TimeStep = every(1, "epoch")
+    does: Callable[[HookContext], Any] = lambda context: None
+    taking: Sequence[str] = ()
+    giving: Sequence[str] = ()
+    after: Sequence[str] = ()
+    guard: bool = False
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return self.taking
+
+    @property
+    def writes(self) -> Sequence[str]:
+        return self.giving
+
+    @property
+    def requires(self) -> Sequence[str]:
+        return self.after
+
+    @property
+    def guards(self) -> bool:
+        return self.guard
+
+    def run(self, context: HookContext) -> None:
+        self.does(context)
+
+
+class Other(Do):
+    """Another type of hook."""
+
+
+def _every_order(hooks: dict[str, Hook]) -> set[tuple[str, ...]]:
+    """Return the orders computed for all orders in which the hooks could have been declared."""
+    return {tuple(ordered({name: hooks[name] for name in names})) for names in permutations(hooks)}
+
+
+# -- the order ---------------------------------------------------------------------------------------------------------
+def test_who_writes_goes_before_who_reads() -> None:
+    hooks = {"a": Do(taking=["x.loss"]), "b": Do(giving=["x.loss"]), "c": Do(taking=["**.loss"], priority=9)}
+    assert _every_order(hooks) == {("b", "c", "a")}
+
+
+def test_a_criterion_reads_too() -> None:
+    hooks = {"a": Do(when=when("x").above(1) & when("y.*", "any").below(2)), "b": Do(giving=["y.z"])}
+    assert _every_order(hooks) == {("b", "a")}
+
+
+def test_what_is_required_goes_first_by_name_or_by_type() -> None:
+    hooks = {"a": Do(after=["c"]), "b": Do(after=["Other"]), "c": Do(), "d": Other(priority=-5)}
+    assert _every_order(hooks) == {("c", "a", "d", "b")}
+
+
+def test_where_nothing_is_declared_priority_decides_and_then_the_name() -> None:
+    hooks = {"a": Do(priority=-1), "b": Do(), "c": Do(), "d": Do(priority=3)}
+    assert _every_order(hooks) == {("d", "b", "c", "a")}
+
+
+def test_priority_never_overrules_what_is_declared() -> None:
+    hooks = {"early": Do(taking=["x"], priority=100), "late": Do(giving=["x"], priority=-100)}
+    assert _every_order(hooks) == {("late", "early")}
+
+
+def test_a_hook_may_read_what_it_writes_itself() -> None:
+    assert ordered({"a": Do(taking=["x"], giving=["x"])}) == ["a"]
+
+
+def test_every_reason_can_be_told() -> None:
+    hooks = {"a": Do(taking=["x.*"]), "b": Do(giving=["x.loss"], after=["Other"]), "c": Other()}
+    told = [str(reason) for reason in reasons(hooks)]
+    assert told == ["c before b: b requires Other", "b before a: a reads x.loss, which b writes"]
+
+
+def test_a_cycle_is_named_in_the_order_of_its_waiting() -> None:
+    hooks = {
+        "start": Do(after=["a"]),
+        "a": Do(taking=["y"], giving=["x"]),
+        "b": Do(taking=["x"], giving=["z"]),
+        "c": Do(taking=["z"], giving=["y"]),
+        "free": Do(),
+    }
+    with pytest.raises(
+        SigmaConfigError, match="hooks: they wait for each other: a -> b -> c -> a. Change what"
+    ) as error:
+        ordered(hooks)
+    assert "start" not in str(error.value)
+    assert "free" not in str(error.value)
+
+
+def test_an_unknown_requirement_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="hooks.a: requires 'acuracy', which is not among the hooks. Add it."):
+        ordered({"a": Do(after=["acuracy"]), "accuracy": Do()})
+
+
+# -- merging -----------------------------------------------------------------------------------------------------------
+def test_equal_hooks_run_once() -> None:
+    hooks = {"a": Do(taking=["x"]), "b": Do(taking=["x"]), "c": Do(taking=["y"]), "d": Other(taking=["x"])}
+    assert list(merged(hooks)) == ["a", "c", "d"]
+
+
+def test_hooks_that_differ_in_anything_are_not_equal() -> None:
+    hooks = {
+        "plain": Do(),
+        "slower": Do(every=every(2, "epoch")),
+        "asked": Do(when=when("x").above(1)),
+        "asked otherwise": Do(when=when("x").above(2)),
+        "elsewhere": Do(scope="local"),
+        "lenient": Do(on_error="ignore"),
+        "keen": Do(priority=1),
+    }
+    assert merged(hooks) == hooks
+
+
+def test_hooks_with_arrays_are_not_compared_but_kept() -> None:
+    hooks = {"a": Do(taking=np.ones(2)), "b": Do(taking=np.ones(2))}  # type: ignore[arg-type]
+    assert set(merged(hooks)) == {"a", "b"}
+
+
+def test_a_hook_that_is_required_by_name_stays_though_it_equals_another() -> None:
+    hooks = {"a": Do(giving=["x"]), "b": Do(giving=["x"]), "c": Do(after=["b"])}
+    assert ordered(merged(hooks)) == ["b", "c"]
+
+
+# -- when they are due -------------------------------------------------------------------------------------------------
+def _runner(told: list[str] | None = None, **hooks: Hook) -> Runner:
+    return Runner(hooks, [].append if told is None else told.append)
+
+
+def test_hooks_that_are_due_together_come_in_their_order() -> None:
+    runner = _runner(a=Do(taking=["x"]), b=Do(giving=["x"]), c=Do(every=every(3, "iteration")))
+    assert runner.due(Moment(iteration=4), Moment(iteration=6, epoch=1)) == ["b", "a", "c"]
+    assert runner.due(Moment(iteration=4, epoch=1), Moment(iteration=5, epoch=1)) == []
+
+
+def test_a_hook_runs_only_if_its_criterion_holds() -> None:
+    seen: list[float] = []
+    runner = _runner(a=Do(does=lambda context: seen.append(context.read("x")), when=when("x").increases()))
+    for x in (1.0, 3.0, 2.0, 5.0):
+        runner.fire("a", Desk({"x": x}))
+    assert seen == [3.0, 5.0]
+
+
+def test_a_criterion_remembers_each_scope_apart() -> None:
+    seen: list[float] = []
+    runner = _runner(a=Do(does=lambda context: seen.append(context.read("x")), when=when("x").increases()))
+    for x, scope in ((1.0, "workers.0."), (5.0, "workers.1."), (2.0, "workers.0."), (4.0, "workers.1.")):
+        runner.fire("a", Desk({"x": x}), scope)
+    assert seen == [2.0]
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+def _fails(context: HookContext) -> None:
+    raise KeyError("gone")
+
+
+def test_a_failure_ends_training_unless_said_otherwise() -> None:
+    with pytest.raises(
+        SigmaTrainingError, match="hook 'a' failed: KeyError: 'gone'. Set on_error = 'disable'"
+    ) as error:
+        _runner(a=Do(does=_fails)).fire("a", Desk())
+    assert isinstance(error.value.__cause__, KeyError)
+
+
+def test_a_criterion_that_fails_is_a_failure_of_its_hook() -> None:
+    with pytest.raises(SigmaTrainingError, match="hook 'a' failed"):
+        _runner(a=Do(when=when("x").above(1))).fire("a", Desk({"x": "a text"}))
+
+
+def test_a_hook_can_be_disabled_by_its_failure() -> None:
+    told: list[str] = []
+    runner = _runner(told, a=Do(does=_fails, on_error="disable"), b=Do())
+    runner.fire("a", Desk())
+    assert told == ["hook 'a' failed: KeyError: 'gone'; it is disabled"]
+    assert runner.memory["a"]["error"] == "hook 'a' failed: KeyError: 'gone'"
+    assert runner.due(Moment(), Moment(epoch=1)) == ["b"]
+    assert runner.active() == [runner.hooks["b"]]
+
+
+def test_a_failure_can_be_ignored_and_the_hook_stays() -> None:
+    told: list[str] = []
+    runner = _runner(told, a=Do(does=_fails, on_error="ignore"))
+    runner.fire("a", Desk())
+    runner.fire("a", Desk())
+    assert told == ["hook 'a' failed: KeyError: 'gone'; it is ignored"] * 2
+    assert runner.due(Moment(), Moment(epoch=1)) == ["a"]
+
+
+def test_a_guard_that_was_disabled_guards_no_more() -> None:
+    runner = _runner(a=Do(does=_fails, on_error="disable", guard=True), b=Do(guard=True))
+    assert runner.guards() == ["a", "b"]
+    runner.fire("a", Desk())
+    assert runner.guards() == ["b"]
+
+
+def test_forgetting_enables_and_empties_everything() -> None:
+    runner = _runner(a=Do(does=_fails, on_error="disable", when=when("x").improves()))
+    runner.fire("a", Desk({"x": 1.0}))
+    assert runner.memory["a"]["criterion"]
+    runner.forget()
+    assert runner.memory == {"a": {"hook": {}, "criterion": {}, "disabled": False}}
+
+
+# -- in a session ------------------------------------------------------------------------------------------------------
+class TwoWorkers(Sweep):
+    """Pretends that two workers had losses of their own."""
+
+    def run(self, session: Session) -> None:
+        session.workers = 2
+        session.published.update({"workers.0.training.loss": -1.0, "workers.1.training.loss": -2.0})
+        super().run(session)
+
+
+def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> None:
+    seen: list[tuple[float, int]] = []
+
+    def count(context: HookContext) -> None:
+        context.memory["times"] = context.memory.get("times", 0) + 1
+        seen.append((context.read("training.loss"), context.memory["times"]))
+        context.publish("counted", context.memory["times"])
+
+    hook = Do(does=count, scope="local", giving=["counted"])
+    with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        published = sigma.trainer("trainer").session.published
+    assert seen == [(-1.0, 1), (-2.0, 1), (-1.0, 2), (-2.0, 2)]
+    assert {"workers.0.counted": 2, "workers.1.counted": 2}.items() <= published.items()
+
+
+def test_a_hook_cannot_publish_what_it_does_not_declare() -> None:
+    hook = Do(does=lambda context: context.publish("y", 1), giving=["x"])
+    with (
+        small_environment(Sweep(), hooks={"it": hook}) as sigma,
+        pytest.raises(SigmaTrainingError, match="hook 'it': publishes 'y' without declaring it. Add it to writes."),
+    ):
+        sigma.trainer("trainer").fit(epochs=1)
+
+
+def test_a_hook_that_reads_what_nothing_publishes_is_refused_before_training() -> None:
+    with (
+        small_environment(Sweep(), hooks={"it": Do(taking=["validation.los"])}) as sigma,
+        pytest.raises(SigmaConfigError, match="trainer.hooks.it: reads 'validation.los', which nothing here publishes"),
+    ):
+        sigma.prepare()
+
+
+def test_what_one_hook_publishes_the_next_one_reads_at_the_same_moment() -> None:
+    seen: list[Any] = []
+    hooks = {
+        "a": Do(does=lambda context: seen.append(context.read("twice")), taking=["twice"]),
+        "b": Do(does=lambda context: context.publish("twice", 2 * context.moment.epoch), giving=["twice"]),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+        assert sigma.trainer("trainer").history["twice"].tolist() == [2.0, 4.0, 6.0]
+    assert seen == [2, 4, 6]
+
+
+def test_training_goes_on_after_a_failure_that_is_ignored_and_people_are_told() -> None:
+    with small_environment(Sweep(), hooks={"it": Do(does=_fails, on_error="ignore")}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        assert [text for _, text in sigma.messages.after(0)] == [
+            "hook 'it' failed: KeyError: 'gone'; it is ignored"
+        ] * 2
