@@ -179,7 +179,7 @@ def test_the_doctor_finds_broken_plugins_and_broken_components(distribution, cap
     assert main(["plugins", "doctor", "--json"]) == 3
     reports = {one["name"]: one["problems"] for one in json.loads(capsys.readouterr().out)["plugins"]}
     assert reports["acme-layers"] == []
-    assert "--upgrade broken-plugin" in reports["broken-plugin"][0]
+    assert "pip install -U broken-plugin" in reports["broken-plugin"][0]
     assert "not_there_either" in reports["half-broken"][0]
     assert main(["plugins", "doctor"]) == 3
     assert "not_there_either" in capsys.readouterr().out
