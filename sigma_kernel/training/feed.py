@@ -147,7 +147,7 @@ class Feed:
     @property
     def iteration_in_epoch(self) -> int:
         """Return the number of iterations of this epoch that are done."""
-        return sum(map(self.batches, range(self.cursor.block))) + -(-self.cursor.row // self.batch_size)
+        return sum(map(self.batches, range(self.cursor.block))) + self.cursor.row // self.batch_size
 
     # -- handing out ---------------------------------------------------------------------------------------------------
     def next(self, most: int) -> Batches:

@@ -143,6 +143,7 @@ def test_hooks_with_arrays_are_not_compared_but_kept() -> None:
 def test_a_hook_that_is_required_by_name_stays_though_it_equals_another() -> None:
     hooks = {"a": Do(giving=["x"]), "b": Do(giving=["x"]), "c": Do(after=["b"])}
     assert ordered(merged(hooks)) == ["b", "c"]
+    assert ordered(merged({**hooks, "d": Do(after=["a"])})) == ["a", "b", "c", "d"]
 
 
 # -- when they are due -------------------------------------------------------------------------------------------------

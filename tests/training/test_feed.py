@@ -1,0 +1,407 @@
+"""The feed: every row once an epoch, in an order of its own, however the epoch is cut; and data that is refused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+from hypothesis import given, settings, strategies as st
+
+from sigma_kernel.contracts import Dataset, Order, Preprocessor
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_kernel.training.feed import Cursor, Feed, Preparation, Rows, Shuffled, check_finite, conform
+
+
+class Blocks(Dataset):
+    """Numbered rows in blocks of these sizes; notes what is read, and by whom."""
+
+    def __init__(self, *sizes: int) -> None:
+        ends = np.cumsum([0, *sizes])
+        self._blocks = [np.arange(a, b) for a, b in pairwise(ends)]
+        self.read: list[tuple[int, str]] = []
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        return {"number": Spec((), "int32")}
+
+    @property
+    def blocks(self) -> int:
+        return len(self._blocks)
+
+    def rows(self, block: int) -> int:
+        return len(self._blocks[block])
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        self.read.append((block, threading.current_thread().name))
+        return {"number": self._blocks[block]}
+
+
+def _feed(*sizes: int, batch: int = 3, seed: int = 0, **settings: Any) -> Feed:
+    return Feed(Blocks(*sizes), batch, seed, dict, np.array, **settings)
+
+
+def _taken(feed: Feed, iterations: int, most: Sequence[int] = (1,)) -> list[list[int]]:
+    """Return the numbers in each of the next minibatches, taken in bursts of these lengths in turn."""
+    found: list[list[int]] = []
+    turn = 0
+    while len(found) < iterations:
+        batches = feed.next(min(most[turn % len(most)], iterations - len(found)))
+        found += [batches.block["number"][rows].tolist() for rows in batches.rows]
+        feed.advance(batches, len(batches.rows))
+        turn += 1
+    feed.close()
+    return found
+
+
+sizes = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+bursts = st.lists(st.integers(1, 7), min_size=1, max_size=5)
+
+
+# -- the order ---------------------------------------------------------------------------------------------------------
+@settings(max_examples=40)
+@given(sizes, st.integers(1, 5), st.integers(0, 2**40), bursts)
+def test_every_row_comes_exactly_once_an_epoch(sizes: list[int], batch: int, seed: int, most: list[int]) -> None:
+    feed = _feed(*sizes, batch=min(batch, sum(sizes)), seed=seed)
+    for _ in range(3):
+        rows = chain.from_iterable(_taken(feed, feed.iterations_per_epoch, most))
+        assert sorted(rows) == list(range(sum(sizes)))
+
+
+@settings(max_examples=40)
+@given(sizes, st.integers(1, 4), bursts)
+def test_the_lengths_of_bursts_change_nothing(sizes: list[int], batch: int, most: list[int]) -> None:
+    batch = min(batch, sum(sizes))
+    assert _taken(_feed(*sizes, batch=batch), 20, most) == _taken(_feed(*sizes, batch=batch), 20)
+
+
+def test_the_order_differs_between_seeds_epochs_and_blocks() -> None:
+    one = _feed(50, 50, batch=50)
+    first, second, again, _ = _taken(one, 4)
+    (other,) = _taken(_feed(50, 50, batch=50, seed=1), 1)
+    assert len({tuple(first), tuple(x - 50 for x in second), tuple(again), tuple(other)}) == 4
+
+
+def test_the_order_is_a_function_of_seed_epoch_and_block_alone() -> None:
+    order = Shuffled()
+    wanted = order.order(3, 5, 1, 40)
+    order.order(3, 6, 0, 40)
+    assert order.order(3, 5, 1, 40).tolist() == wanted.tolist()
+    feed = _feed(40, 40, batch=40, seed=3)
+    feed.cursor = Cursor(epoch=5, block=1)  # without anything before it
+    assert _taken(feed, 1)[0] == (40 + wanted).tolist()
+
+
+def test_an_order_of_ones_own_is_followed() -> None:
+    class Backwards(Order):
+        def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+            return np.arange(rows)[::-1]
+
+    assert _taken(_feed(4, batch=2, order=Backwards()), 2) == [[3, 2], [1, 0]]
+
+
+# -- what is left ------------------------------------------------------------------------------------------------------
+def test_what_is_left_of_each_block_is_a_smaller_batch() -> None:
+    assert [len(batch) for batch in _taken(_feed(7, 2, 3), 6)] == [3, 3, 1, 2, 3, 3]
+
+
+def test_what_is_left_of_each_block_can_be_dropped() -> None:
+    feed = _feed(7, 2, 3, keep_last=False)
+    found = _taken(feed, 6, [4])
+    assert [len(batch) for batch in found] == [3] * 6
+    assert feed.iterations_per_epoch == 3
+    assert feed.cursor == Cursor(epoch=2)
+    assert all(len(set(chain.from_iterable(found[i : i + 3]))) == 9 for i in (0, 3))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_blocks_smaller_than_a_batch_are_batches_or_are_left_out(keep: bool) -> None:
+    feed = _feed(2, 5, 1, keep_last=keep)
+    assert feed.iterations_per_epoch == (4 if keep else 1)
+    assert feed.cursor == Cursor(0, 0 if keep else 1, 0)
+    assert [len(batch) for batch in _taken(feed, 5)] == ([2, 3, 2, 1, 2] if keep else [3] * 5)
+
+
+@settings(max_examples=40)
+@given(sizes, st.integers(1, 5), st.booleans(), bursts)
+def test_iterations_are_counted_right_at_every_cursor(
+    sizes: list[int], batch: int, keep: bool, most: list[int]
+) -> None:
+    if not keep and max(sizes) < batch:
+        return
+    feed = _feed(*sizes, batch=min(batch, sum(sizes)), keep_last=keep)
+    for i in range(3 * feed.iterations_per_epoch):
+        assert (feed.cursor.epoch, feed.iteration_in_epoch) == divmod(i, feed.iterations_per_epoch)
+        feed.advance(feed.next(1), 1)
+    feed.close()
+
+
+def test_a_burst_never_crosses_a_block() -> None:
+    feed = _feed(7, 6)
+    assert feed.next(10).rows.shape == (2, 3)
+    feed.advance(feed.next(2), 2)
+    assert feed.next(10).rows.shape == (1, 1)
+    feed.close()
+
+
+def test_a_burst_that_ended_early_goes_on_where_it_ended() -> None:
+    feed, whole = _feed(9), _taken(_feed(9), 3)
+    batches = feed.next(3)
+    feed.advance(batches, 2)
+    assert _taken(feed, 1) == whole[2:]
+
+
+# -- the cursor --------------------------------------------------------------------------------------------------------
+@settings(max_examples=40)
+@given(sizes, st.integers(1, 4), st.booleans(), st.integers(0, 12))
+def test_a_fresh_feed_goes_on_from_any_cursor(sizes: list[int], batch: int, keep: bool, done: int) -> None:
+    if not keep and max(sizes) < batch:
+        return
+    batch = min(batch, sum(sizes))
+    first = _feed(*sizes, batch=batch, keep_last=keep, seed=7)
+    _taken(first, done)
+    second = _feed(*sizes, batch=batch, keep_last=keep, seed=7)
+    second.cursor = first.cursor
+    assert _taken(second, 10) == _taken(first, 10)
+
+
+def test_rewinding_starts_the_first_epoch_again() -> None:
+    feed = _feed(7, 4)
+    first = _taken(feed, 9)
+    feed.rewind()
+    assert _taken(feed, 9) == first
+
+
+# -- residence ---------------------------------------------------------------------------------------------------------
+def test_the_next_block_is_read_ahead_by_another_thread() -> None:
+    feed = _feed(3, 3, 3)
+    _taken(feed, 4)
+    data = feed.dataset
+    assert isinstance(data, Blocks)
+    feed.close()
+    assert [block for block, _ in data.read][:4] == [0, 1, 2, 0]
+    here = threading.current_thread().name
+    assert [block for block, thread in data.read if thread == here] == [0]
+
+
+def test_a_single_block_is_read_once_and_placed_once() -> None:
+    placed: list[np.ndarray] = []
+    data = Blocks(10)
+    feed = Feed(data, 3, 0, dict, lambda values: placed.append(values) or values)
+    _taken(feed, 30)
+    assert (len(data.read), len(placed)) == (1, 1)
+
+
+def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_block_is_wanted() -> None:
+    def prepare(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if 3 in block["number"]:
+            raise SigmaDataError("data: spoilt.")
+        return dict(block)
+
+    feed = Feed(Blocks(3, 3, 3), 3, 0, prepare, np.array)
+    feed.advance(feed.next(1), 1)
+    with pytest.raises(SigmaDataError, match="^block 1: data: spoilt.$"):
+        feed.next(1)
+    feed.close()
+
+
+def test_closing_ends_the_reader() -> None:
+    feed = _feed(3, 3)
+    feed.next(1)
+    feed.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sigma-data")]
+    feed.close()
+
+
+# -- preparation -------------------------------------------------------------------------------------------------------
+@define
+class Centre(Preprocessor):
+    """Subtract the mean of what it was fitted on."""
+
+    section: str = "x"
+    seen: list[int] = field(factory=list)
+
+    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        self.seen.append(len(values))
+        return {"mean": values.mean(axis=0)}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        return values - state["mean"]
+
+
+@define
+class Double(Preprocessor):
+    """Remembers nothing."""
+
+    section: str = "x"
+
+    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        return {}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        return values * 2
+
+
+class Several(Blocks):
+    """Two blocks of plain arrays."""
+
+    def __init__(self, *arrays: np.ndarray) -> None:
+        super().__init__(*map(len, arrays))
+        self._blocks = list(arrays)
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        return {"x": self._blocks[block]}
+
+
+def test_preprocessors_are_fitted_on_all_blocks_each_on_what_those_before_it_leave() -> None:
+    data = Several(np.array([1.0, 2.0]), np.array([6.0]))
+    preparation = Preparation("float64", {"a": Double(), "b": Centre()}).fit(data)
+    assert preparation.fitted["b"]["mean"] == 6.0
+    assert preparation({"x": np.array([4.0])})["x"].tolist() == [2.0]
+
+
+def test_preprocessors_are_fitted_on_the_training_split_alone() -> None:
+    step = Centre("inputs")
+    with small_environment(Sweep(), preprocessors={"centre": step}) as sigma:
+        trainer = sigma.trainer("trainer")
+        training = trainer.data["training"]
+        shifted = Rows({name: values + 100.0 for name, values in training.block(0).items()})
+        trainer.data = {"training": training, "validation": shifted}
+        trainer.evaluate()
+        state = trainer.session.snapshot().arrays
+    assert step.seen == [len(training)]
+    np.testing.assert_array_equal(
+        state["data.preprocessors.centre.mean"], training.block(0)["inputs"].mean(axis=0), strict=True
+    )
+
+
+def test_a_preprocessor_of_a_section_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SigmaDataError, match="preprocessor 'a': the data has no section 'y'"):
+        Preparation("float32", {"a": Double("y")}).fit(Rows({"x": np.ones(3)}))
+
+
+@pytest.mark.parametrize(
+    ("given", "precision", "dtype"),
+    [
+        ("float64", "float32", "float32"),
+        ("float16", "float64", "float64"),
+        ("int64", "float32", "int32"),
+        ("uint8", "float32", "int32"),
+        ("bool", "float32", "bool"),
+    ],
+)
+def test_sections_get_the_dtypes_of_the_step(given: str, precision: str, dtype: str) -> None:
+    prepared = Preparation(precision)({"x": np.ones(3, given)})["x"]
+    assert prepared.dtype == dtype
+    assert prepared.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
+def test_whole_numbers_beyond_32_bits_are_refused(value: int) -> None:
+    with pytest.raises(SigmaDataError, match="section 'x' holds integers beyond 32 bits. Scale them, or use floats."):
+        Preparation("float32")({"x": np.array([0, value], np.int64)})
+    with pytest.raises(SigmaDataError, match="beyond 32 bits"):
+        Preparation("float32")({"x": np.array([2**64 - 1], np.uint64)})
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [object(), None], [1j, 2j]])
+def test_what_is_no_number_is_refused(values: list[Any]) -> None:
+    with pytest.raises(SigmaDataError, match="section 'x' holds .*. Use numbers or booleans."):
+        Preparation("float32")({"x": np.array(values)})
+
+
+# -- numbers that are not finite ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_a_number_that_is_not_finite_is_named_by_section_and_row(bad: float) -> None:
+    values = np.ones((9, 2, 2))
+    values[6, 1, 0] = values[8, 0, 0] = bad
+    prepared = Preparation("float32")({"y": np.arange(9), "x": values})
+    with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6. Fill"):
+        check_finite(prepared)
+
+
+def test_the_row_is_found_behind_a_preprocessor_that_spreads_it() -> None:
+    values = np.ones((9, 2))
+    values[6, 1] = np.nan
+    with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6"):
+        Preparation("float32", {"a": Centre()}).fit(Rows({"x": values}))
+
+
+def test_a_preprocessor_may_fill_what_is_missing() -> None:
+    class Fill(Double):
+        def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+            return np.nan_to_num(values, nan=3.0)
+
+    preparation = Preparation("float32", {"fill": Fill(), "centre": Centre()}).fit(Rows({"x": np.array([1.0, np.nan])}))
+    assert preparation({"x": np.array([np.nan])})["x"].tolist() == [1.0]
+
+
+def test_training_refuses_data_that_is_not_finite() -> None:
+    with small_environment(Sweep()) as sigma:
+        data = sigma.trainer("trainer").data["training"]
+        data.block(0)["targets"][17] = np.nan
+        with pytest.raises(SigmaDataError, match="section 'targets' .* row 17"):
+            sigma.run()
+
+
+# -- what does not fit -------------------------------------------------------------------------------------------------
+WANTED = {"x": Spec((2,), "float32"), "y": Spec((), "int32")}
+FITTING = {"x": np.ones((3, 2), np.float32), "y": np.ones(3, np.int32)}
+
+
+def test_only_the_sections_that_are_wanted_are_left_as_they_are_wanted() -> None:
+    found = conform({**FITTING, "x": np.ones((3, 2), np.int32), "more": np.ones(3)}, WANTED)
+    assert {name: values.dtype.name for name, values in found.items()} == {"x": "float32", "y": "int32"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.ones((3, 4), np.float32)}, "data: section 'x' has shape (3, 4); wanted is ('n', 2)."),
+        ({"y": np.int32(1)}, "data: section 'y' has shape (); wanted is ('n',)."),
+        ({"y": np.ones(3, np.float32)}, "data: section 'y' holds float32; the step was built for int32."),
+        ({"y": None, "ys": np.ones(3)}, "data: section 'y' is missing. Did you mean 'ys'?"),
+    ],
+)
+def test_a_section_that_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
+    block = {name: np.asarray(values) for name, values in {**FITTING, **change}.items() if values is not None}
+    with pytest.raises(SigmaDataError) as error:
+        conform(block, WANTED)
+    assert str(error.value) == message
+
+
+def test_a_split_of_another_shape_is_refused_where_it_is_used() -> None:
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        other = Rows({"inputs": np.ones((4, 2)), "targets": np.ones((4, 1))})
+        trainer.data = {**trainer.data, "validation": other}
+        with pytest.raises(SigmaDataError, match=r"section 'inputs' has shape \(4, 2\); wanted is \('n', 3\)"):
+            trainer.evaluate()
+
+
+def test_an_empty_data_set_is_refused() -> None:
+    with pytest.raises(SigmaDataError, match="there is no row. Check the path, the split and the filters."):
+        Feed(Rows({"x": np.ones((0, 2))}), 1, 0, dict, np.array)
+
+
+def test_a_batch_larger_than_the_data_is_refused() -> None:
+    with pytest.raises(SigmaDataError, match="a batch of 8 is larger than the data, 7 rows. Choose a smaller"):
+        _feed(5, 2, batch=8)
+
+
+def test_batches_that_no_block_can_fill_are_refused() -> None:
+    with pytest.raises(SigmaDataError, match="no block holds a whole batch of 6.*last_batch = 'keep'"):
+        _feed(5, 5, batch=6, keep_last=False)
+
+
+def test_sections_of_different_lengths_are_refused() -> None:
+    with pytest.raises(SigmaDataError, match="sections must have equally many rows"):
+        Rows({"x": np.ones(3), "y": np.ones(4)})
+    with pytest.raises(SigmaDataError, match="sections must have equally many rows"):
+        Rows({})
