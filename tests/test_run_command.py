@@ -196,10 +196,17 @@ def test_a_recipe_runs_by_its_name(file, sigma):
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------
+def _heed_interrupts():
+    """Undo what a shell does to jobs in the background, whose children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(file, *more):
     """Start a run that does not end by itself, and wait until it trains."""
     command = [sys.executable, "-m", "sigma_kernel", "run", file, "--json", *LONG, *more]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts
+    )
     give_up = time.monotonic() + 60
     while not list(Path("runs").glob("*/metrics.jsonl")) and time.monotonic() < give_up:
         time.sleep(0.05)
