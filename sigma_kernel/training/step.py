@@ -17,7 +17,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Metric, Optimiser, Slot, Step
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
@@ -54,7 +54,16 @@ class Symbols:
         return self.data.setdefault(name, symbol((batch, *spec.shape), spec.dtype, name))
 
     def step(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
-        """Return the step from these inputs to the given outputs; inputs that nothing uses are left out."""
+        """Return the step from these inputs to the given outputs; inputs that nothing uses are left out.
+
+        Raises SigmaGraphError if an entry of the state would change its shape or dtype.
+        """
+        for name, node in writes.items():
+            old = self.entry(name, node.spec)  # an entry may be written without being read
+            if old.spec != node.spec:
+                raise SigmaGraphError(
+                    f"{name}: is {old.spec} and would become {node.spec}. A step keeps both as they are."
+                )
         outputs = (*writes.values(), *ring.values())
         used = set(Graph((), outputs))
         state = {name: node for name, node in self.state.items() if node in used or name in writes}

@@ -1,0 +1,139 @@
+"""Small layers and optimisers of the tests' own, and an environment with everything that can go wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from attrs import define
+
+from sigma_kernel.contracts import (
+    Context,
+    CostLayer,
+    GradientOptimiser,
+    Initialiser,
+    Layer,
+    Metric,
+    Outputs,
+    Parameter,
+    Slot,
+    live,
+)  # fmt: skip
+from sigma_kernel.environment import Environment
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.testing.steering import Sweep, small_environment
+
+
+@define(eq=False)
+class Input(Layer):
+    section: str = "inputs"
+    role: ClassVar[str] = "input"
+
+    def run(self, context: Context, x: Node) -> Node:
+        return x
+
+
+class Spread(Initialiser):
+    """Normal numbers."""
+
+    def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
+        return np.asarray(draws.normal(parameter.shape, deviation=0.5))
+
+
+@define(eq=False)
+class Dense(Layer):
+    units: int
+
+    def parameters(self, x: Spec) -> Mapping[str, Parameter]:
+        return {"weights": Parameter((x.shape[-1], self.units), Spread()), "bias": Parameter((self.units,), 0.1)}
+
+    def run(self, context: Context, x: Node) -> Node:
+        return f.tanh(x @ context.parameters["weights"] + context.parameters["bias"])
+
+
+@define(eq=False)
+class Dropout(Layer):
+    rate: float = live(0.3, low=0.0, below=1.0)
+
+    def run(self, context: Context, x: Node) -> Node:
+        return context.key.dropout(x, context.live["rate"]) if context.training and context.key else x
+
+
+@define(eq=False)
+class Track(Layer):
+    """Leaves its input as it is, and remembers a running mean of it."""
+
+    def state(self, x: Spec) -> Mapping[str, Parameter]:
+        return {"mean": Parameter(x.shape, 0.0)}
+
+    def run(self, context: Context, x: Node) -> Node | Outputs:
+        if not context.training:
+            return x
+        return Outputs(x, {"mean": 0.9 * context.state["mean"] + 0.1 * f.mean(x, axis=0)})
+
+
+@define(eq=False, kw_only=True)
+class SquaredDifference(CostLayer):
+    def run(self, context: Context, output: Node, targets: Node) -> Node:
+        return f.mean(f.square(output - targets))
+
+
+@define(eq=False, kw_only=True)
+class Momentum(GradientOptimiser):
+    """Gradient descent with a memory."""
+
+    learning_rate: float = live(0.1, low=0.0)
+    momentum: float = live(0.9, low=0.0, below=1.0)
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        return {"velocity": Slot()}
+
+    def update(
+        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
+    ) -> tuple[Node, Mapping[str, Node]]:
+        velocity = hyper["momentum"] * slots["velocity"] - hyper["learning_rate"] * gradient
+        return parameter + velocity, {"velocity": velocity}
+
+
+class Distance(Metric):
+    """The mean absolute difference."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.sum(f.abs(prediction - targets))
+
+
+@pytest.fixture
+def layers() -> SimpleNamespace:
+    """Return the small layers by name."""
+    return SimpleNamespace(Input=Input, Dense=Dense, Dropout=Dropout, Track=Track, SquaredDifference=SquaredDifference)
+
+
+@pytest.fixture
+def metric() -> Metric:
+    """Return the mean absolute difference."""
+    return Distance()
+
+
+@pytest.fixture
+def deep() -> Callable[..., Environment]:
+    """Return a function that makes an environment: 23 rows by 5, two layers, dropout, running means, momentum."""
+
+    def make(operator: Any = None, seed: int = 0, rows: int = 23, **settings: Any) -> Environment:
+        optimiser = settings.pop("optimiser", None) or Momentum()
+        environment = small_environment(operator or Sweep(), seed, rows, **settings)
+        trainer = environment.trainer("trainer")
+        trainer.network = Input() + Dense(4) + Track() + Dropout() + Dense(1) + SquaredDifference()
+        trainer.optimiser = optimiser
+        return environment
+
+    return make
+
+
+@pytest.fixture
+def momentum() -> type[Momentum]:
+    """Return the class of the optimiser, for other settings of it."""
+    return Momentum

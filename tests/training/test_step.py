@@ -1,0 +1,380 @@
+"""The step: its parts make the whole, and what is computed beside it neither lies nor disturbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import (
+    GradientOptimiser,
+    Hook,
+    HookContext,
+    Metric,
+    Modifier,
+    Objective,
+    Optimiser,
+    Step,
+    Update,
+)
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError, SigmaStateError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_kernel.testing.steering import state_bytes
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import GRADIENTS, LAYERS
+
+Deep = Callable[..., Environment]
+WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")
+
+
+def _session(environment: Environment) -> Session:
+    return environment.trainer("trainer").session
+
+
+def _hosts(session: Session) -> dict[str, np.ndarray]:
+    return {name: session.host(name) for name in session.arrays}
+
+
+# -- parts and whole ---------------------------------------------------------------------------------------------------
+def test_gradients_and_update_apart_make_the_whole_step(deep: Deep) -> None:
+    whole, apart = _session(deep(precision="float64")), _session(deep(precision="float64"))
+    for _ in range(7):
+        whole.advance(1)
+        _in_parts(apart)
+    one, other = _hosts(whole), _hosts(apart)
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_allclose(other[name], value, rtol=1e-12, atol=1e-15, err_msg=name)
+    assert np.any(one["optimiser.slots.1-dense.weights.velocity"])
+    assert np.any(one["network.layers.2-track.mean"])
+
+
+def _in_parts(session: Session) -> None:
+    batches = session.feed.next(1)
+    step, program = session.program("gradients", batches.rows.shape[1])
+    steer = {**session.steer(step), "shard.row": np.uint32(0)}
+    ring = program.run(session.arrays, batches.block, batches.rows, {n: steer[n] for n in step.steer}, 1).ring
+    given = {name: values[0] for name, values in ring.items() if name.startswith((GRADIENTS, LAYERS))}
+    step, program = session.program("update", 0)
+    nothing = np.zeros((1, 0), np.int32)
+    state = program.run({**session.arrays, **given}, {}, nothing, session.steer(step), 1).state
+    layer_state = {name: value for name, value in given.items() if name.startswith(LAYERS)}
+    session.arrays = {**{name: state[name] for name in session.arrays}, **layer_state}
+    session.feed.advance(batches, 1)
+    session.clock.advance(1)
+
+
+def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
+    model = _session(deep()).model
+    assert not any(name.startswith(("optimiser", "random")) for name in model.evaluation(5, {}).state)
+    assert model.evaluation(5, {}).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
+    prediction = model.prediction(5)
+    assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
+
+
+def test_a_training_step_writes_every_entry_of_the_state_but_the_key(deep: Deep) -> None:
+    session = _session(deep())
+    step = session.model.training(5)
+    assert set(step.writes) == set(session.arrays) - {"random.key"}
+    assert step.ring == ("loss",)
+
+
+def test_the_update_of_a_batch_of_another_size_is_the_same_step_with_another_batch(deep: Deep) -> None:
+    model = _session(deep()).model
+    assert (model.training(5).state, model.training(3).state) == (model.training(3).state,) * 2
+    assert {node.shape[0] for node in _inputs(model.training(3))} == {3}
+
+
+def _inputs(step: Step) -> Sequence[Node]:
+    start = len(step.state)
+    return step.graph.inputs[start : start + len(step.data)]
+
+
+# -- what a step computes, by hand -------------------------------------------------------------------------------------
+def _forward(values: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+    for layer in ("1-dense", "4-dense"):
+        weights, bias = (values[f"{LAYERS}{layer}.{name}"] for name in ("weights", "bias"))
+        x = np.tanh(x @ weights + bias)
+    return x
+
+
+def test_evaluation_is_the_mean_over_all_rows_without_dropout(deep: Deep, metric: Metric) -> None:
+    with deep(precision="float64") as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        found = trainer.evaluate("validation", {"distance": metric})
+        block, values = trainer.data["validation"].block(0), _hosts(trainer.session)
+    wrong = _forward(values, block["inputs"].astype(float)) - block["targets"]
+    assert found["loss"] == pytest.approx(np.mean(wrong**2), rel=1e-12)
+    assert found["distance"] == pytest.approx(np.mean(np.abs(wrong)), rel=1e-12)
+
+
+def test_evaluation_leaves_the_state_alone(deep: Deep) -> None:
+    with deep() as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        before = state_bytes(trainer)
+        trainer.evaluate()
+        assert state_bytes(trainer) == before
+
+
+def test_predictions_come_one_row_a_sample_whatever_the_batch(deep: Deep) -> None:
+    with deep(precision="float64") as sigma:
+        trainer = sigma.trainer("trainer")
+        x = np.random.default_rng(1).normal(size=(13, 3))
+        values = _hosts(trainer.session)
+        np.testing.assert_allclose(trainer.predict(x), _forward(values, x), rtol=1e-12)
+        np.testing.assert_array_equal(trainer.predict(x[:1]), trainer.predict(x)[:1])
+        np.testing.assert_allclose(trainer.predict([[1, 2, 3]]), _forward(values, np.array([[1.0, 2.0, 3.0]])))
+
+
+def test_the_metrics_of_training_are_recorded_at_every_iteration(deep: Deep, metric: Metric) -> None:
+    with deep(metrics={"distance": metric}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.network = trainer.network.layers[0] + trainer.network.layers[1] + trainer.network.layers[-1]
+        trainer.data = {"training": trainer.data["training"]}
+        history = trainer.fit(epochs=1)
+        assert history["training.distance"].shape == history["training.loss"].shape == (5,)
+        assert sigma.get("trainer.training.distance") == history["training.distance"][-1]
+
+
+def test_a_smaller_last_batch_counts_its_own_rows(deep: Deep) -> None:
+    with deep(precision="float64") as sigma:
+        session = _session(sigma)
+        session.live.set([f"{LAYERS}3-dropout.rate"], 0.0)
+        while session.feed.cursor.row < 20:
+            session.advance(1)
+        rows, values = session.feed.next(1).rows[0], _hosts(session)
+        session.advance(1)
+        block = sigma.trainer("trainer").data["training"].block(0)
+        wrong = _forward(values, block["inputs"][rows].astype(float)) - block["targets"][rows]
+        assert len(rows) == 3
+        assert session.published["training.loss"] == pytest.approx(np.mean(wrong**2), rel=1e-12)
+
+
+# -- observing ---------------------------------------------------------------------------------------------------------
+@define(eq=False, kw_only=True)
+class Watch(Hook):
+    """Keep what it sees."""
+
+    every: TimeStep = every(3, "iteration")
+    what: str = "gradients.**"
+    seen: list[tuple[int, dict[str, np.ndarray]]] = field(factory=list)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.what,)
+
+    def run(self, context: HookContext) -> None:
+        self.seen.append((context.moment.iteration, context.read(self.what)))
+
+
+def _before(deep: Deep, iteration: int) -> Session:
+    """Return a session just before an iteration."""
+    session = _session(deep(precision="float64"))
+    while session.clock.moment.iteration < iteration - 1:
+        session.advance(1)
+    return session
+
+
+def test_observed_gradients_are_those_of_that_iteration_by_finite_differences(deep: Deep) -> None:
+    hook = Watch()
+    with deep(precision="float64", hooks={"watch": hook}) as sigma:
+        sigma.trainer("trainer").fit(iterations=6)
+    iteration, seen = hook.seen[1]
+    assert (iteration, set(seen)) == (6, {GRADIENTS + address for address in WEIGHTS})
+    session = _before(deep, iteration)
+    for address in WEIGHTS:
+        wanted = _slopes(session, LAYERS + address)
+        np.testing.assert_allclose(seen[GRADIENTS + address], wanted, rtol=1e-6, atol=1e-8, err_msg=address)
+
+
+def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
+    """Return the loss's slope in each element by central differences, dropout and all."""
+    batches, start = session.feed.next(1), session.snapshot().arrays
+    traced, program = session.program("training", batches.rows.shape[1])
+
+    def loss(change: np.ndarray) -> float:
+        state = {n: np.array(v + change if n == name else v) for n, v in start.items()}
+        return float(program.run(state, batches.block, batches.rows, session.steer(traced), 1).ring["loss"][0])
+
+    slopes = np.zeros_like(start[name])
+    for place in np.ndindex(slopes.shape):
+        change = np.zeros_like(slopes)
+        change[place] = step
+        slopes[place] = (loss(change) - loss(-change)) / (2 * step)
+    return slopes
+
+
+def test_observed_updates_are_the_changes_that_the_iteration_makes(deep: Deep) -> None:
+    hook = Watch(what="updates.**")
+    with deep(precision="float64", hooks={"watch": hook}) as sigma:
+        sigma.trainer("trainer").fit(iterations=6)
+    session = _before(deep, 6)
+    old = _hosts(session)
+    session.advance(1)
+    new = _hosts(session)
+    for address in WEIGHTS:
+        change = new[LAYERS + address] - old[LAYERS + address]
+        np.testing.assert_allclose(hook.seen[1][1][f"updates.{address}"], change, rtol=1e-9, atol=1e-15)
+
+
+def test_observed_activations_are_those_of_that_very_batch(deep: Deep) -> None:
+    hook = Watch(what="activations.1-dense")
+    with deep(precision="float64", hooks={"watch": hook}) as sigma:
+        sigma.trainer("trainer").fit(iterations=3)
+    session = _before(deep, 3)
+    rows, values = session.feed.next(1).rows[0], _hosts(session)
+    x = session.feed.dataset.block(0)["inputs"][rows].astype(float)
+    wanted = np.tanh(x @ values[f"{LAYERS}1-dense.weights"] + values[f"{LAYERS}1-dense.bias"])
+    np.testing.assert_allclose(hook.seen[0][1], wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "due",
+    [
+        every(1, "iteration"), every(2, "iteration"), every(1, "epoch"), every(7, "sample"), every(1e-9, "second"),
+        TimeStep("stop"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_watching_never_changes_the_bits_of_a_run(deep: Deep, due: TimeStep) -> None:
+    found, hook = [], Watch(every=due)
+    for hooks in ({}, {"a": hook, "b": Watch(every=due, what="updates.**"), "c": Watch(what="activations.4-dense")}):
+        with deep(hooks=hooks) as sigma:
+            sigma.trainer("trainer").fit(epochs=2)
+            found.append((state_bytes(sigma.trainer("trainer")), sigma.trainer("trainer").history["training.loss"]))
+    assert found[0][0] == found[1][0]
+    assert found[0][1].tobytes() == found[1][1].tobytes()
+    assert hook.seen
+
+
+@pytest.mark.parametrize("due", [every(2, "iteration"), every(12, "sample"), every(1e-9, "second")], ids=str)
+def test_every_scale_sees_the_very_iteration_after_which_it_fires(deep: Deep, due: TimeStep) -> None:
+    all_of_them, some = Watch(every=every(1, "iteration")), Watch(every=due)
+    with deep(hooks={"all": all_of_them}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+    with deep(hooks={"some": some}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+    wanted = dict(all_of_them.seen)
+    assert some.seen
+    for iteration, seen in some.seen:
+        assert seen.keys() == wanted[iteration].keys() != set()
+        assert all(value.tobytes() == wanted[iteration][name].tobytes() for name, value in seen.items())
+
+
+def test_what_was_seen_of_an_earlier_iteration_is_not_shown_later(deep: Deep) -> None:
+    hook, late = Watch(every=every(2, "iteration")), Watch(every=TimeStep("stop"), what="gradients.4-dense.bias")
+    with deep(hooks={"watch": hook, "late": late}) as sigma:
+        sigma.trainer("trainer").fit(iterations=3)
+    assert late.seen == [(3, None)]
+
+
+def test_frozen_parameters_have_no_gradients_to_see(deep: Deep, momentum: Any) -> None:
+    hook = Watch(every=every(1, "iteration"))
+    with deep(hooks={"watch": hook}, optimiser=momentum(settings={"x": {"match": "1-*.**", "frozen": True}})) as sigma:
+        sigma.trainer("trainer").fit(iterations=1)
+    assert set(hook.seen[0][1]) == {"gradients.4-dense.weights", "gradients.4-dense.bias"}
+
+
+# -- optimisers --------------------------------------------------------------------------------------------------------
+@define(eq=False, kw_only=True)
+class Twice(Optimiser):
+    """Asks for the gradients at another place, as line searches do."""
+
+    def build(self, objective: Objective) -> Update:
+        ahead = {a: p - 0.1 * g for (a, p), g in zip(
+            objective.parameters.items(), objective.gradients().values(), strict=True
+        )}  # fmt: skip
+        slopes = objective.gradients(ahead)
+        return Update({a: p - 0.1 * slopes[a] for a, p in objective.parameters.items()})
+
+
+def test_an_optimiser_may_ask_for_gradients_at_other_parameters(deep: Deep) -> None:
+    with deep(optimiser=Twice(), precision="float64") as sigma:
+        session = _session(sigma)
+        start, slopes = _hosts(session), _seen(session, GRADIENTS)
+        for address in WEIGHTS:
+            ahead = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
+            session.arrays[LAYERS + address] = ahead
+        slopes = _seen(session, GRADIENTS)
+        session.arrays = {name: value.copy() for name, value in start.items()}
+        session.advance(1)
+        for address in WEIGHTS:
+            wanted = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
+            np.testing.assert_allclose(session.host(LAYERS + address), wanted, rtol=1e-9)
+
+
+def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
+    """Observe the next iteration."""
+    batches, names = session.feed.next(1), session.model.observable([f"{head}**"])
+    return session.evaluator.observe(session.arrays, session.steer, batches.block, batches.rows, names)
+
+
+def test_such_an_optimiser_cannot_be_given_merged_gradients(deep: Deep) -> None:
+    with pytest.raises(SigmaStateError, match="it asks for the loss again.*Use shards = 1."):
+        _session(deep(optimiser=Twice())).model.update()
+
+
+@define(eq=False)
+class Halve(Modifier):
+    def modify(self, parameter: Node) -> Node:
+        return parameter * 0.5
+
+
+def test_modifiers_change_the_parameters_that_they_match(deep: Deep, momentum: Any) -> None:
+    plain = momentum(learning_rate=0.0)
+    halving = momentum(learning_rate=0.0, modifiers={"halve": Halve(match="*<dense>.weights")})
+    found = []
+    for optimiser in (plain, halving):
+        with deep(optimiser=optimiser) as sigma:
+            sigma.trainer("trainer").fit(iterations=1)
+            found.append(_hosts(_session(sigma)))
+    for address in WEIGHTS:
+        factor = 0.5 if "weights" in address else 1.0
+        np.testing.assert_array_equal(found[1][LAYERS + address], factor * found[0][LAYERS + address])
+
+
+def test_training_without_an_optimiser_says_what_is_missing(deep: Deep) -> None:
+    with deep() as sigma:
+        sigma.trainer("trainer").optimiser = None
+        with pytest.raises(SigmaStateError, match="there is no optimiser. Set one, such as 'adam', before training."):
+            sigma.trainer("trainer").fit(epochs=1)
+        assert sigma.trainer("trainer").evaluate()["loss"] > 0
+
+
+def test_training_without_a_cost_says_what_is_missing(deep: Deep, layers: SimpleNamespace) -> None:
+    with deep() as sigma:
+        sigma.trainer("trainer").network = layers.Input() + layers.Dense(1)
+        with pytest.raises(SigmaNetworkError, match="there is no cost to minimise"):
+            sigma.trainer("trainer").fit(epochs=1)
+        assert sigma.trainer("trainer").predict(np.ones((2, 3))).shape == (2, 1)
+
+
+def test_an_optimiser_may_write_a_slot_that_it_never_reads(deep: Deep, momentum: type[GradientOptimiser]) -> None:
+    class Last(momentum):  # type: ignore[misc,valid-type]
+        def build(self, objective: Objective) -> Update:
+            gradients = objective.gradients()
+            new = {a: p - 0.1 * gradients[a] for a, p in objective.parameters.items()}
+            return Update(new, {(a, "velocity"): gradients[a] for a in gradients})
+
+    with deep(optimiser=Last()) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        assert np.any(_session(sigma).host("optimiser.slots.4-dense.bias.velocity"))
+
+
+def test_an_optimiser_that_would_reshape_its_state_is_refused_with_its_name(deep: Deep, momentum: Any) -> None:
+    class Wrong(momentum):  # type: ignore[misc]
+        def update(self, gradient: Node, *_: Any) -> Any:
+            return gradient, {"velocity": f.sum(gradient)}
+
+    message = r"optimiser.slots.1-dense.weights.velocity: is float32\[3, 4\] and would become float32\[\]"
+    with deep(optimiser=Wrong()) as sigma, pytest.raises(SigmaGraphError, match=message):
+        sigma.trainer("trainer").fit(epochs=1)
