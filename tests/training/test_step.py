@@ -73,7 +73,7 @@ def _in_parts(session: Session) -> None:
 
 def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
     model = _session(deep()).model
-    assert not any(name.startswith(("optimiser", "random")) for name in model.evaluation(5, {}).state)
+    assert set(model.evaluation(5, {}).state) == {LAYERS + address for address in WEIGHTS}
     assert model.evaluation(5, {}).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
     prediction = model.prediction(5)
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
@@ -157,6 +157,15 @@ def test_a_smaller_last_batch_counts_its_own_rows(deep: Deep) -> None:
         wrong = _forward(values, block["inputs"][rows].astype(float)) - block["targets"][rows]
         assert len(rows) == 3
         assert session.published["training.loss"] == pytest.approx(np.mean(wrong**2), rel=1e-12)
+
+
+def test_dropout_draws_anew_at_every_iteration_and_only_in_training(deep: Deep, momentum: Any) -> None:
+    with deep(batch_size=23, optimiser=momentum(learning_rate=0.0)) as sigma:
+        trainer = sigma.trainer("trainer")
+        assert len(set(trainer.fit(iterations=5)["training.loss"])) == 5
+        assert trainer.evaluate() == trainer.evaluate()
+        sigma.set("trainer.network.layers.3-dropout.rate", 0.0)
+        assert np.ptp(trainer.fit(iterations=5)["training.loss"][5:]) < 1e-6
 
 
 # -- observing ---------------------------------------------------------------------------------------------------------
