@@ -169,6 +169,15 @@ def test_a_run_that_fails_says_so_in_its_summary_and_its_exit_code(file, sigma):
     assert "loss is" in err
 
 
+def test_a_run_folder_that_cannot_be_made_is_a_failure_that_names_it(file, sigma):
+    Path("taken").write_text("in the way")
+    code, out, err = sigma("run", file, "--json", "--set", "run.folder=taken")
+    assert code == 2
+    assert json.loads(out)["status"] == "failed"
+    assert "taken" in err
+    assert "Choose another run.folder" in err
+
+
 def test_several_trainers_run_side_by_side_and_have_their_names_in_the_summary(file, sigma):
     tables = {name: table for name, table in tomllib.loads(XOR).items() if name not in ("format", "run")}
     parts = {**tables.pop("trainer"), **tables}

@@ -72,7 +72,7 @@ def _run(environment: Environment, as_json: bool) -> Summary:
         return environment.run()
     except SigmaError:
         if as_json:
-            document(environment.summary().to_dict())
+            document({**environment.summary().to_dict(), "status": "failed"})
         raise
 
 
