@@ -48,7 +48,8 @@ def small_environment(operator: Operator, seed: int = 0, rows: int = 23, **setti
     x = draw.normal(size=(rows, 3)).astype(np.float32)
     data = Rows({"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], np.float32)})
     environment = Environment("small", seed=seed)
-    trainer = environment.create_trainer("trainer", backend=NullBackend(), operator=operator, batch_size=5, **settings)
+    common = {"backend": NullBackend(), "operator": operator, "batch_size": 5}
+    trainer = environment.create_trainer("trainer", **{**common, **settings})
     trainer.data = {"training": data, "validation": data}
     trainer.optimiser = Descent(learning_rate=0.05)
     trainer.network = Plain(
