@@ -1,0 +1,269 @@
+"""Live values: rules, schedules, ranges; a change acts at the next boundary and compiles nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext, Objective, Schedule, Transform, live
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
+from sigma_kernel.graph.node import Node
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Sweep, state_bytes
+from sigma_kernel.training.step import LAYERS
+
+Deep = Callable[..., Environment]
+BY_LAYER = {"first": {"match": "1-*.*", "learning_rate": 0.2}, "biases": {"match": "**.bias", "learning_rate": 0.3}}
+
+
+@define
+class Halving(Schedule):
+    """Half as much at each iteration, and a tenth in each epoch after the first."""
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return 0.5**iterations * 0.1**epochs
+
+
+@define(eq=False)
+class Scale(Transform):
+    """Multiply all gradients."""
+
+    by: float = live(1.0)
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+        return {name: gradient * objective.setting(owner, "by") for name, gradient in gradients.items()}
+
+
+@define(eq=False, kw_only=True)
+class Watch(Hook):
+    """Keep the ratio of update to gradient in each parameter: its learning rate, where there is no momentum."""
+
+    every: TimeStep = every(1, "iteration")
+    rates: list[dict[str, float]] = field(factory=list)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("gradients.**", "updates.**")
+
+    def run(self, context: HookContext) -> None:
+        gradients, updates = (context.read(f"{what}.**") for what in ("gradients", "updates"))
+        self.rates.append(
+            {
+                name.removeprefix("gradients."): round(float(-np.sum(updates[f"updates{name[9:]}"]) / np.sum(g)), 6)
+                for name, g in gradients.items()
+            }
+        )
+
+
+def _rates(deep: Deep, optimiser: Any, iterations: int = 3, operator: Any = None) -> list[dict[str, float]]:
+    watch = Watch()
+    with deep(operator, precision="float64", optimiser=optimiser, hooks={"watch": watch}) as sigma:
+        sigma.trainer("trainer").fit(iterations=iterations)
+    return watch.rates
+
+
+# -- what is in force --------------------------------------------------------------------------------------------------
+def test_without_rules_every_parameter_has_the_groups_value(deep: Deep, momentum: Any) -> None:
+    (found, *_) = _rates(deep, momentum(momentum=0.0, learning_rate=0.07))
+    assert set(found.values()) == {0.07}
+
+
+def test_the_most_specific_rule_decides_for_each_parameter(deep: Deep, momentum: Any) -> None:
+    (found, *_) = _rates(deep, momentum(momentum=0.0, settings=BY_LAYER))
+    assert found == {"1-dense.weights": 0.2, "1-dense.bias": 0.3, "4-dense.weights": 0.1, "4-dense.bias": 0.3}
+
+
+def test_of_equally_specific_rules_the_later_one_decides(deep: Deep, momentum: Any) -> None:
+    rules = {name: {"match": "**.bias", "learning_rate": rate} for name, rate in (("a", 0.5), ("b", 0.25))}
+    (found, *_) = _rates(deep, momentum(momentum=0.0, settings=rules))
+    assert found["1-dense.bias"] == 0.25
+
+
+def test_rules_may_ask_for_the_kind_of_a_layer(deep: Deep, momentum: Any) -> None:
+    (found, *_) = _rates(
+        deep, momentum(momentum=0.0, settings={"x": {"match": "<dense>.weights", "learning_rate": 0.4}})
+    )
+    assert found == {"1-dense.weights": 0.4, "1-dense.bias": 0.1, "4-dense.weights": 0.4, "4-dense.bias": 0.1}
+
+
+def test_the_value_in_force_is_the_base_times_the_schedule(deep: Deep, momentum: Any) -> None:
+    found = _rates(deep, momentum(momentum=0.0, schedules={"learning_rate": Halving()}, settings=BY_LAYER), 7)
+    factors = [0.5**i * 0.1 ** (i // 5) for i in range(7)]
+    assert [rates["4-dense.weights"] for rates in found] == pytest.approx([0.1 * x for x in factors], abs=1e-6)
+    assert [rates["1-dense.weights"] for rates in found] == pytest.approx([0.2 * x for x in factors], abs=1e-6)
+
+
+class Single(Sweep):
+    """One iteration at a time."""
+
+    def run(self, session: Any) -> None:
+        while session.boundary():
+            session.advance(1)
+            session.settle()
+
+
+def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, momentum: Any) -> None:
+    found = []
+    for operator in (Sweep(), Single()):
+        with deep(operator, optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
+            sigma.trainer("trainer").fit(epochs=2)
+            found.append(state_bytes(sigma.trainer("trainer")))
+    assert found[0] == found[1]
+
+
+def test_settings_of_transforms_are_live_too(deep: Deep, momentum: Any) -> None:
+    optimiser = momentum(momentum=0.0, transforms={"scale": Scale(by=3.0)})
+    watch = Watch()
+    with deep(precision="float64", optimiser=optimiser, hooks={"watch": watch}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=1)
+        sigma.set("trainer.optimiser.transforms.scale.by", 2.0)
+        trainer.fit(iterations=1)
+    assert [rates["1-dense.bias"] for rates in watch.rates] == pytest.approx([0.3, 0.2], abs=1e-6)
+
+
+# -- freezing ----------------------------------------------------------------------------------------------------------
+def test_frozen_parameters_are_untouched_to_the_bit_and_have_no_slots(deep: Deep, momentum: Any) -> None:
+    rules = {"all": {"match": "<dense>.*", "frozen": True}, "but": {"match": "4-dense.weights", "frozen": False}}
+    with deep(optimiser=momentum(settings=rules)) as sigma:
+        trainer = sigma.trainer("trainer")
+        before = state_bytes(trainer)
+        trainer.fit(epochs=2)
+        after = state_bytes(trainer)
+    changed = {name for name in before if before[name] != after[name] and name.startswith(LAYERS)}
+    assert changed == {f"{LAYERS}4-dense.weights", f"{LAYERS}2-track.mean"}
+    assert {name for name in before if "slots" in name} == {"optimiser.slots.4-dense.weights.velocity"}
+
+
+def test_freezing_one_parameter_leaves_the_others_as_they_would_be(deep: Deep, momentum: Any) -> None:
+    found = []
+    for settings in ({}, {"x": {"match": "1-dense.bias", "frozen": True}}):
+        with deep(optimiser=momentum(settings=settings)) as sigma:
+            sigma.trainer("trainer").fit(iterations=1)
+            found.append(state_bytes(sigma.trainer("trainer")))
+    free, held = found
+    name = "optimiser.slots.1-dense.bias.velocity"
+    assert {n for n in free if free[n] != held.get(n)} == {name, f"{LAYERS}1-dense.bias"}
+
+
+def test_the_group_of_parameters_that_are_all_frozen_still_has_a_value(deep: Deep, momentum: Any) -> None:
+    with deep(optimiser=momentum(settings={"x": {"match": "**", "frozen": True}})) as sigma:
+        sigma.prepare()
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.1
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rat": 1.0}, "optimiser.settings.x.learning_rat: no such setting. Did you mean 'learning_rate'?"),
+        ({"learning_rate": -1.0}, "optimiser.1-dense.weights.learning_rate: must be at least 0 (got -1.0)."),
+        ({"learning_rate": "banana"}, "must be a finite number (got 'banana')."),
+        ({"learning_rate": np.nan}, "must be a finite number (got nan)."),
+        ({"momentum": 1.0}, "must be at least 0 and below 1 (got 1.0)."),
+        ({"frozen": "no"}, "optimiser.settings.x.frozen: must be true or false (got 'no')."),
+        ({"match": "9-*.*"}, "trainer.optimiser.settings.x: '9-*.*' matches no parameter."),
+        ({"match": "<conv>.*"}, "trainer.optimiser.settings.x: '<conv>.*' matches no parameter."),
+        ({"match": None, "frozen": True}, "says nothing of whom it concerns. Add match = '**'."),
+    ],
+)
+def test_rules_that_cannot_be_are_refused(deep: Deep, momentum: Any, settings: Any, message: str) -> None:
+    rule = {key: value for key, value in {"match": "**", **settings}.items() if value is not None}
+    with deep(optimiser=momentum(settings={"x": rule})) as sigma:
+        with pytest.raises((SigmaConfigError, SigmaAddressError)) as error:
+            sigma.prepare()
+        assert message in str(error.value)
+        assert sigma.state == "created"
+
+
+def test_a_schedule_of_something_else_is_refused(deep: Deep, momentum: Any) -> None:
+    with (
+        deep(optimiser=momentum(schedules={"learning": Halving()})) as sigma,
+        pytest.raises(
+            SigmaConfigError, match="optimiser.schedules.learning: no such setting. Did you mean 'learning_rate'"
+        ),
+    ):
+        sigma.prepare()
+
+
+@pytest.mark.parametrize("value", ["banana", None, True, -0.1, 1.0, float("nan"), 10**400])
+def test_a_live_value_that_does_not_fit_is_refused_and_nothing_changes(deep: Deep, value: Any) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        before = dict(sigma.trainer("trainer").session.live.base)
+        for pattern in ("trainer.optimiser.momentum", "**.momentum", "trainer.network.layers.3-dropout.rate"):
+            with pytest.raises(SigmaAddressError, match="must be"):
+                sigma.set(pattern, value)
+        assert sigma.trainer("trainer").session.live.base == before
+
+
+def test_an_unknown_live_value_says_what_is_near(deep: Deep) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        with pytest.raises(SigmaAddressError, match="Did you mean 'learning_rate'"):
+            sigma.set("trainer.optimiser.learning_rat", 0.1)
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+def test_setting_the_group_fans_out_and_setting_one_leaves_the_others(deep: Deep) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        assert sigma.set("trainer.optimiser.learning_rate", 0.4) == ["trainer.optimiser.learning_rate"]
+        assert {sigma.get(f"trainer.optimiser.{n}.learning_rate") for n in ("1-dense.bias", "4-dense.weights")} == {0.4}
+        sigma.set("**.1-dense.bias.learning_rate", 0.2)
+        assert sigma.get("trainer.optimiser.1-dense.bias.learning_rate") == 0.2
+        assert sigma.get("trainer.optimiser.4-dense.weights.learning_rate") == 0.4
+        assert len(sigma.set("**.learning_rate", 0.3)) == 5
+        assert {value for _, value in sigma.registry.find("**.learning_rate")} == {0.3}
+
+
+@define(eq=False, kw_only=True)
+class Order(Hook):
+    """Set something after the second iteration."""
+
+    every: TimeStep = every(2, "iteration")
+    address: str = "optimiser.learning_rate"
+    value: float = 0.01
+
+    def run(self, context: HookContext) -> None:
+        if context.moment.iteration == 2:
+            context.command("set", pattern=self.address, value=self.value)
+
+
+def test_a_change_acts_at_the_next_boundary(deep: Deep, momentum: Any) -> None:
+    watch = Watch()
+    hooks = {"order": Order(), "watch": watch}
+    with deep(precision="float64", optimiser=momentum(momentum=0.0), hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(iterations=4)
+    assert [rates["4-dense.weights"] for rates in watch.rates] == [0.1, 0.1, 0.01, 0.01]
+
+
+class Counting(NullBackend):
+    """Counts what it compiles."""
+
+    def __init__(self) -> None:
+        self.compiled = 0
+
+    def lower(self, *arguments: Any) -> Any:
+        self.compiled += 1
+        return super().lower(*arguments)
+
+
+@pytest.mark.parametrize(
+    "address", ["optimiser.learning_rate", "optimiser.1-dense.bias.momentum", f"{LAYERS}3-dropout.rate"]
+)
+def test_a_change_compiles_nothing(deep: Deep, address: str) -> None:
+    found = []
+    for hooks in ({}, {"order": Order(address=address)}):
+        backend = Counting()
+        with deep(backend=backend, hooks=hooks) as sigma:
+            losses = sigma.trainer("trainer").fit(epochs=2)["training.loss"]
+            found.append((backend.compiled, losses.tobytes()))
+    assert found[0][0] == found[1][0] == 2  # batches of 5, and of the 3 rows that are left
+    assert found[0][1] != found[1][1]
