@@ -117,6 +117,15 @@ def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, mome
     assert found[0] == found[1]
 
 
+def test_the_values_of_iterations_ahead_can_be_asked_for(deep: Deep, momentum: Any) -> None:
+    with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
+        session = sigma.trainer("trainer").session
+        session.clock.advance(1)
+        steer = session.steer(session.model.training(5), 2, offset=1)
+        assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
+        assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0
+
+
 def test_settings_of_transforms_are_live_too(deep: Deep, momentum: Any) -> None:
     optimiser = momentum(momentum=0.0, transforms={"scale": Scale(by=3.0)})
     watch = Watch()
@@ -201,6 +210,14 @@ def test_a_live_value_that_does_not_fit_is_refused_and_nothing_changes(deep: Dee
             with pytest.raises(SigmaAddressError, match="must be"):
                 sigma.set(pattern, value)
         assert sigma.trainer("trainer").session.live.base == before
+
+
+def test_a_value_without_limits_must_still_be_finite(deep: Deep) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        with pytest.raises(SigmaAddressError, match="must be a finite number"):
+            sigma.set("trainer.optimiser.learning_rate", float("inf"))
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.1
 
 
 def test_an_unknown_live_value_says_what_is_near(deep: Deep) -> None:
