@@ -1,0 +1,71 @@
+"""Commands: typed, checked before they are queued, and written as the journal needs them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.commands import KINDS, Inbox, Pause, Set, StepBy, Ticket, command
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "set": {"pattern": "optimiser.learning_rate", "value": 0.1},
+    "step": {"count": 3, "scale": "epoch"},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_command_is_what_the_journal_can_make_again(name: str) -> None:
+    made = command(name, EXAMPLES.get(name, {}))
+    written = json.loads(json.dumps(made.to_dict()))
+    assert written.pop("command") == name
+    assert command(name, written) == made
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        (
+            "stopp",
+            {},
+            "command 'stopp': unknown. Did you mean 'stop'? Known are set, pause, go, step, stop, save, reset.",
+        ),
+        ("stop", {"when": 3}, "command 'stop': has no 'when'."),
+        ("set", {"patern": "x", "value": 1}, "command 'set': has no 'patern'. Did you mean 'pattern'?"),
+        ("set", {"pattern": "x"}, "command 'set': needs pattern, value."),
+        ("step", {"count": 0}, "step: the count must be a whole number from 1 on (got 0)."),
+        ("step", {"count": True}, "step: the count must be a whole number from 1 on (got True)."),
+        ("step", {"count": 2.5}, "step: the count must be a whole number from 1 on (got 2.5)."),
+        ("step", {"scale": "second"}, "step: the scale must be 'iteration' or 'epoch' (got 'second')."),
+    ],
+)
+def test_a_malformed_command_is_refused(name: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SigmaStateError) as error:
+        command(name, arguments)
+    assert str(error.value) == message
+
+
+def test_steps_are_one_iteration_unless_said_otherwise() -> None:
+    assert command("step", {}) == StepBy(1, "iteration")
+
+
+def test_tickets_come_out_in_the_order_in_which_they_went_in() -> None:
+    inbox = Inbox()
+    tickets = [inbox.put(Ticket(Set("x", i))) for i in range(5)]
+    assert len(inbox) == 5
+    assert [inbox.take() for _ in range(5)] == tickets
+    assert len(inbox) == 0
+
+
+def test_who_sleeps_before_an_empty_inbox_is_woken_by_a_ticket() -> None:
+    inbox = Inbox()
+    threading.Timer(0.05, lambda: inbox.put(Ticket(Pause()))).start()
+    began = time.monotonic()
+    inbox.wait(10.0)
+    inbox.wait(10.0)  # there is one already
+    assert time.monotonic() - began < 5.0
+    assert len(inbox) == 1

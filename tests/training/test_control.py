@@ -1,0 +1,299 @@
+"""The gate: everything that is sent is answered, at a boundary while training goes on, at once while it does not."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaError, SigmaStateError
+from sigma_kernel.testing.steering import Slow, Sweep, small_environment
+from sigma_kernel.training.commands import Go, Pause, Save, Set, Stop, command
+from sigma_kernel.training.control import Control
+
+PATIENCE = 20.0  # seconds after which a test says that nobody answers
+
+
+class Trainer:
+    """A training thread reduced to its boundaries."""
+
+    def __init__(self) -> None:
+        self.acted: list[tuple[Any, str]] = []
+        self.bursts = 0
+        self.control = Control(self.act)
+
+    def act(self, command: Any) -> int:
+        self.acted.append((command, threading.current_thread().name))
+        match command:
+            case Pause():
+                self.control.status = "paused"
+            case Go():
+                self.control.status = "running"
+            case Stop():
+                self.control.over = True
+            case Set(_, "banana"):
+                raise SigmaStateError("banana")
+        return self.bursts
+
+    def train(self) -> None:
+        self.control.claim()
+        while self.control.boundary():
+            self.bursts += 1
+            time.sleep(0.001)
+        self.control.end("stopped")
+
+    def start(self) -> threading.Thread:
+        thread = threading.Thread(target=self.train, name="training", daemon=True)
+        thread.start()
+        _until(lambda: self.bursts > 0)
+        return thread
+
+
+def _until(holds: Callable[[], Any]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.001)
+
+
+def test_while_nothing_trains_whoever_asks_answers() -> None:
+    trainer = Trainer()
+    assert trainer.control.send(Save()).answer.result(0) == 0
+    assert trainer.control.ask(lambda: threading.current_thread().name) == threading.current_thread().name
+
+
+def test_while_training_goes_on_the_training_thread_answers_between_bursts() -> None:
+    trainer = Trainer()
+    thread = trainer.start()
+    assert trainer.control.ask(lambda: threading.current_thread().name) == "training"
+    assert trainer.control.send(Save()).answer.result(PATIENCE) > 0
+    trainer.control.send(Stop()).answer.result(PATIENCE)
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert trainer.acted == [(Save(), "training"), (Stop(), "training")]
+
+
+def test_commands_act_in_the_order_in_which_they_were_sent() -> None:
+    trainer = Trainer()
+    thread = trainer.start()
+    sent = [Set("x", i) for i in range(200)]
+    tickets = [trainer.control.send(command) for command in sent]
+    moments = [ticket.answer.result(PATIENCE) for ticket in tickets]
+    trainer.control.send(Stop())
+    thread.join(PATIENCE)
+    assert [command for command, _ in trainer.acted[:-1]] == sent
+    assert moments == sorted(moments)
+
+
+def test_an_error_is_the_askers_and_training_goes_on() -> None:
+    trainer = Trainer()
+    thread = trainer.start()
+    with pytest.raises(SigmaStateError, match="banana"):
+        trainer.control.send(Set("x", "banana")).answer.result(PATIENCE)
+    with pytest.raises(ZeroDivisionError):
+        trainer.control.ask(lambda: 1 / 0)
+    before = trainer.bursts
+    _until(lambda: trainer.bursts > before)
+    trainer.control.send(Stop())
+    thread.join(PATIENCE)
+
+
+def test_a_pause_stops_the_bursts_but_not_the_answers() -> None:
+    trainer = Trainer()
+    thread = trainer.start()
+    trainer.control.send(Pause()).answer.result(PATIENCE)
+    before = trainer.bursts
+    assert trainer.control.ask(lambda: 42) == 42
+    time.sleep(0.05)
+    assert trainer.bursts == before
+    trainer.control.send(Go())
+    _until(lambda: trainer.bursts > before)
+    trainer.control.send(Pause())
+    trainer.control.send(Stop())
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_who_waits_when_training_ends_is_answered() -> None:
+    trainer = Trainer()
+    trainer.control.claim(threading.Thread())  # one that never comes to a boundary
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(trainer.control.ask, lambda: 7) for _ in range(5)]
+        _until(lambda: len(trainer.control._inbox) == 5)
+        trainer.control.end("failed")
+        assert [answer.result(PATIENCE) for answer in answers] == [7] * 5
+
+
+def test_what_is_sent_to_a_thread_before_it_starts_waits_for_it() -> None:
+    trainer = Trainer()
+    thread = threading.Thread(target=lambda: trainer.control.boundary())
+    trainer.control.claim(thread)
+    ticket = trainer.control.send(Stop())
+    assert not ticket.answer.done()
+    thread.start()
+    ticket.answer.result(PATIENCE)
+    assert trainer.control.over
+
+
+def test_only_one_thread_trains() -> None:
+    trainer = Trainer()
+    trainer.control.claim()
+    with pytest.raises(SigmaStateError, match="it is under way already. Wait for its end, or stop it first."):
+        trainer.control.claim()
+    trainer.control.end("stopped")
+    trainer.control.claim()
+
+
+def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
+    trainer = Trainer()
+    asked, over = [0] * 4, threading.Event()
+
+    def again(i: int) -> None:
+        def ask() -> None:
+            asked[i] += 1
+            if not over.is_set():
+                trainer.control._inbox.put(ticket())  # the next one is there before this one is answered
+
+        def ticket() -> Any:
+            from sigma_kernel.training.commands import Ticket
+
+            return Ticket(None, ask)
+
+        trainer.control._inbox.put(ticket())
+
+    thread = trainer.start()
+    for i in range(4):
+        again(i)
+    before = trainer.bursts
+    _until(lambda: trainer.bursts > before + 3)
+    over.set()
+    trainer.control.send(Stop())
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert min(asked) > 3
+
+
+# -- a whole environment under random commands -------------------------------------------------------------------------
+COMMANDS = ("pause", "go", "step", "step", "reset", "set", "get", "evaluate", "ask", "set badly")
+
+
+def _do(what: str, sigma: Environment, draw: random.Random) -> Any:
+    trainer = sigma.trainer("trainer")
+    match what:
+        case "step":
+            return sigma.step(draw.randint(1, 9), draw.choice(["iteration", "epoch"]))
+        case "set":
+            return sigma.set("trainer.optimiser.learning_rate", draw.random() / 20)
+        case "set badly":
+            return sigma.set("**.learning_rate", "banana")
+        case "get":
+            return sigma.get("trainer.network.layers.weights")
+        case "evaluate":
+            return trainer.evaluate()
+        case "ask":
+            return trainer.session.control.ask(lambda: trainer.session.clock.moment)
+    return sigma.send(what)
+
+
+def _bombard(seed: int, sigma: Environment, answers: list[Any], count: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(count):
+        what = draw.choice(COMMANDS)
+        try:
+            answers.append((what, _do(what, sigma, draw)))
+        except SigmaError as error:
+            answers.append((what, error))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_sequence_of_commands_from_several_threads_locks_anything_up(seed: int) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        running = threading.Thread(target=sigma.run, daemon=True)
+        answers: list[list[Any]] = [[], [], []]
+        threads = [
+            threading.Thread(target=_bombard, args=(10 * seed + i, sigma, answers[i], 40), daemon=True)
+            for i in range(len(answers))
+        ]
+        for thread in (running, *threads):
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), "somebody was never answered"
+        _until(lambda: sigma.state in ("running", "paused"))
+        sigma.stop()
+        running.join(PATIENCE)
+        assert not running.is_alive()
+        assert sigma.state == "stopped"
+    for what, answer in (pair for one in answers for pair in one):
+        if isinstance(answer, SigmaError):
+            assert what in ("pause", "go", "step", "set badly"), (what, answer)
+            assert "while" in str(answer) or "must be a number" in str(answer)
+    assert sum(map(len, answers)) == 120
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_commands_of_one_thread_do_what_they_say_one_after_the_other(seed: int) -> None:
+    """Compare with a model of the lifecycle: state, and the iteration while paused."""
+    draw = random.Random(seed)
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        running = threading.Thread(target=sigma.run, daemon=True)
+        running.start()
+        _until(lambda: sigma.state == "running")
+        session = sigma.trainer("trainer").session
+        paused = False
+        for _ in range(8):
+            what = draw.choice(["pause", "go", "step", "reset", "set"])
+            legal = {"pause": not paused, "go": paused, "step": paused}.get(what, True)
+            before = session.clock.moment.iteration
+            if not legal:
+                with pytest.raises(
+                    SigmaStateError, match=f"cannot {what} while it is {sigma.state}. Legal from here: "
+                ):
+                    _do(what, sigma, draw)
+                continue
+            count, scale = draw.randint(1, 7), draw.choice(["iteration", "epoch"])
+            if what == "step":
+                sigma.step(count, scale)
+                _until(lambda: sigma.state == "paused")
+                wanted = before + count if scale == "iteration" else 5 * (before // 5 + count)
+                assert session.clock.moment.iteration == wanted
+            else:
+                _do(what, sigma, draw)
+            paused = what in ("pause", "step") or (paused and what != "go")
+            assert sigma.state == ("paused" if paused else "running")
+            if paused and what == "reset":
+                assert session.clock.moment == Moment(reset=1)
+        sigma.stop()
+        running.join(PATIENCE)
+        assert not running.is_alive()
+
+
+def test_a_command_waits_for_one_burst_at_most() -> None:
+    with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
+        running = threading.Thread(target=sigma.run, daemon=True)
+        running.start()
+        _until(lambda: sigma.state == "running")
+        began = time.monotonic()
+        sent = sigma.send("set", pattern="**.learning_rate", value=0.01)["trainer"]
+        assert time.monotonic() - began < 1.0
+        assert sent.iteration <= sigma.trainer("trainer").session.clock.moment.iteration
+        sigma.stop()
+        running.join(PATIENCE)
+
+
+def test_an_answer_is_the_moment_at_which_the_command_acted() -> None:
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=7)
+        moment = trainer.session.control.send(command("set", {"pattern": "**.learning_rate", "value": 0.01}))
+        assert moment.answer.result(0) == trainer.session.clock.moment
+        assert trainer.session.clock.moment.iteration == 7
