@@ -1,0 +1,411 @@
+"""A session: the same bits however it is cut, stopped, saved and put back; and when its hooks fire."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, after, every
+from sigma_kernel.contracts import Hook, HookContext, Schedule
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
+from sigma_kernel.training import checkpoint
+from sigma_kernel.training.criteria import when
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import LAYERS
+
+Deep = Callable[..., Environment]
+
+
+@define(eq=False, kw_only=True)
+class Do(Hook):
+    """Do what it is told."""
+
+    every: TimeStep = every(1, "epoch")
+    does: Callable[[HookContext], Any] = lambda context: None
+    giving: Sequence[str] = ()
+    ending: bool = False
+
+    @property
+    def writes(self) -> Sequence[str]:
+        return self.giving
+
+    @property
+    def ends(self) -> bool:
+        return self.ending
+
+    def run(self, context: HookContext) -> None:
+        self.does(context)
+
+
+@define
+class Fading(Schedule):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return 0.97**iterations * 0.9**epochs
+
+
+@define(eq=False)
+class Cut(Sweep):
+    """Bursts of these lengths in turn, or as long as may be."""
+
+    lengths: Sequence[int] = ()
+    taken: list[int] = field(factory=list)
+
+    def run(self, session: Session) -> None:
+        while session.boundary():
+            most = self.lengths[len(self.taken) % len(self.lengths)] if self.lengths else 10**9
+            self.taken.append(session.advance(min(session.distance(), most)))
+            session.settle()
+
+
+def _remember(context: HookContext) -> None:
+    """Let the learning rate follow what a memory holds, so that a wrong memory changes every bit."""
+    memory = context.memory
+    memory["sum"] = memory.get("sum", 0.0) + context.read("training.loss")
+    context.command("set", pattern="optimiser.learning_rate", value=0.1 / (1.0 + memory["sum"]))
+
+
+def _best(context: HookContext) -> None:
+    if context.moment.epoch == 2:
+        context.keep()
+    if context.moment.epoch == 4:
+        context.bring_back()
+
+
+def _everything(deep: Deep, momentum: Any, operator: Any = None, **settings: Any) -> Environment:
+    """Return an environment with all that has state: dropout, orders, schedules, slots, memories, kept parameters."""
+    hooks = {
+        "memory": Do(does=_remember, every=every(3, "iteration")),
+        "criterion": Do(
+            does=lambda context: context.command("set", pattern="**.3-dropout.rate", value=0.1),
+            when=when("training.loss").decreases().for_(2, "epoch", in_all=True),
+        ),
+        "best": Do(does=_best),
+    }
+    optimiser = momentum(schedules={"learning_rate": Fading()})
+    return deep(operator, optimiser=optimiser, hooks=hooks, **settings)
+
+
+# -- bursts ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("lengths", [[1], [2, 1], [7], [3, 5, 1, 2], [6, 1, 1], [4]])
+def test_iterations_in_bursts_of_any_length_give_the_same_bits(deep: Deep, momentum: Any, lengths: list[int]) -> None:
+    found = []
+    for operator in (Cut(), Cut(lengths=lengths)):
+        with _everything(deep, momentum, operator) as sigma:
+            trainer = sigma.trainer("trainer")
+            losses = trainer.fit(epochs=5)["training.loss"].tobytes()
+            found.append((state_bytes(trainer), losses, json.dumps(trainer.session.snapshot().values["hooks"])))
+    assert found[0] == found[1]
+
+
+def test_where_nothing_is_due_a_burst_lasts_an_epoch() -> None:
+    operator = Cut()
+    with small_environment(operator) as sigma:
+        sigma.trainer("trainer").fit(iterations=12)
+    assert operator.taken == [4, 1, 4, 1, 2]  # an epoch is four whole batches and what is left
+
+
+def test_a_burst_ends_where_a_hook_is_due() -> None:
+    operator = Cut()
+    with small_environment(
+        operator, hooks={"it": Do(every=every(3, "iteration")), "at": Do(every=after(7, "iteration"))}
+    ) as sigma:
+        sigma.trainer("trainer").fit(iterations=10)
+    assert operator.taken == [3, 1, 1, 1, 1, 2, 1]
+
+
+# -- how far -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("first", "then", "iterations", "epochs"),
+    [
+        ({"epochs": 2}, {}, 10, 2),
+        ({"iterations": 7}, {}, 7, 1),
+        ({"iterations": 7}, {"epochs": 1}, 10, 2),
+        ({"iterations": 7}, {"epochs": 1, "iterations": 2}, 9, 1),
+        ({"iterations": 7}, {"epochs": 1, "iterations": 5}, 10, 2),
+        ({"epochs": 0}, {}, 0, 0),
+        ({"iterations": 3}, {"iterations": 0}, 3, 0),
+        ({"iterations": 3}, {"epochs": 0}, 3, 0),
+    ],
+)
+def test_training_goes_so_much_further_and_no_more(
+    first: dict[str, int], then: dict[str, int], iterations: int, epochs: int
+) -> None:
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(**first)
+        if then:
+            trainer.fit(**then)
+        moment = trainer.session.clock.moment
+    assert (moment.iteration, moment.epoch) == (iterations, epochs)
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, True, "2"])
+@pytest.mark.parametrize("name", ["epochs", "iterations"])
+def test_an_amount_of_training_that_cannot_be_is_refused(name: str, count: Any) -> None:
+    with small_environment(Sweep()) as sigma:
+        with pytest.raises(SigmaConfigError, match=f"fit: {name} must be a whole number from 0 on"):
+            sigma.trainer("trainer").fit(**{name: count})
+        assert len(sigma.trainer("trainer").fit(epochs=1)["training.loss"]) == 5
+
+
+def test_the_goal_is_the_iteration_at_which_training_will_end() -> None:
+    hooks = {
+        "ends": Do(when=when("epoch").reaches(7) | when("training.loss").below(0), ending=True),
+        "later": Do(every=after(40, "iteration"), ending=True),
+        "other": Do(when=when("epoch").reaches(1)),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        session = sigma.trainer("trainer").session
+        assert sigma.get("trainer.goal") == 35
+        session.begin(epochs=2)
+        assert sigma.get("trainer.goal") == 10
+    with small_environment(Sweep()) as sigma:
+        assert sigma.trainer("trainer").session.goal() is None
+
+
+# -- when hooks fire ---------------------------------------------------------------------------------------------------
+def test_an_epoch_hook_sees_the_state_at_the_end_of_its_epoch() -> None:
+    seen: list[bytes] = []
+    hook = Do(does=lambda context: seen.append(context.read(f"{LAYERS}weights").tobytes()))
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+    for epoch, bits in enumerate(seen, 1):
+        with small_environment(Sweep()) as sigma:
+            sigma.trainer("trainer").fit(iterations=5 * epoch)
+            assert state_bytes(sigma.trainer("trainer"))[f"{LAYERS}weights"] == bits
+
+
+def test_samples_count_what_was_really_trained_on() -> None:
+    hook = Note([], every=every(10, "sample"))
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        assert sigma.get("trainer.sample") == 46
+    assert [iteration for iteration, _ in hook.fired] == [2, 4, 7, 9]  # after 10, 20, 33 and 43
+
+
+def test_the_events_of_a_run_fire_when_they_happen() -> None:
+    names = ("start", "stop", "pause", "resume", "reset")
+    told: list[tuple[str, int]] = []
+
+    def tell(name: str) -> Callable[[HookContext], None]:
+        return lambda context: told.append((name, context.moment.iteration))
+
+    def steer(context: HookContext) -> None:
+        if context.moment.iteration == 2 and not context.moment.reset:
+            for command in ("pause", "go", "reset"):
+                context.command(command)
+
+    hooks: dict[str, Hook] = {name: Do(every=TimeStep(name), does=tell(name)) for name in names}
+    hooks["steer"] = Do(every=every(2, "iteration"), does=steer)
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=4)
+        trainer.fit(iterations=0)
+    assert told == [
+        ("start", 0), ("pause", 2), ("resume", 2), ("reset", 0), ("stop", 4), ("start", 4), ("stop", 4)
+    ]  # fmt: skip
+
+
+def test_a_hook_may_stop_training_and_those_due_with_it_still_run() -> None:
+    late = Note([], every=every(1, "iteration"), priority=-1)
+    hooks = {"stop": Do(every=after(3, "iteration"), does=lambda context: context.command("stop")), "late": late}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit()
+    assert [iteration for iteration, _ in late.fired] == [1, 2, 3]
+
+
+def test_a_pattern_is_read_as_everything_that_it_matches() -> None:
+    seen: list[dict[str, Any]] = []
+    hooks = {
+        "say": Do(does=lambda context: context.publish("said.it", 3), giving=["said.it"], priority=1),
+        "read": Do(does=lambda context: seen.extend(context.read(p) for p in ("said.*", "network.**", "no.*"))),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+    assert seen[0] == {"said.it": 3}
+    assert list(seen[1]) == [f"{LAYERS}weights"]
+    assert seen[2] == {}
+
+
+# -- saving and putting back -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("done", [1, 4, 5, 11, 15, 23])
+def test_a_fresh_session_goes_on_with_the_same_bits(deep: Deep, momentum: Any, tmp_path: Path, done: int) -> None:
+    with _everything(deep, momentum) as sigma:
+        whole = sigma.trainer("trainer")
+        whole.fit(iterations=28)
+        wanted, losses = state_bytes(whole), whole.history["training.loss"]
+        values = whole.session.snapshot().values
+    with _everything(deep, momentum) as sigma:
+        first = sigma.trainer("trainer")
+        first.fit(iterations=done)
+        saved = checkpoint.write(tmp_path / str(done), first.session.snapshot())
+    with _everything(deep, momentum, Cut(lengths=[2, 3])) as sigma:
+        second = sigma.trainer("trainer")
+        second.session.restore(checkpoint.read(saved))
+        second.fit(iterations=28 - done)
+        assert state_bytes(second) == wanted
+        assert second.history["training.loss"].tobytes() == losses[done:].tobytes()
+        after = second.session.snapshot().values
+    assert all(after[name] == values[name] for name in ("cursor", "live", "hooks", "streams"))
+
+
+def test_a_snapshot_does_not_change_with_what_follows(deep: Deep, momentum: Any) -> None:
+    with _everything(deep, momentum) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=12)
+        snapshot = trainer.session.snapshot()
+        values, arrays = json.dumps(snapshot.values), {name: a.tobytes() for name, a in snapshot.arrays.items()}
+        trainer.fit(iterations=12)
+        later = state_bytes(trainer)
+        assert json.dumps(snapshot.values) == values
+        for _ in range(2):  # and may be put back more than once
+            trainer.session.restore(snapshot)
+            assert state_bytes(trainer) == arrays
+            trainer.fit(iterations=12)
+            assert state_bytes(trainer) == later
+        assert json.dumps(snapshot.values) == values
+
+
+def test_what_a_hook_kept_is_saved_and_brought_back(deep: Deep) -> None:
+    kept: list[bytes] = []
+
+    def keep(context: HookContext) -> None:
+        if context.moment.epoch == 1:
+            context.keep()
+            kept.append(context.read(f"{LAYERS}4-dense.bias").tobytes())
+
+    with deep(hooks={"it": Do(does=keep)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=2)
+        snapshot = trainer.session.snapshot()
+    assert snapshot.arrays[f"kept.it.{LAYERS}4-dense.bias"].tobytes() == kept[0]
+    with deep(hooks={"it": Do(does=lambda context: context.bring_back())}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.session.restore(snapshot)
+        trainer.fit(epochs=1)
+        assert state_bytes(trainer)[f"{LAYERS}4-dense.bias"] == kept[0]
+
+
+def test_a_reset_undoes_everything_live_changes_too(deep: Deep, momentum: Any) -> None:
+    with _everything(deep, momentum) as sigma:
+        trainer = sigma.trainer("trainer")
+        start = json.dumps({**trainer.session.snapshot().values, "clock": None})
+        trainer.fit(iterations=23)
+        first = state_bytes(trainer)
+        sigma.set("**.4-dense.bias.momentum", 0.1)
+        sigma.reset()
+        assert json.dumps({**trainer.session.snapshot().values, "clock": None}) == start
+        trainer.fit(iterations=23)
+        assert state_bytes(trainer) == first
+
+
+def test_a_parameter_can_be_set_from_outside(deep: Deep) -> None:
+    address = f"trainer.{LAYERS}4-dense.bias"
+    with deep() as sigma:
+        sigma.prepare()
+        sigma.set(address, np.array([0.25]))
+        assert sigma.get(address).tolist() == [0.25]
+        assert sigma.get(address).dtype == np.float32
+        sigma.set(f"trainer.{LAYERS}1-dense.weights", 0.5)
+        assert set(sigma.get(f"trainer.{LAYERS}1-dense.weights").ravel()) == {0.5}
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], "banana", True, [[0.5]]])
+def test_a_parameter_takes_only_what_has_its_shape(deep: Deep, value: Any) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        with pytest.raises(KeyError, match=r"4-dense.bias: holds float32 of shape \(1,\) \(got"):
+            sigma.set(f"trainer.{LAYERS}4-dense.bias", value)
+
+
+def test_saving_needs_a_folder() -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        with pytest.raises(SigmaStateError, match="this environment has no folder. Give it one"):
+            sigma.send("save")
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+def _explosive(**settings: Any) -> Environment:
+    environment = small_environment(Sweep(), **settings)
+    environment.trainer("trainer").optimiser.learning_rate = 1e12
+    return environment
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_loss_that_is_not_finite_ends_training_with_its_iteration_and_advice() -> None:
+    with _explosive() as sigma:
+        with pytest.raises(
+            SigmaTrainingError, match="trainer: the loss is (nan|inf) at iteration [0-9]+ .epoch"
+        ) as error:
+            sigma.trainer("trainer").fit(epochs=5)
+        assert str(error.value).endswith("Lower the learning rate, clip the gradients, or add a nan_guard hook.")
+        history = sigma.trainer("trainer").history["training.loss"]
+        assert np.isfinite(history[:-1]).all()
+        assert not np.isfinite(history[-1])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("every_", [1, 2, 3, 5])
+def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) -> None:
+    @define(eq=False, kw_only=True)
+    class Watch(Do):
+        @property
+        def reads(self) -> Sequence[str]:
+            return ["gradients.weights"]
+
+    ends = []
+    for hooks in ({}, {"watch": Watch(every=every(every_, "iteration"))}):
+        with _explosive(hooks=hooks) as sigma:
+            with pytest.raises(SigmaTrainingError):
+                sigma.trainer("trainer").fit(epochs=5)
+            ends.append(sigma.trainer("trainer").session.clock.moment.iteration)
+    assert ends[0] == ends[1]
+
+
+def _fail(context: HookContext) -> None:
+    raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("event", ["start", "stop"])
+def test_who_waits_is_answered_though_training_failed_to_begin_or_to_end(event: str) -> None:
+    with small_environment(Sweep(), hooks={"it": Do(every=TimeStep(event), does=_fail)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(SigmaTrainingError, match="no"):
+            trainer.fit(epochs=1)
+        answer: list[Any] = []
+        asking = threading.Thread(target=lambda: answer.append(trainer.session.control.ask(lambda: 1)), daemon=True)
+        asking.start()
+        asking.join(5)
+        assert answer == [1]
+
+
+def test_an_operator_that_is_none_leaves_nobody_waiting() -> None:
+    with small_environment({"type": "locul"}) as sigma:  # type: ignore[arg-type]
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(Exception, match="locul"):
+            trainer.fit(epochs=1)
+        assert not trainer.session.control.busy
+
+
+def test_a_session_that_trains_cannot_be_trained_by_another() -> None:
+    errors: list[BaseException] = []
+
+    def again(context: HookContext) -> None:
+        try:
+            sigma.trainer("trainer").fit(epochs=1)
+        except SigmaStateError as error:
+            errors.append(error)
+
+    with small_environment(Sweep(), hooks={"it": Do(does=again)}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+    assert "under way already" in str(errors[0])
