@@ -224,8 +224,11 @@ def place(wired: Sequence[Wired]) -> tuple[Placed, ...]:
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
-def write(ends: Sequence[Architecture], called: Callable[[str], str] = str) -> str:
-    """Return the text form of architectures; ``called`` may replace the names of components by others."""
+def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lambda kind, name: name) -> str:
+    """Return the text form of architectures; ``called`` replaces a component's name, given its kind.
+
+    Components are layers, and settings whose field says so: ``field(metadata={"kind": "activation"})``.
+    """
     writer = _Writer(called)
     unnamed = writer.expressions(ends)
     return "\n".join([*writer.statements, *unnamed])
@@ -239,7 +242,7 @@ class _Verbatim(str):
 class _Writer:
     """Say each layer once: what leads to several others gets a name, in a statement before its use."""
 
-    called: Callable[[str], str]
+    called: Callable[[str, str], str]
     statements: list[str] = field(factory=list)
     _names: int = 0
 
@@ -276,8 +279,14 @@ class _Writer:
         return text
 
     def _call(self, layer: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
-        settings = [*map(self._value, positional), *(f"{name}={self._value(x)}" for name, x in named.items())]
-        return f"{self.called(layer._called or component_name(layer))}({', '.join(settings)})"
+        first = next(iter(signature(type(layer)).parameters), "")
+        kinds = {f.alias: f.metadata["kind"] for f in attrs.fields(type(layer)) if "kind" in f.metadata}
+        settings = [self._setting(kinds.get(first), x) for x in positional]
+        settings += [f"{name}={self._setting(kinds.get(name), x)}" for name, x in named.items()]
+        return f"{self.called('layer', layer._called or component_name(layer))}({', '.join(settings)})"
+
+    def _setting(self, kind: str | None, value: Any) -> str:
+        return self._value(self.called(kind, value) if kind and type(value) is str else value)
 
     def _value(self, value: Any) -> str:
         match value:

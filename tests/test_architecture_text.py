@@ -162,7 +162,7 @@ def test_what_has_no_text_form_prints_by_name_and_does_not_parse():
 
 def test_names_of_components_can_be_replaced_by_full_ones():
     ends = parse("input(4) + residual(dense(3))", resolve)
-    assert write(ends, lambda name: f"acme:{name}") == "acme:input(4) + acme:residual(acme:dense(3))"
+    assert write(ends, lambda kind, name: f"acme:{name}") == "acme:input(4) + acme:residual(acme:dense(3))"
 
 
 def test_copies_keep_the_name_of_their_component():

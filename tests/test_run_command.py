@@ -76,7 +76,9 @@ def test_a_run_leaves_its_folder_and_prints_the_summary_that_lies_in_it(file, si
     assert summary["backend"] == "numpy"
     assert set(summary["metrics"]) == {"training.loss", "validation.loss", "validation.accuracy"}
     assert json.loads((folder / "summary.json").read_text()) == {"format": 1, **summary}
-    assert tomllib.loads((folder / "config.toml").read_text())["run"]["seed"] == 3
+    stored = tomllib.loads((folder / "config.toml").read_text())
+    assert stored["run"]["seed"] == 3
+    assert 'sigma-layers:dense(8, activation="sigma-layers:tanh")' in stored["network"]["architecture"]
     assert checkpoint.newest(folder).name == "20"
     assert "small finished: 20 epochs" in err
 
@@ -285,6 +287,13 @@ def test_check_tells_all_mistakes_at_once(file, sigma):
     assert code == 2
     assert json.loads(out) == {"ok": False, "errors": err.strip().split("\n")}
     assert [row.split(":")[1] for row in err.strip().split("\n")] == ["9", "15"]
+
+
+def test_check_knows_the_activations_that_an_architecture_names(file, sigma):
+    architecture = "network.architecture=input(2) + output(2, activation='tanhh') + softmax_cross_entropy()"
+    code, _, err = sigma("check", file, "--set", architecture)
+    assert code == 2
+    assert "activation 'tanhh': no plugin offers it. Did you mean 'tanh'?" in err
 
 
 def test_check_names_the_line_of_a_network_that_does_not_fit(file, sigma):

@@ -79,4 +79,4 @@ def _architecture(catalogue: Catalogue, text: Any, type_: Any) -> str:
         if found is None:
             raise
         raise InText(int(found["line"]), f"column {found['column']}: {str(error)[found.end() :]}", error) from None
-    return write(ends, lambda name: catalogue.resolve("layer", name).full_name)
+    return write(ends, lambda kind, name: catalogue.resolve(kind, name).full_name)

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph.node import Node
-from sigma_layers.settings import activation
+from sigma_layers.settings import ACTIVATION, activation
 
 
 @define(eq=False)
@@ -20,7 +20,7 @@ class Activation(Layer):
     Shapes: ``(batch, ...)`` -> the same.
     """
 
-    function: str | Callable[[Node], Node] = field(validator=activation)
+    function: str | Callable[[Node], Node] = field(validator=activation, metadata=ACTIVATION)
 
     def run(self, context: Context, x: Node) -> Node:
         """Return the function's value."""

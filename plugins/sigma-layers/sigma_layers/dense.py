@@ -9,7 +9,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_layers.settings import activation, count
+from sigma_layers.settings import ACTIVATION, activation, count
 
 
 @define(eq=False)
@@ -23,7 +23,7 @@ class Dense(Layer):
     """
 
     units: int = field(validator=count)
-    activation: str | Callable[[Node], Node] = field(default="identity", validator=activation)
+    activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
     bias: bool = True
 
     def parameters(self, x: Spec) -> dict[str, Parameter]:

@@ -11,7 +11,7 @@ from attrs.validators import optional
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.graph.node import Node, Spec
 from sigma_layers.dense import Dense
-from sigma_layers.settings import activation, count
+from sigma_layers.settings import ACTIVATION, activation, count
 
 
 @define(eq=False)
@@ -23,7 +23,7 @@ class Output(Layer):
     """
 
     units: int | None = field(default=None, validator=optional(count))
-    activation: str | Callable[[Node], Node] = field(default="identity", validator=activation)
+    activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
     bias: bool = True
 
     role: ClassVar[str] = "output"

@@ -8,6 +8,8 @@ from attrs import Attribute
 
 from sigma_kernel.errors import SigmaNetworkError
 
+ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of such a component
+
 
 def count(layer: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaNetworkError unless a setting is 1, 2, 3 ..."""
