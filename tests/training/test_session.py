@@ -251,6 +251,7 @@ def test_a_fresh_session_goes_on_with_the_same_bits(deep: Deep, momentum: Any, t
     with _everything(deep, momentum, Cut(lengths=[2, 3])) as sigma:
         second = sigma.trainer("trainer")
         second.session.restore(checkpoint.read(saved))
+        assert sigma.get("trainer.training.loss") == losses[done - 1]
         second.fit(iterations=28 - done)
         assert state_bytes(second) == wanted
         assert second.history["training.loss"].tobytes() == losses[done:].tobytes()

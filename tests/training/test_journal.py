@@ -1,0 +1,113 @@
+"""The files that grow: strict JSON lines, and no more rows of metrics than people can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from sigma_kernel.training.journal import Lines, Samples, strict
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    def refuse(text: str) -> Any:
+        raise ValueError(text)  # NaN and Infinity are Python's, not JSON's
+
+    return [json.loads(line, parse_constant=refuse) for line in path.read_text().splitlines()]
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+def test_the_first_line_says_the_format_and_only_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        Lines(tmp_path / "x.jsonl").append({"a": 1})
+    assert _read(tmp_path / "x.jsonl") == [{"format": 1}, {"a": 1}, {"a": 1}]
+
+
+def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Lines().append({"a": 1}, sync=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_and_numbers_of_numpy_are_written_as_plain_values(tmp_path: Path) -> None:
+    Lines(tmp_path / "x.jsonl").append({"a": np.arange(3), "b": np.float32(0.5), "c": Path("x")}, sync=True)
+    assert _read(tmp_path / "x.jsonl")[1] == {"a": [0, 1, 2], "b": 0.5, "c": "x"}
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=8,
+))  # fmt: skip
+def test_what_is_strict_is_json_for_every_reader(value: Any) -> None:
+    json.dumps(strict(value), allow_nan=False)
+
+
+def test_only_what_is_not_finite_is_left_out() -> None:
+    assert strict({"a": {"b": float("nan"), "c": 1.5}, "d": float("-inf"), "e": [1]}) == {
+        "a": {"b": None, "c": 1.5}, "d": None, "e": [1],
+    }  # fmt: skip
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+
+
+class At:
+    """A clock that stands where it was put."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def _samples(tmp_path: Path) -> tuple[Samples, At, Path]:
+    now = At()
+    return Samples(Lines(tmp_path / "metrics.jsonl"), now=now), now, tmp_path / "metrics.jsonl"
+
+
+def test_a_row_keeps_the_last_the_least_and_the_greatest_value(tmp_path: Path) -> None:
+    samples, _, path = _samples(tmp_path)
+    samples.add({"loss": np.array([3.0, 1.0, 2.0])})
+    samples.add({"loss": np.array([5.0, 4.0]), "accuracy": np.array([0.5])})
+    samples.write({"iteration": 5})
+    wanted = {
+        "loss": {"last": 4.0, "low": 1.0, "high": 5.0},
+        "accuracy": {"last": 0.5, "low": 0.5, "high": 0.5},
+    }
+    assert _read(path)[1:] == [{"iteration": 5, "values": wanted}]
+
+
+def test_at_most_ten_rows_a_second_are_written_and_no_extreme_is_lost(tmp_path: Path) -> None:
+    samples, now, path = _samples(tmp_path)
+    values = np.random.default_rng(0).normal(size=5000)
+    for i, value in enumerate(values):
+        now.seconds += 0.001
+        samples.add({"loss": np.array([value])})
+        samples.write({"iteration": i})
+    rows = _read(path)[1:]
+    assert len(rows) == 50
+    assert min(row["values"]["loss"]["low"] for row in rows) == values[: rows[-1]["iteration"] + 1].min()
+    assert max(row["values"]["loss"]["high"] for row in rows) == values[: rows[-1]["iteration"] + 1].max()
+
+
+def test_a_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
+    samples, _, path = _samples(tmp_path)
+    for i in range(3):
+        samples.add({"loss": np.array([float(i)])})
+        samples.write({"iteration": i}, force=True)
+        samples.write({"iteration": i}, force=True)
+    assert [row["iteration"] for row in _read(path)[1:]] == [0, 1, 2]
+    assert _read(path)[-1]["values"]["loss"] == {"last": 2.0, "low": 2.0, "high": 2.0}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_value_that_is_not_finite_is_null_and_spoils_no_extreme(tmp_path: Path) -> None:
+    samples, _, path = _samples(tmp_path)
+    samples.add({"loss": np.array([3.0, 1.0, np.nan])})
+    samples.write({})
+    assert _read(path)[1]["values"]["loss"] == {"last": None, "low": 1.0, "high": 3.0}

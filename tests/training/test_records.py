@@ -1,0 +1,181 @@
+"""What a session leaves for people: its history, its messages and its files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define
+
+from sigma_kernel.clock import Moment, TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_kernel.training.records import History, Messages, Records
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+def test_the_history_joins_the_records_of_all_bursts() -> None:
+    history = History()
+    for part in ([3.0, 2.0], [1.0]):
+        history.record({"training.loss": np.array(part, np.float32)})
+    history.point("validation.loss", 0.5)
+    assert history["training.loss"].tolist() == [3.0, 2.0, 1.0]
+    assert history["validation.loss"].tolist() == [0.5]
+    assert list(history) == ["training.loss", "validation.loss"]
+    assert len(history) == 2
+    with pytest.raises(KeyError, match="accuracy"):
+        history["accuracy"]
+
+
+@define(eq=False, kw_only=True)
+class Say(Hook):
+    """Publish a value of some type each time."""
+
+    every: TimeStep = every(1, "iteration")
+    value: Any = 0
+
+    @property
+    def writes(self) -> Sequence[str]:
+        return ["said"]
+
+    def run(self, context: HookContext) -> None:
+        context.publish("said", self.value)
+
+
+@pytest.mark.parametrize("value", [0.5, 2, np.float32(0.5), np.float64(0.5), np.int64(2)])
+def test_every_number_that_is_published_is_remembered_and_is_plain(value: Any) -> None:
+    with small_environment(Sweep(), hooks={"say": Say(value=value)}) as sigma:
+        history = sigma.trainer("trainer").fit(iterations=3)
+        published = sigma.get("trainer.said")
+        assert sigma.trainer("trainer").session.snapshot().values["published"]["said"] == value
+    assert history["said"].tolist() == [float(value)] * 3
+    assert type(published) in (int, float)
+
+
+@pytest.mark.parametrize("value", ["a text", True, [1, 2], None])
+def test_what_is_no_number_can_be_read_but_is_no_measurement(value: Any) -> None:
+    with small_environment(Sweep(), hooks={"say": Say(value=value)}) as sigma:
+        history = sigma.trainer("trainer").fit(iterations=3)
+        assert "said" not in history
+        assert sigma.registry.find("**.said") == [("trainer.said", value)]
+        assert "said" not in sigma.summary().metrics
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+def test_each_reader_reads_on_from_where_it_was() -> None:
+    messages = Messages()
+    messages.say("a")
+    messages.say("b")
+    first = messages.after(0)
+    assert [text for _, text in first] == ["a", "b"]
+    messages.say("c")
+    assert [text for _, text in messages.after(first[-1][0])] == ["c"]
+
+
+def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
+    messages = Messages()
+    threads = [threading.Thread(target=lambda: [messages.say("x") for _ in range(200)]) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = [number for number, _ in messages.after(0)]
+    assert sorted(numbers) == list(range(1, 1001))
+    messages.say("the last")
+    assert len(messages.after(0)) == 1000
+    assert messages.after(1000) == [(1001, "the last")]
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
+    records = Records("generator")
+    records.open(tmp_path)
+    moment = Moment(iteration=7, epoch=2, second=1.5)
+    records.event(moment, {"command": "stop"})
+    records.publish("validation.loss", 0.5)
+    records.row(moment, force=True)
+    head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
+    assert _rows(tmp_path / "journal.jsonl") == [{"format": 1}, {**head, "command": "stop"}]
+    values = {"validation.loss": {"last": 0.5, "low": 0.5, "high": 0.5}}
+    assert _rows(tmp_path / "metrics.jsonl") == [{"format": 1}, {**head, "values": values}]
+
+
+def test_a_hook_that_publishes_at_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:
+    hooks = {"say": Say(value=1.0)}
+    with small_environment(Sweep(), rows=2000, hooks=hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.records.open(tmp_path)
+        trainer.records.samples.now = lambda: 0.0  # no time passes
+        trainer.fit(epochs=2)
+    rows = _rows(tmp_path / "metrics.jsonl")[1:]
+    assert [row["iteration"] for row in rows] == [1, 400, 800]
+    assert all(set(row["values"]) == {"training.loss", "said"} for row in rows)
+
+
+def test_the_row_of_an_epoch_holds_what_its_hooks_published(tmp_path: Path) -> None:
+    with small_environment(Sweep(), hooks={"say": Say(value=3, every=every(1, "epoch"))}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.records.open(tmp_path)
+        trainer.records.samples.now = lambda: 0.0
+        losses = trainer.fit(epochs=3)["training.loss"]
+    rows = _rows(tmp_path / "metrics.jsonl")[2:]
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert all(row["values"]["said"]["last"] == 3 for row in rows)
+    assert rows[2]["values"]["training.loss"]["low"] == pytest.approx(losses[10:].min())
+    assert rows[2]["values"]["training.loss"]["last"] == losses[-1]
+
+
+def test_what_was_measured_last_is_written_when_training_ends(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.records.open(tmp_path)
+        trainer.records.samples.now = lambda: 0.0
+        trainer.fit(iterations=8)
+    assert _rows(tmp_path / "metrics.jsonl")[-1]["iteration"] == 8
+
+
+def test_every_value_that_is_set_is_in_the_journal_whoever_set_it(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        sigma.prepare()
+        trainer.records.open(tmp_path)
+        sigma.set("trainer.optimiser.learning_rate", 0.5)
+        sigma.send("set", trainer="trainer", pattern="optimiser.weights.learning_rate", value=0.25)
+        sigma.registry["trainer.optimiser.learning_rate"] = 0.125
+        sigma.set("trainer.network.layers.weights", [[1.0], [2.0], [3.0]])
+        with pytest.raises(KeyError):
+            sigma.set("trainer.optimiser.learning_rate", "banana")
+        trainer.fit(iterations=1)
+    found = [(row["command"], row["pattern"], row["value"]) for row in _rows(tmp_path / "journal.jsonl")[1:]]
+    assert found == [
+        ("set", "optimiser.learning_rate", 0.5),
+        ("set", "optimiser.weights.learning_rate", 0.25),
+        ("set", "optimiser.learning_rate", 0.125),
+        ("set", "network.layers.weights", [[1.0], [2.0], [3.0]]),
+    ]
+
+
+def test_every_command_is_in_the_journal_with_its_moment(tmp_path: Path) -> None:
+    @define(eq=False, kw_only=True)
+    class Steer(Hook):
+        every: TimeStep = every(3, "iteration")
+
+        def run(self, context: HookContext) -> None:
+            for command in ("pause", "go", "stop"):
+                context.command(command)
+
+    with small_environment(Sweep(), hooks={"it": Steer()}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.records.open(tmp_path)
+        trainer.fit()
+    rows = _rows(tmp_path / "journal.jsonl")[1:]
+    assert [(row["command"], row["iteration"]) for row in rows] == [("pause", 3), ("go", 3), ("stop", 3)]
