@@ -100,7 +100,9 @@ class Trainer:
     def backend_name(self) -> str:
         """Return the name of the backend for people."""
         chosen = self.backend["type"] if isinstance(self.backend, Mapping) else self.backend
-        return chosen.rpartition(":")[2] if isinstance(chosen, str) else type(chosen).__name__
+        if isinstance(chosen, str):
+            return chosen.rpartition(":")[2]
+        return (chosen if isinstance(chosen, type) else type(chosen)).__name__
 
     def close(self) -> None:
         """End training if it is under way, and let go of what the session holds open."""

@@ -1,0 +1,171 @@
+"""Programs beside training: compiled when first wanted, once; evaluation, prediction, and what these refuse."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts import Backend, Metric
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.training.programs import InOrder, Programs
+
+Deep = Callable[..., Environment]
+
+
+class Slow(NullBackend):
+    """Notes what it compiles, and takes its time."""
+
+    def __init__(self) -> None:
+        self.compiled: list[Any] = []
+
+    def compile(self, step: Any, in_place: bool = True) -> Any:
+        self.compiled.append(step)
+        time.sleep(0.02)
+        return f"program of {step}"
+
+
+def test_a_program_is_compiled_when_it_is_first_wanted_and_once_for_all_threads() -> None:
+    backend = Slow()
+    programs = Programs(backend)
+    assert backend.compiled == []
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: programs.get(i % 2, lambda: f"step {i % 2}"), range(16)))  # type: ignore[arg-type,return-value]
+    assert sorted(backend.compiled) == ["step 0", "step 1"]
+    assert found == [(f"step {i % 2}", f"program of step {i % 2}") for i in range(16)]
+
+
+def test_people_can_see_that_something_is_being_compiled() -> None:
+    backend = Slow()
+    programs, seen = Programs(backend), []
+    thread = threading.Thread(target=lambda: programs.get("x", lambda: seen.append(programs.compiling)))  # type: ignore[arg-type,return-value]
+    thread.start()
+    thread.join()
+    assert seen == [True]
+    assert not programs.compiling
+
+
+def test_what_cannot_be_compiled_leaves_no_trace() -> None:
+    programs = Programs(Slow())
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            programs.get("x", lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+        assert not programs.compiling
+
+
+def test_the_greatest_working_memory_is_told() -> None:
+    class Sized(NullBackend):
+        def compile(self, step: Any, in_place: bool = True) -> Any:
+            return SimpleNamespace(peak_bytes=step)
+
+    programs = Programs(Sized())
+    assert programs.peak_bytes() == 0
+    for size in (5, 9, 7):
+        programs.get(size, lambda size=size: size)  # type: ignore[misc]
+    assert programs.peak_bytes() == 9
+
+
+def test_rows_in_order_are_in_order() -> None:
+    assert InOrder().order(1, 2, 3, 4).tolist() == [0, 1, 2, 3]
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+def test_evaluation_compiles_each_size_once_however_often_it_is_asked_for(deep: Deep, metric: Metric) -> None:
+    class Counting(NullBackend):
+        compiled = 0
+
+        def compile(self, step: Any, in_place: bool = True) -> Any:
+            self.compiled += 1
+            return Backend.compile(self, step, in_place)
+
+    backend = Counting()
+    with deep(backend=backend) as sigma:
+        for _ in range(3):
+            sigma.trainer("trainer").evaluate("validation", {"distance": metric})
+    assert backend.compiled == 2  # batches of 5, and of the 3 rows that are left
+
+
+def test_a_split_smaller_than_a_batch_can_be_evaluated(deep: Deep) -> None:
+    with deep(batch_size=20) as sigma:
+        trainer = sigma.trainer("trainer")
+        block = trainer.data["training"].block(0)
+        whole = trainer.data["training"]
+        trainer.data = {"training": whole, "few": type(whole)({name: values[:2] for name, values in block.items()})}
+        few = trainer.evaluate("few")["loss"]
+        wrong = trainer.predict(block["inputs"][:2]) - block["targets"][:2]
+    assert few == pytest.approx(np.mean(wrong**2), rel=1e-5)
+
+
+def test_a_split_that_is_not_there_says_which_are(deep: Deep) -> None:
+    with deep() as sigma, pytest.raises(SigmaConfigError) as error:
+        sigma.trainer("trainer").evaluate("validaton")
+    assert str(error.value) == (
+        "data: there is no split 'validaton'. Did you mean 'validation'? There are: training, validation."
+    )
+
+
+# -- prediction --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ({"inputz": np.ones((2, 3))}, "predict: section 'inputs' is missing. Did you mean 'inputz'?"),
+        (np.ones((2, 4)), "predict: section 'inputs' has shape (2, 4); wanted is ('n', 3)."),
+        (np.ones(3), "predict: section 'inputs' has shape (3,); wanted is ('n', 3)."),
+        (1.0, "predict: section 'inputs' has shape (); wanted is ('n', 3)."),
+        (np.ones((0, 3)), "predict: sections must have equally many rows, at least one (got {'inputs': 0})."),
+        (np.array([["a", "b", "c"]]), "data: section 'inputs' holds <U1. Use numbers or booleans."),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(deep: Deep, samples: Any, message: str) -> None:
+    with deep() as sigma:
+        with pytest.raises(SigmaDataError) as error:
+            sigma.trainer("trainer").predict(samples)
+        assert str(error.value) == message
+
+
+def test_samples_are_prepared_like_the_data(deep: Deep) -> None:
+    class Shift:
+        section = "inputs"
+
+        def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+            return {"by": values.mean(axis=0)}
+
+        def apply(self, values: np.ndarray, state: Any) -> np.ndarray:
+            return values - state["by"]
+
+    found = []
+    for preprocessors in ({}, {"shift": Shift()}):
+        with deep(preprocessors=preprocessors, precision="float64") as sigma:
+            trainer = sigma.trainer("trainer")
+            x = trainer.data["training"].block(0)["inputs"].astype(float)
+            found.append(trainer.predict(x if preprocessors else x - x.mean(axis=0)))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
+
+
+def test_several_outputs_are_told_by_name(deep: Deep, layers: SimpleNamespace) -> None:
+    with deep() as sigma:
+        trainer = sigma.trainer("trainer")
+        start = layers.Input() + layers.Dense(4)
+        ends = [start + layers.Dense(units) + layers.SquaredDifference() for units in (1, 1)]
+        trainer.network = ends
+        found = trainer.predict(np.ones((7, 3)))
+    assert len(found) == 2
+    assert {values.shape for values in found.values()} == {(7, 1)}
+
+
+def test_threads_may_evaluate_and_predict_at_once(deep: Deep) -> None:
+    with deep() as sigma:
+        trainer = sigma.trainer("trainer")
+        x = np.ones((6, 3))
+        wanted = trainer.predict(x).tobytes(), trainer.evaluate()
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: (trainer.predict(x).tobytes(), trainer.evaluate()), range(24)))
+    assert set(map(str, found)) == {str(wanted)}
