@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -170,31 +169,35 @@ class Environment:
         self._seconds += time.monotonic() - began
         return self._finished()
 
-    def _threads(self) -> list[threading.Thread]:
-        """Return a thread for each trainer, not yet started; whatever is sent to a trainer waits for it from now on."""
-        threads = []
+    def _threads(self) -> dict[threading.Thread, threading.Event]:
+        """Return a thread for each trainer and what tells its end; not yet started, but commands wait for it already."""
+        threads = {}
         for name, trainer in self.trainers.items():
-            threads.append(threading.Thread(target=self._work, args=(trainer,), name=f"sigma-{name}", daemon=True))
-            trainer.session.control.claim(threads[-1])
+            end = threading.Event()  # a join() that Ctrl-C interrupts takes the thread for ended
+            thread = threading.Thread(target=self._work, args=(trainer, end), name=f"sigma-{name}", daemon=True)
+            trainer.session.control.claim(thread)
+            threads[thread] = end
         return threads
 
-    def _train(self, threads: list[threading.Thread]) -> None:
+    def _train(self, threads: Mapping[threading.Thread, threading.Event]) -> None:
         for thread in threads:
             thread.start()
         try:
-            _join(threads)
+            _wait(threads.values())
         except KeyboardInterrupt:
             self.messages.say("interrupted: finishing the step, then saving; interrupt again to abort")
             self._ended_by = "interrupted"
             self._halt()
-            _join(threads)
+            _wait(threads.values())
 
-    def _work(self, trainer: Trainer) -> None:
+    def _work(self, trainer: Trainer, end: threading.Event) -> None:
         try:
             trainer.train()
         except BaseException as error:  # raised again by run(), in its caller's thread
             self._failure = self._failure or error
             self._halt()
+        finally:
+            end.set()
 
     def _halt(self) -> None:
         """Tell every trainer at work to stop, without waiting for it."""
@@ -210,7 +213,9 @@ class Environment:
         if self.run_folder is not None:
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
         self._over.set()
-        _join(self._watching, GRACE)
+        end = time.monotonic() + GRACE
+        for thread in self._watching:
+            thread.join(max(0.0, end - time.monotonic()))
         self._watching.clear()
         if self._failure is not None:
             raise self._failure
@@ -370,9 +375,7 @@ class EnvironmentView:
         return self.environment._over.wait(seconds)
 
 
-def _join(threads: list[threading.Thread], seconds: float = math.inf) -> None:
-    """Wait for threads to end, all in all so long at most."""
-    end = time.monotonic() + seconds
-    for thread in threads:
-        while thread.is_alive() and time.monotonic() < end:
-            thread.join(min(0.2, seconds))  # short, so that Ctrl-C is seen
+def _wait(ends: Iterable[threading.Event]) -> None:
+    for end in ends:
+        while not end.wait(0.2):  # short, so that Ctrl-C is seen on every system
+            pass

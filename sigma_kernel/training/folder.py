@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,8 @@ FORMAT = 1
 
 def create(parent: Path, name: str) -> Path:
     """Make a new folder ``<name>-<time>`` in ``parent`` and return it."""
+    if not re.fullmatch(r"\w[\w .-]*", name):
+        raise SigmaConfigError(f"run.name: {name!r} cannot begin a folder's name. Use letters, digits, '-' and '_'.")
     base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     for number in range(1000):
         folder = parent / (base if not number else f"{base}-{number}")

@@ -1,0 +1,615 @@
+"""The environment: its lifecycle, several trainers at once, interruptions, monitors, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_kernel import environment as module
+from sigma_kernel.clock import TimeStep, after, every
+from sigma_kernel.contracts import Hook, HookContext, Monitor, View
+from sigma_kernel.environment import LEGAL, Environment
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.plain import Plain
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
+from sigma_kernel.training import checkpoint
+from sigma_kernel.training.step import LAYERS
+
+PATIENCE = 20.0
+
+
+@define(eq=False, kw_only=True)
+class Do(Hook):
+    """Do what it is told."""
+
+    every: TimeStep = every(1, "iteration")
+    does: Callable[[HookContext], Any] = field(kw_only=False)
+
+    def run(self, context: HookContext) -> None:
+        self.does(context)
+
+
+def _end(epochs: int = 2) -> Hook:
+    return Do(lambda context: context.command("stop"), every=after(epochs, "epoch"))
+
+
+def _small(epochs: int = 2, **settings: Any) -> Environment:
+    """Return an environment that ends by itself."""
+    hooks = {"end": _end(epochs), **settings.pop("hooks", {})}
+    return small_environment(Sweep(), hooks=hooks, **settings)
+
+
+def _join(sigma: Environment, name: str, **settings: Any) -> Any:
+    """Add a trainer like the first one, on a backend of its own."""
+    first = sigma.trainer("trainer")
+    trainer = sigma.create_trainer(name, **{"backend": NullBackend(), "operator": Sweep(), "batch_size": 5, **settings})
+    trainer.data, trainer.network, trainer.optimiser = first.data, first.network, first.optimiser
+    return trainer
+
+
+def _until(holds: Callable[[], Any]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def background() -> Iterator[Callable[[Environment], threading.Thread]]:
+    """Return a function that runs an environment in a thread, until it trains."""
+    threads: list[threading.Thread] = []
+
+    def start(sigma: Environment) -> threading.Thread:
+        threads.append(threading.Thread(target=sigma.run, daemon=True))
+        threads[-1].start()
+        _until(lambda: sigma.state == "running")
+        return threads[-1]
+
+    yield start
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+# -- the lifecycle -----------------------------------------------------------------------------------------------------
+MOVES: dict[str, Callable[..., Any]] = {
+    "prepare": Environment.prepare, "run": Environment.run, "pause": Environment.pause, "go": Environment.go,
+    "step": lambda sigma, count=1: sigma.step(count), "stop": Environment.stop,
+}  # fmt: skip
+
+
+def _in(state: str, background: Any) -> Environment:
+    if state == "failed":
+        sigma = _small(hooks={"bad": Do(lambda context: 1 / 0)})
+        with pytest.raises(SigmaTrainingError):
+            sigma.run()
+        return sigma
+    sigma = _small() if state == "stopped" else small_environment(Sweep())
+    if state == "prepared":
+        sigma.prepare()
+    if state == "stopped":
+        sigma.run()
+    if state in ("running", "paused"):
+        background(sigma)
+    if state == "paused":
+        sigma.pause()
+    return sigma
+
+
+@pytest.mark.parametrize("state", LEGAL)
+def test_what_is_not_legal_in_a_state_is_refused_with_what_is(state: str, background: Any) -> None:
+    sigma = _in(state, background)
+    with sigma:
+        assert sigma.state == state
+        for name in MOVES.keys() - LEGAL[state]:
+            with pytest.raises(SigmaStateError) as error:
+                MOVES[name](sigma)
+            legal = f"Legal from here: {', '.join(LEGAL[state])}." if LEGAL[state] else "Make a new environment."
+            assert str(error.value) == f"environment 'small': cannot {name} while it is {state}. {legal}"
+            assert sigma.state == state
+
+
+@pytest.mark.parametrize(("state", "move"), [(state, move) for state, moves in LEGAL.items() for move in moves])
+def test_what_is_legal_leads_where_the_table_says(state: str, move: str, background: Any) -> None:
+    sigma = _in(state, background)
+    with sigma:
+        arguments = (10**6,) if move == "step" else ()
+        thread = threading.Thread(target=lambda: MOVES[move](sigma, *arguments), daemon=True)
+        thread.start()
+        if move not in ("run", "step"):
+            thread.join(PATIENCE)
+        _until(lambda: sigma.state == LEGAL[state][move])
+
+
+def test_a_trainer_cannot_join_later() -> None:
+    sigma = small_environment(Sweep())
+    sigma.prepare()
+    with pytest.raises(
+        SigmaStateError, match="environment 'small': is prepared. Create trainers before it is prepared"
+    ):
+        sigma.create_trainer("other")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("trainer", "there is one already"), ("a.b", "without dots"), ("", "is no address"), ("a/b", "is no address")],
+)
+def test_a_trainer_needs_a_name_of_its_own(name: str, message: str) -> None:
+    with pytest.raises((SigmaConfigError, SigmaAddressError), match=message):
+        small_environment(Sweep()).create_trainer(name)
+
+
+def test_an_environment_without_a_trainer_has_nothing_to_run() -> None:
+    sigma = Environment("empty")
+    with pytest.raises(SigmaStateError, match="environment 'empty': has no trainer. Create one with create_trainer()"):
+        sigma.run()
+    assert sigma.state == "created"
+    with pytest.raises(SigmaConfigError, match="trainer 'trainer': there is none."):
+        sigma.trainer("trainer")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0, True, "1"])
+def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    with pytest.raises(SigmaConfigError, match=r"seed: must be a whole number from 0 to 2\*\*64 - 1"):
+        Environment(seed=seed)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+def test_a_run_ends_by_itself_and_says_what_it_came_to() -> None:
+    with _small(epochs=3) as sigma:
+        summary = sigma.run()
+        weights = sigma.get("trainer.network.layers.weights")
+    assert (summary.run, summary.status, summary.backend, summary.seed) == ("small", "finished", "NullBackend", 0)
+    assert (summary.epochs, summary.iterations, summary.folder) == (3, 15, None)
+    assert summary.metrics == {"training.loss": sigma.trainer("trainer").history["training.loss"][-1]}
+    assert summary.parameters_sha256 == hashlib.sha256(weights.astype("<f4").tobytes()).hexdigest()
+    assert sigma.state == "stopped"
+    assert 0 < summary.seconds < 10
+
+
+def test_parameters_are_digested_in_the_order_of_their_addresses() -> None:
+    start = {"b": np.ones(2), "a": np.zeros(3), "A": np.full((), 2.0)}
+    with _small() as sigma:
+        sigma.trainer("trainer").network = Plain(
+            lambda p, batch: f.sum(p["a"]) * 0.0 + f.sum(p["b"]) * 0.0 + p["A"] * 0.0, start, ("inputs", "targets")
+        )
+        wanted = b"".join(np.asarray(start[name], "<f4").tobytes() for name in ("A", "a", "b"))
+        assert sigma.run().parameters_sha256 == hashlib.sha256(wanted).hexdigest()
+
+
+def test_the_same_seed_gives_the_same_digest() -> None:
+    digests = [_small(seed=seed).run().parameters_sha256 for seed in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_an_environment_can_run_again() -> None:
+    repeated = Do(lambda context: context.command("stop"), every=every(2, "epoch"))
+    with small_environment(Sweep(), hooks={"end": repeated}) as sigma:
+        first, second = sigma.run(), sigma.run()
+    assert (first.iterations, second.iterations) == (10, 20)
+    assert second.seconds > first.seconds
+    with small_environment(Sweep(), hooks={"end": _end(4)}) as whole:
+        assert whole.run().parameters_sha256 == second.parameters_sha256
+
+
+def test_a_trainer_can_be_fitted_and_run_in_turns() -> None:
+    with _small(epochs=3) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        assert sigma.state == "created"
+        assert sigma.run().epochs == 3
+        sigma.trainer("trainer").fit(epochs=1)
+        assert sigma.summary().epochs == 4
+
+
+def test_predictions_and_evaluations_are_had_before_during_and_after_training(background: Any) -> None:
+    with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.optimiser = Descent(learning_rate=0.01)
+        losses = [trainer.evaluate()["loss"]]
+        background(sigma)
+        for _ in range(5):
+            moment = trainer.session.clock.moment.iteration
+            losses.append(trainer.evaluate()["loss"])
+            _until(lambda moment=moment: trainer.session.clock.moment.iteration > moment)
+        sigma.stop()
+        _until(lambda: sigma.state == "stopped")
+        losses.append(trainer.evaluate()["loss"])
+    assert np.isfinite(losses).all()
+    assert losses[0] > losses[1] > losses[-1]
+
+
+# -- several trainers --------------------------------------------------------------------------------------------------
+class Named(NullBackend):
+    """Notes by which threads it is used."""
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+
+    def take(self, array: Any, rows: np.ndarray) -> Any:
+        self.threads.add(threading.current_thread().name)
+        return super().take(array, rows)
+
+
+def test_two_trainers_train_at_once_each_on_its_own_backend() -> None:
+    backends, alone = (Named(), Named()), state_bytes_of(_small(epochs=4))
+    met = threading.Barrier(2, timeout=PATIENCE)
+    hooks = {"meet": Do(lambda context: met.wait(), every=after(3, "iteration"))}  # nobody gets past it alone
+    with _small(epochs=4, backend=backends[0], hooks=hooks) as sigma:
+        other = _join(sigma, "other", backend=backends[1], hooks={"end": _end(2), **hooks}, seed=9)
+        summary = sigma.run()
+        assert backends[0].threads == {"sigma-trainer"}
+        assert backends[1].threads == {"sigma-other"}
+        assert state_bytes(sigma.trainer("trainer")) == alone
+        assert other.session.clock.moment.epoch == 2
+    assert (summary.epochs, summary.iterations, summary.backend) == (4, 20, "Named")
+    assert set(summary.metrics) == {"trainer.training.loss", "other.training.loss"}
+
+
+def state_bytes_of(sigma: Environment) -> dict[str, bytes]:
+    with sigma:
+        sigma.run()
+        return state_bytes(sigma.trainer("trainer"))
+
+
+def test_a_trainer_that_fails_stops_the_others_and_the_error_is_raised() -> None:
+    def fail(context: HookContext) -> None:
+        raise ValueError("no more")
+
+    with small_environment(Sweep()) as sigma:  # would never end
+        _join(sigma, "other", hooks={"bad": Do(fail, every=after(8, "iteration"))})
+        with pytest.raises(SigmaTrainingError, match="hook 'bad' failed: ValueError: no more"):
+            sigma.run()
+        assert sigma.state == "failed"
+        assert sigma.summary().status == "failed"
+        assert sigma.trainer("trainer").session.control.status == "stopped"
+        assert sigma.trainer("other").session.control.status == "failed"
+
+
+def test_a_trainer_that_fails_ends_one_that_is_paused() -> None:
+    def fail(context: HookContext) -> None:
+        _until(lambda: sigma.trainer("trainer").session.control.status == "paused")
+        raise ValueError("no more")
+
+    pausing = {"pause": Do(lambda context: context.command("pause"), every=after(2, "iteration"))}
+    with small_environment(Sweep(), hooks=pausing) as sigma:
+        _join(sigma, "other", hooks={"bad": Do(fail, every=after(3, "iteration"))})
+        with pytest.raises(SigmaTrainingError):
+            sigma.run()
+
+
+def test_it_is_paused_when_all_that_still_train_are_paused(background: Any) -> None:
+    with small_environment(Sweep()) as sigma:
+        _join(sigma, "short", hooks={"end": _end(1)})
+        third = _join(sigma, "third")
+        background(sigma)
+        _until(lambda: sigma.trainer("short").session.control.status == "stopped")
+        sigma.send("pause", trainer="trainer")
+        assert sigma.state == "running"
+        sigma.pause()  # those that are neither paused nor at their end
+        assert sigma.state == "paused"
+        assert third.session.control.status == "paused"
+        sigma.go()
+        assert sigma.state == "running"
+        sigma.stop()
+
+
+def test_commands_go_to_all_trainers_or_to_one(background: Any) -> None:
+    with small_environment(Sweep()) as sigma:
+        _join(sigma, "other")
+        sigma.prepare()
+        assert set(sigma.send("set", pattern="*.optimiser.learning_rate", value=0.01)) == {"trainer", "other"}
+        assert sigma.get("trainer.optimiser.weights.learning_rate") == 0.01
+        assert list(sigma.send("set", trainer="other", pattern="optimiser.learning_rate", value=0.02)) == ["other"]
+        assert sigma.get("other.optimiser.learning_rate") == 0.02
+        assert sigma.set("other.**.learning_rate", 0.03) == [
+            "other.optimiser.weights.learning_rate", "other.optimiser.learning_rate",
+        ]  # fmt: skip
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.01
+        assert len(sigma.set("**.learning_rate", 0.04)) == 4
+        with pytest.raises(SigmaConfigError, match="trainer 'othr': there is none. Did you mean 'other'?"):
+            sigma.send("save", trainer="othr")
+
+
+def test_values_set_by_a_pattern_are_all_set_at_one_boundary(background: Any) -> None:
+    seen: set[tuple[float, float]] = set()
+
+    def look(context: HookContext) -> None:
+        seen.add((context.read("optimiser.weights.learning_rate"), context.read("optimiser.learning_rate")))
+
+    with small_environment(Sweep(), hooks={"look": Do(look)}) as sigma:
+        background(sigma)
+        for i in range(1, 40):
+            sigma.set("trainer.optimiser.**.learning_rate", i / 10000)
+        sigma.stop()
+    assert len(seen) > 1
+    assert all(one == other for one, other in seen)
+
+
+# -- interruptions -----------------------------------------------------------------------------------------------------
+def _interrupt(*_: Any) -> None:
+    """Do what the terminal does when somebody presses Ctrl-C."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> None:
+    with small_environment(
+        Sweep(), hooks={"interrupt": Do(_interrupt, every=after(7, "iteration")), "slow": Slow()}
+    ) as sigma:
+        sigma.folder = tmp_path
+        summary = sigma.run()
+        assert (sigma.state, summary.status) == ("stopped", "interrupted")
+        assert summary.iterations >= 7
+        assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
+        saved = checkpoint.read(checkpoint.newest(sigma.run_folder))
+        assert saved.values["clock"]["iteration"] == summary.iterations
+        assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
+        assert json.loads((sigma.run_folder / "summary.json").read_text())["status"] == "interrupted"
+
+
+def test_an_interruption_ends_a_run_that_is_paused() -> None:
+    def pause(context: HookContext) -> None:
+        context.command("pause")
+        threading.Timer(0.05, _interrupt).start()
+
+    with small_environment(Sweep(), hooks={"pause": Do(pause, every=after(3, "iteration"))}) as sigma:
+        assert sigma.run().status == "interrupted"
+
+
+def test_a_second_interruption_aborts_at_once_whatever_hangs() -> None:
+    hangs = threading.Event()
+
+    def hang(context: HookContext) -> None:
+        for delay in (0.1, 0.4):
+            threading.Timer(delay, _interrupt).start()
+        hangs.wait(PATIENCE)
+
+    with small_environment(Sweep(), hooks={"hang": Do(hang, every=after(3, "iteration"))}) as sigma:
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            sigma.run()
+        assert time.monotonic() - began < 5.0
+        assert sigma.state == "failed"
+        hangs.set()
+
+
+# -- what a run leaves behind ------------------------------------------------------------------------------------------
+def _json(path: Path) -> Any:
+    def refuse(text: str) -> Any:
+        raise ValueError(text)
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def test_a_run_leaves_a_folder_with_everything_in_it(tmp_path: Path) -> None:
+    with _small(epochs=3) as sigma:
+        sigma.folder, sigma.configuration = tmp_path / "runs", "format = 1\n"
+        summary = sigma.run()
+        folder = sigma.run_folder
+        state = state_bytes(sigma.trainer("trainer"))
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [folder.name]
+    assert folder.name.startswith("small-20")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
+    ]  # fmt: skip
+    assert (folder / "config.toml").read_text() == "format = 1\n"
+    assert _json(folder / "summary.json") == {"format": 1, **summary.to_dict()}
+    assert summary.folder == str(folder)
+    assert _json(folder / "plugins.json") == {"format": 1, "plugins": sigma.catalogue.versions()}
+    assert [path.name for path in (folder / "checkpoints" / "trainer").iterdir()] == ["15"]
+    saved = checkpoint.read(checkpoint.newest(folder))
+    assert {name: values.tobytes() for name, values in saved.arrays.items()} == state
+    journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert [row["command"] for row in journal[1:]] == ["stop", "save"]
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert {row["epoch"] for row in metrics[1:]} >= {1, 2, 3}
+
+
+def test_nothing_is_written_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with _small() as sigma:
+        sigma.run()
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
+    for _ in range(3):
+        with _small() as sigma:
+            sigma.folder = tmp_path
+            sigma.run()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_second_run_goes_on_in_the_same_folder(tmp_path: Path) -> None:
+    repeated = Do(lambda context: context.command("stop"), every=every(1, "epoch"))
+    with small_environment(Sweep(), hooks={"end": repeated}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        second = sigma.run()
+        saved = checkpoint.saved(sigma.run_folder, "trainer")
+    assert [path.name for path in saved] == ["5", "10"]
+    assert _json(sigma.run_folder / "summary.json")["iterations"] == second.iterations == 10
+
+
+def test_a_run_that_fails_says_so_in_its_folder_and_saves_nothing(tmp_path: Path) -> None:
+    with _small(hooks={"bad": Do(lambda context: 1 / 0, every=after(6, "iteration"))}) as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(SigmaTrainingError):
+            sigma.run()
+    assert _json(sigma.run_folder / "summary.json")["status"] == "failed"
+    assert not (sigma.run_folder / "checkpoints").exists()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_summary_with_a_loss_that_is_not_finite_is_still_json(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.trainer("trainer").optimiser.learning_rate = 1e12
+        sigma.folder = tmp_path
+        with pytest.raises(SigmaTrainingError, match="Lower the learning rate"):
+            sigma.run()
+    assert _json(sigma.run_folder / "summary.json")["metrics"] == {"training.loss": None}
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_trains(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with _small() as sigma:
+        sigma.folder = tmp_path / "file" / "runs"
+        with pytest.raises(SigmaConfigError, match="cannot be made: Not a directory. Choose another run.folder"):
+            sigma.run()
+        assert sigma.state == "prepared"
+        sigma.folder = tmp_path / "runs"
+        assert sigma.run().status == "finished"
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", ".", "..", ""])
+def test_a_name_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    with _small() as sigma:
+        sigma.folder, sigma.name = tmp_path / "runs", name
+        with pytest.raises(SigmaConfigError, match="run.name"):
+            sigma.run()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_full_at_the_end_fails_the_run_and_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "_put", full)
+    with _small() as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(Exception, match="No space left on device"):
+            sigma.run()
+        assert sigma.state == "failed"
+        assert not list((sigma.run_folder / "checkpoints" / "trainer").iterdir())
+
+
+# -- monitors ----------------------------------------------------------------------------------------------------------
+class Told(Monitor):
+    """A monitor that does what it is told."""
+
+    def __init__(self, does: Callable[[View], Any]) -> None:
+        self.does = does
+        self.ended = False
+
+    def run(self, view: View) -> None:
+        self.does(view)
+        self.ended = True
+
+
+def _hang(view: View) -> None:
+    threading.Event().wait(60)
+
+
+def _raise(view: View) -> None:
+    raise OSError("the screen is gone")
+
+
+def _exit(view: View) -> None:
+    raise SystemExit(3)
+
+
+def _flood(view: View) -> None:
+    while not view.wait(0):
+        view.find("**")
+        view.status()
+        view.messages(0)
+        view.get(f"trainer.{LAYERS}weights")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("does", [_hang, _raise, _exit, _flood])
+def test_no_monitor_disturbs_training(does: Callable[[View], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE", 0.2)
+    found = []
+    for monitors in ({}, {"a": Told(does), "b": Told(does)}):
+        with _small(epochs=20) as sigma:
+            sigma.monitors.update(monitors)
+            began = time.monotonic()
+            summary = sigma.run()
+            assert time.monotonic() - began < 5.0
+            found.append((summary.parameters_sha256, summary.status, state_bytes(sigma.trainer("trainer"))))
+    assert found[0] == found[1]
+
+
+def test_people_are_told_of_a_monitor_that_failed() -> None:
+    with _small() as sigma:
+        sigma.monitors["screen"] = Told(_raise)
+        sigma.run()
+        texts = [text for _, text in sigma.messages.after(0)]
+    assert texts == ["monitor 'screen' failed: OSError: the screen is gone; training goes on"]
+
+
+def test_monitors_that_hang_share_their_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE", 0.3)
+    with _small() as sigma:
+        sigma.monitors.update({str(i): Told(_hang) for i in range(5)})
+        began = time.monotonic()
+        sigma.run()
+        assert time.monotonic() - began < 1.2
+
+
+def test_a_monitor_sees_the_run_and_may_end_it() -> None:
+    seen: list[Any] = []
+
+    def watch(view: View) -> None:
+        _until(lambda: view.find("trainer.training.loss"))
+        seen.append(view.status())
+        view.send("set", pattern="trainer.optimiser.learning_rate", value=0.001)
+        seen.append(view.get("trainer.optimiser.weights.learning_rate"))
+        view.send("pause")
+        seen.append(view.status())
+        view.send("stop")
+        assert view.wait(PATIENCE)
+
+    monitor = Told(watch)
+    with small_environment(Sweep()) as sigma:
+        sigma.monitors["it"] = monitor
+        assert sigma.run().status == "stopped"
+    assert monitor.ended
+    assert seen == ["running", 0.001, "paused"]
+
+
+def test_monitors_watch_each_run_anew() -> None:
+    times: list[int] = []
+    repeated = Do(lambda context: context.command("stop"), every=every(1, "epoch"))
+    with small_environment(Sweep(), hooks={"end": repeated}) as sigma:
+        sigma.monitors["it"] = Told(lambda view: times.append(1) or view.wait(PATIENCE))
+        sigma.run()
+        sigma.run()
+    assert len(times) == 2
+
+
+def test_leaving_the_environment_ends_what_still_trains(background: Any) -> None:
+    with small_environment(Sweep()) as sigma:
+        thread = background(sigma)
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert sigma.state == "stopped"
+
+
+def test_a_stop_that_comes_before_the_first_iteration_is_not_lost() -> None:
+    for _ in range(20):
+        with small_environment(Sweep()) as sigma:
+            sigma.prepare()
+            thread = threading.Thread(target=sigma.run, daemon=True)
+            thread.start()
+            _until(lambda sigma=sigma: sigma.state == "running")
+            sigma.stop()
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+            assert sigma.summary().status == "stopped"
