@@ -170,7 +170,7 @@ class Environment:
         return self._finished()
 
     def _threads(self) -> dict[threading.Thread, threading.Event]:
-        """Return a thread for each trainer and what tells its end; not yet started, but commands wait for it already."""
+        """Return a thread for each trainer and what tells its end; none has started, but commands wait for it."""
         threads = {}
         for name, trainer in self.trainers.items():
             end = threading.Event()  # a join() that Ctrl-C interrupts takes the thread for ended

@@ -346,9 +346,8 @@ def _interrupt(*_: Any) -> None:
 
 
 def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> None:
-    with small_environment(
-        Sweep(), hooks={"interrupt": Do(_interrupt, every=after(7, "iteration")), "slow": Slow()}
-    ) as sigma:
+    hooks = {"interrupt": Do(_interrupt, every=after(7, "iteration")), "slow": Slow()}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.folder = tmp_path
         summary = sigma.run()
         assert (sigma.state, summary.status) == ("stopped", "interrupted")
@@ -356,6 +355,7 @@ def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> No
         assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
         saved = checkpoint.read(checkpoint.newest(sigma.run_folder))
         assert saved.values["clock"]["iteration"] == summary.iterations
+        assert saved.values["clock"]["stop"] == 1  # after the hooks that fire at the end
         assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
         assert json.loads((sigma.run_folder / "summary.json").read_text())["status"] == "interrupted"
 
