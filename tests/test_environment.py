@@ -17,7 +17,7 @@ from attrs import define, field
 
 from sigma_kernel import environment as module
 from sigma_kernel.clock import TimeStep, after, every
-from sigma_kernel.contracts import Hook, HookContext, Monitor, View
+from sigma_kernel.contracts import Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import LEGAL, Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
@@ -227,7 +227,8 @@ def test_predictions_and_evaluations_are_had_before_during_and_after_training(ba
         _until(lambda: sigma.state == "stopped")
         losses.append(trainer.evaluate()["loss"])
     assert np.isfinite(losses).all()
-    assert losses[0] > losses[1] > losses[-1]
+    assert losses[0] > losses[-1]
+    assert len(set(losses[1:-1])) == 5
 
 
 # -- several trainers --------------------------------------------------------------------------------------------------
@@ -320,6 +321,24 @@ def test_commands_go_to_all_trainers_or_to_one(background: Any) -> None:
         assert len(sigma.set("**.learning_rate", 0.04)) == 4
         with pytest.raises(SigmaConfigError, match="trainer 'othr': there is none. Did you mean 'other'?"):
             sigma.send("save", trainer="othr")
+
+
+@define(eq=False, kw_only=True)
+class Timid(Descent):
+    """Takes small steps only."""
+
+    learning_rate: float = live(0.01, low=0.0, high=0.1)
+
+
+def test_what_one_trainer_refuses_changes_none() -> None:
+    with small_environment(Sweep()) as sigma:
+        _join(sigma, "other").optimiser = Timid()
+        sigma.prepare()
+        with pytest.raises(
+            SigmaAddressError, match=r"other.optimiser.learning_rate: must be .*at most 0.1 \(got 0.5\)"
+        ):
+            sigma.set("*.optimiser.learning_rate", 0.5)
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.05
 
 
 def test_values_set_by_a_pattern_are_all_set_at_one_boundary(background: Any) -> None:
@@ -600,6 +619,13 @@ def test_leaving_the_environment_ends_what_still_trains(background: Any) -> None
     thread.join(PATIENCE)
     assert not thread.is_alive()
     assert sigma.state == "stopped"
+
+
+def test_a_stop_that_comes_too_late_changes_nothing() -> None:
+    with _small() as sigma:
+        sigma.run()
+        sigma.stop()
+        assert (sigma.state, sigma.summary().status) == ("stopped", "finished")
 
 
 def test_a_stop_that_comes_before_the_first_iteration_is_not_lost() -> None:

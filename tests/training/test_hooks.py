@@ -247,6 +247,7 @@ def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> N
     with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         published = sigma.trainer("trainer").session.published
+        assert set(sigma.summary().metrics) == {"training.loss"}  # what is local is nobody's result
     assert seen == [(-1.0, 1), (-2.0, 1), (-1.0, 2), (-2.0, 2)]
     assert {"workers.0.counted": 2, "workers.1.counted": 2}.items() <= published.items()
 
