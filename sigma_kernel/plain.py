@@ -89,7 +89,8 @@ def minimise(
         trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=dataset, **settings)
         trainer.network = Plain(loss, parameters, tuple(dataset.sections))
         for _ in range(epochs):
-            history = trainer.fit(epochs=1)
-            if callback is not None and callback(trainer.session.clock.moment, float(history["training.loss"][-1])):
+            trainer.fit(epochs=1)
+            session = trainer.session
+            if callback is not None and callback(session.clock.moment, session.published["training.loss"]):
                 break
         return {name: trainer.session.host(f"network.layers.{name}") for name in parameters}

@@ -1,0 +1,122 @@
+"""A function of parameters is minimised, without layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel import minimise
+from sigma_kernel.clock import Moment
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaError, SigmaTrainingError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Descent, Sweep
+from sigma_kernel.training.feed import Rows
+
+HERE: dict[str, Any] = {"backend": NullBackend(), "operator": Sweep(), "batch_size": 20}
+
+
+def _line(p: Mapping[str, Node], batch: Mapping[str, Node]) -> Node:
+    return f.mean(f.square(batch["x"] * p["slope"] + p["offset"] - batch["y"]))
+
+
+def _points(rows: int = 100) -> dict[str, np.ndarray]:
+    x = np.linspace(-1.0, 1.0, rows)
+    return {"x": x, "y": 3.0 * x - 2.0}
+
+
+START = {"slope": np.float64(0.0), "offset": np.float64(0.0)}
+
+
+def test_a_small_nonlinear_function_is_fitted_in_ten_lines() -> None:
+    def loss(p, batch):  # type: ignore[no-untyped-def]
+        hidden = f.tanh(batch["inputs"] @ p["w1"] + p["b1"])
+        return f.mean(f.square(hidden @ p["w2"] + p["b2"] - batch["targets"]))
+
+    draw = np.random.default_rng(0)
+    x = draw.uniform(-2.0, 2.0, size=(200, 1))
+    start = {"w1": draw.normal(size=(1, 12)), "b1": np.zeros(12), "w2": draw.normal(size=(12, 1)), "b2": np.zeros(1)}
+    data = {"inputs": x, "targets": np.sin(2.0 * x)}
+    found = minimise(loss, start, data, Descent(learning_rate=0.1), epochs=150, **HERE)
+
+    def error(p: Mapping[str, np.ndarray]) -> float:
+        fitted = np.tanh(x @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+        return float(np.mean((fitted - data["targets"]) ** 2))
+
+    assert error(found) < error(start) / 20
+
+
+def test_the_answer_has_the_names_shapes_and_values_of_the_closed_form() -> None:
+    found = minimise(_line, START, _points(), Descent(learning_rate=0.5), epochs=40, precision="float64", **HERE)
+    assert {name: value.shape for name, value in found.items()} == {"slope": (), "offset": ()}
+    assert found["slope"] == pytest.approx(3.0, abs=1e-6)
+    assert found["offset"] == pytest.approx(-2.0, abs=1e-6)
+
+
+def test_what_it_starts_from_stays_as_it_was() -> None:
+    start = {"slope": np.zeros(()), "offset": np.zeros(())}
+    minimise(_line, start, _points(), Descent(learning_rate=0.5), **HERE)
+    assert start == {"slope": 0.0, "offset": 0.0}
+
+
+def test_no_epoch_changes_nothing() -> None:
+    found = minimise(_line, {"slope": 1.0, "offset": 2.0}, _points(), Descent(), epochs=0, **HERE)  # type: ignore[dict-item]
+    assert found == {"slope": 1.0, "offset": 2.0}
+
+
+def test_the_callback_sees_each_epoch_and_can_end_it() -> None:
+    seen: list[tuple[int, int, float]] = []
+
+    def watch(moment: Moment, loss: float) -> bool:
+        seen.append((moment.epoch, moment.iteration, loss))
+        return moment.epoch == 3
+
+    minimise(_line, START, _points(), Descent(learning_rate=0.1), watch, epochs=10, **HERE)
+    assert [(epoch, iteration) for epoch, iteration, _ in seen] == [(1, 5), (2, 10), (3, 15)]
+    assert seen[0][2] > seen[1][2] > seen[2][2]
+
+
+def test_any_data_set_will_do_and_the_seed_decides_its_order() -> None:
+    found = [
+        minimise(_line, START, Rows(_points()), Descent(learning_rate=0.1), seed=seed, **HERE)["slope"].tobytes()
+        for seed in (0, 0, 1)
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda p, batch: f.square(batch["x"] - p["slope"]), "the loss must be a scalar (got (20,)). Take the mean"),
+        (lambda p, batch: 3.0, "the loss must be a scalar (got float). Take the mean over the batch."),
+    ],
+)
+def test_a_loss_that_is_no_scalar_is_refused(loss: Any, message: str) -> None:
+    with pytest.raises(SigmaConfigError) as error:
+        minimise(loss, START, _points(), Descent(), **HERE)
+    assert str(error.value).startswith(f"minimise: {message}")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_loss_that_explodes_is_told() -> None:
+    with pytest.raises(SigmaTrainingError, match="the loss is (nan|inf) at iteration"):
+        minimise(_line, START, _points(), Descent(learning_rate=1e9), epochs=50, **HERE)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"batch_size": 200}, SigmaDataError, "a batch of 200 is larger than the data, 100 rows"),
+        ({"data": {"x": np.ones(50), "y": np.ones(49)}}, SigmaDataError, "sections must have equally many rows"),
+        ({"data": {"x": np.full(50, np.nan), "y": np.ones(50)}}, SigmaDataError, "section 'x' .* row 0"),
+        ({"parameters": {"a b": 1.0}}, SigmaAddressError, "is no address"),
+    ],
+)
+def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type[SigmaError], message: str) -> None:
+    settings = {"loss": _line, "parameters": START, "data": _points(), "optimiser": Descent(), **HERE, **change}
+    with pytest.raises(error, match=message):
+        minimise(**settings)
