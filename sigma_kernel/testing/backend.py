@@ -80,6 +80,13 @@ class BackendSuite(ABC):
         for a, b in zip(kept, given, strict=True):
             np.testing.assert_array_equal(backend.to_host(a), backend.to_host(b))
 
+    def test_a_donated_input_that_is_also_a_result_survives(self) -> None:
+        backend = self.backend()
+        x = symbol((5,))
+        doubled, same = backend.lower(Graph((x,), (x * 2.0, x)), {0: 0})(backend.to_device(np.ones(5, np.float32)))
+        np.testing.assert_array_equal(backend.to_host(same), np.ones(5))
+        np.testing.assert_array_equal(backend.to_host(doubled), np.full(5, 2.0))
+
     def test_results_survive_the_next_call(self) -> None:
         backend = self.backend()
         x = symbol((5,))
