@@ -1,18 +1,14 @@
 """Commands: typed changes from outside, applied by the training thread at a boundary between bursts.
 
-Whoever sends one gets a ticket, which is answered with the moment at which the command acted, or with the reason why it
-was refused.  A command that is malformed is refused before it is queued.
+A command that is malformed is refused before it is queued.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from typing import Any
 
-from attrs import asdict, define, field, fields, frozen
+from attrs import asdict, field, fields, frozen
 
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaStateError, near
@@ -93,40 +89,3 @@ def command(name: str, arguments: Mapping[str, Any]) -> Command:
         return KINDS[name](**arguments)
     except TypeError:
         raise SigmaStateError(f"command {name!r}: needs {', '.join(known)}.") from None
-
-
-@frozen
-class Ticket:
-    """A command on its way, or a question that the training thread answers between bursts."""
-
-    command: Command | None
-    act: Callable[[], Any] | None = None
-    answer: Future[Any] = field(factory=Future)
-
-
-@define(eq=False)
-class Inbox:
-    """What waits for the training thread."""
-
-    _waiting: deque[Ticket] = field(factory=deque)
-    _changed: threading.Condition = field(factory=threading.Condition)
-
-    def put(self, ticket: Ticket) -> Ticket:
-        """Queue a ticket and wake whoever waits."""
-        with self._changed:
-            self._waiting.append(ticket)
-            self._changed.notify_all()
-        return ticket
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def take(self) -> Ticket:
-        """Return the oldest ticket; there must be one."""
-        return self._waiting.popleft()
-
-    def wait(self, seconds: float) -> None:
-        """Sleep until there is a ticket, or so long."""
-        with self._changed:
-            if not self._waiting:
-                self._changed.wait(seconds)

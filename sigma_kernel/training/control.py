@@ -1,19 +1,30 @@
 """Who may act when: the training thread between bursts, and nobody else.
 
-Other threads leave commands and questions; the training thread answers them at a boundary.  While nothing trains, they
-are answered at once, by whoever asks.
+Other threads leave commands and questions; the training thread answers them at a boundary, a command with the moment
+at which it acted, or the reason why it was refused.  While nothing trains, they are answered at once, by whoever asks.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.commands import Command, Inbox, Ticket
+from sigma_kernel.training.commands import Command
+
+
+@frozen
+class Ticket:
+    """What is to be done where nothing moves, and the answer to come."""
+
+    act: Callable[[], Any]
+    answer: Future[Any] = field(factory=Future)
 
 
 @define(eq=False)
@@ -23,9 +34,9 @@ class Control:
     act: Callable[[Command], Any]
     status: str = "prepared"
     over: bool = False
-    _inbox: Inbox = field(factory=Inbox, init=False)
+    _waiting: deque[Ticket] = field(factory=deque, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
-    _idle: threading.RLock = field(factory=threading.RLock, init=False)
+    _gate: threading.Condition = field(factory=threading.Condition, init=False)
 
     @property
     def busy(self) -> bool:
@@ -37,14 +48,14 @@ class Control:
 
         Raises SigmaStateError if there is one already.
         """
-        with self._idle:
+        with self._gate:
             if self.busy:
                 raise SigmaStateError("training: it is under way already. Wait for its end, or stop it first.")
             self._thread, self.over, self.status = thread or threading.current_thread(), False, "running"
 
     def end(self, status: str) -> None:
         """Give the training thread back, and answer whoever still waits."""
-        with self._idle:
+        with self._gate:
             self._thread, self.status = None, status
             self._drain()
 
@@ -56,30 +67,34 @@ class Control:
                 return False
             if self.status != "paused":
                 return True
-            self._inbox.wait(0.5)
+            with self._gate:
+                if not self._waiting:
+                    self._gate.wait(0.5)
 
     def send(self, command: Command) -> Ticket:
         """Leave a command; its ticket is answered with what acting returned, or with the error."""
-        return self._submit(Ticket(command))
+        return self._submit(partial(self.act, command))
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Return the answer to a question about the state, asked where nothing moves."""
-        return self._submit(Ticket(None, question)).answer.result()
+        return self._submit(question).answer.result()
 
-    def _submit(self, ticket: Ticket) -> Ticket:
-        with self._idle:
+    def _submit(self, act: Callable[[], Any]) -> Ticket:
+        ticket = Ticket(act)
+        with self._gate:
             if self._thread in (None, threading.current_thread()):
                 self._answer(ticket)
             else:
-                self._inbox.put(ticket)
+                self._waiting.append(ticket)
+                self._gate.notify()
         return ticket
 
     def _drain(self) -> None:
-        for _ in range(len(self._inbox)):  # not for ever: who asks on and on must not hold up training
-            self._answer(self._inbox.take())
+        for _ in range(len(self._waiting)):  # not for ever: who asks on and on must not hold up training
+            self._answer(self._waiting.popleft())
 
     def _answer(self, ticket: Ticket) -> None:
         try:
-            ticket.answer.set_result(self.act(ticket.command) if ticket.command else ticket.act and ticket.act())
+            ticket.answer.set_result(ticket.act())
         except Exception as error:  # whoever asked is told; training goes on
             ticket.answer.set_exception(error)

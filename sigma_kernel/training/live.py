@@ -145,7 +145,3 @@ class Live:
         assert schedule is not None  # only asked for where there is one
         factors = schedule.factors(np.arange(iteration, iteration + n), np.full(n, epoch))
         return np.asarray(self.base[name] * factors, self.dtype)
-
-    def in_force(self, name: str, iteration: int, epoch: int) -> float:
-        """Return the value in force at one iteration."""
-        return float(np.ravel(self.at([name], iteration, epoch, 1)[name])[0])

@@ -118,7 +118,7 @@ class Session:
         wanted = self._observed_after(n)
         self.observed = {}
         done = self._run(n - 1 if wanted else n, burst or Session.fused)
-        if wanted and done == n - 1 and self._finite():
+        if wanted and done == n - 1 and (not done or self._finite()):
             self.observed = self._observe(wanted)
             done += self._run(1, burst or Session.fused)
         return done
@@ -300,7 +300,9 @@ class Session:
         self.clock = Clock()
         if "clock" in values:
             self.clock.restore(values["clock"])
-        self.feed.cursor = Cursor(*values.get("cursor", (0, 0, 0)))
+        self.feed.rewind()
+        if "cursor" in values:
+            self.feed.cursor = Cursor(*values["cursor"])
         self.live.restore(values.get("live", {}))
         self.runner.forget()
         self.runner.memory.update(deepcopy(values.get("hooks", {})))
@@ -332,10 +334,6 @@ class Session:
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, at the present parameters."""
         return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
-
-    def trained(self) -> dict[str, np.ndarray]:
-        """Return host copies of the parameters and layer state by name."""
-        return {name: self.host(name) for name in self.arrays if name.startswith(LAYERS)}
 
 
 @define(eq=False)
@@ -377,7 +375,8 @@ class Context:
 
     def keep(self) -> None:
         """Keep a copy of the parameters and layer state."""
-        self.session.kept.update({f"kept.{self.name}.{name}": v for name, v in self.session.trained().items()})
+        names = [name for name in self.session.arrays if name.startswith(LAYERS)]
+        self.session.kept.update({f"kept.{self.name}.{name}": self.session.host(name) for name in names})
 
     def bring_back(self) -> None:
         """Put back what was kept last."""

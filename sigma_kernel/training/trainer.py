@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
+from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import (
     Backend,
     Dataset,
@@ -22,7 +23,7 @@ from sigma_kernel.contracts import (
     Parameter,
     Preprocessor,
 )  # fmt: skip
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network import Network
@@ -30,6 +31,7 @@ from sigma_kernel.registry import Registry
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.commands import Stop
+from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner, reads
 from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
@@ -134,7 +136,7 @@ class Trainer:
         failed = True
         try:
             self.session.begin(epochs, iterations)
-            self.operator_object().run(self.session)
+            self.resolve("operator", self.operator).run(self.session)
             failed = False
         finally:
             self.session.end(failed)
@@ -155,16 +157,14 @@ class Trainer:
         found = session.control.ask(lambda: session.evaluator.predict(session.arrays, sections))
         return next(iter(found.values())) if len(found) == 1 else found
 
-    def operator_object(self) -> Operator:
-        """Return the operator, resolved."""
-        operator: Operator = self.resolve("operator", self.operator)
-        return operator
-
 
 # -- from settings to a session ----------------------------------------------------------------------------------------
 def prepare(trainer: Trainer) -> Session:
     """Return the session of a trainer: shapes inferred, state drawn, addresses registered; nothing compiled yet."""
     splits = _splits(trainer)
+    hooks = _hooks(trainer, splits)
+    optimiser = None if trainer.optimiser is None else trainer.resolve("optimiser", trainer.optimiser)
+    trainer.optimiser = optimiser
     backend: Backend = trainer.resolve("backend", trainer.backend)
     _supported(trainer, backend)
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
@@ -181,7 +181,7 @@ def prepare(trainer: Trainer) -> Session:
         programs=programs,
         feed=feed,
         live=Live(live_values(model), trainer.precision),
-        runner=Runner(dict(trainer.hooks), trainer.records.say),
+        runner=Runner(hooks, trainer.records.say),
         evaluator=Evaluator(model, programs, splits, trainer.batch_size, preparation, ready),
         records=trainer.records,
         registry=trainer.registry,
@@ -197,7 +197,30 @@ def _splits(trainer: Trainer) -> dict[str, Dataset]:
     data = trainer.data if isinstance(trainer.data, Mapping) else {"training": trainer.data}
     if data.get("training") is None:
         raise SigmaConfigError(f"{trainer.name}: there is no data to train on. Set data, such as Arrays(inputs=...).")
+    for name, dataset in data.items():
+        if not isinstance(dataset, Dataset):
+            raise SigmaConfigError(
+                f"{trainer.name}.data: {name!r} is no data set but a {type(dataset).__name__}. "
+                "Wrap arrays in Arrays(inputs=..., targets=...), and anything that can be iterated in Stream(...)."
+            )
     return dict(data)
+
+
+def _hooks(trainer: Trainer, splits: Mapping[str, Dataset]) -> dict[str, Hook]:
+    """Return the hooks as objects: by name, as a table or made already; texts in them are read."""
+    if not isinstance(trainer.hooks, Mapping):
+        raise SigmaConfigError(f"{trainer.name}.hooks: each needs a name: {{'score': Accuracy()}}.")
+    hooks: dict[str, Hook] = {name: trainer.resolve("hook", hook) for name, hook in trainer.hooks.items()}
+    for name, hook in hooks.items():
+        hook.every = TimeStep.parse(hook.every) if isinstance(hook.every, str) else hook.every
+        hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
+        for split in hook.splits:
+            if split not in splits:
+                raise SigmaConfigError(
+                    f"{trainer.name}.hooks.{name}: the data has no split {split!r}.{near(split, splits)} "
+                    f"There are: {', '.join(splits)}."
+                )
+    return hooks
 
 
 def _supported(trainer: Trainer, backend: Backend) -> None:

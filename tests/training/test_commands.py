@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from typing import Any
 
 import pytest
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.commands import KINDS, Inbox, Pause, Set, StepBy, Ticket, command
+from sigma_kernel.training.commands import KINDS, StepBy, command
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "set": {"pattern": "optimiser.learning_rate", "value": 0.1},
@@ -51,21 +49,3 @@ def test_a_malformed_command_is_refused(name: str, arguments: dict[str, Any], me
 
 def test_steps_are_one_iteration_unless_said_otherwise() -> None:
     assert command("step", {}) == StepBy(1, "iteration")
-
-
-def test_tickets_come_out_in_the_order_in_which_they_went_in() -> None:
-    inbox = Inbox()
-    tickets = [inbox.put(Ticket(Set("x", i))) for i in range(5)]
-    assert len(inbox) == 5
-    assert [inbox.take() for _ in range(5)] == tickets
-    assert len(inbox) == 0
-
-
-def test_who_sleeps_before_an_empty_inbox_is_woken_by_a_ticket() -> None:
-    inbox = Inbox()
-    threading.Timer(0.05, lambda: inbox.put(Ticket(Pause()))).start()
-    began = time.monotonic()
-    inbox.wait(10.0)
-    inbox.wait(10.0)  # there is one already
-    assert time.monotonic() - began < 5.0
-    assert len(inbox) == 1

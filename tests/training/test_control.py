@@ -16,7 +16,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, small_environment
 from sigma_kernel.training.commands import Go, Pause, Save, Set, Stop, command
-from sigma_kernel.training.control import Control
+from sigma_kernel.training.control import Control, Ticket
 
 PATIENCE = 20.0  # seconds after which a test says that nobody answers
 
@@ -113,8 +113,10 @@ def test_a_pause_stops_the_bursts_but_not_the_answers() -> None:
     assert trainer.control.ask(lambda: 42) == 42
     time.sleep(0.05)
     assert trainer.bursts == before
+    began = time.monotonic()
     trainer.control.send(Go())
     _until(lambda: trainer.bursts > before)
+    assert time.monotonic() - began < 0.4  # woken, not found by chance
     trainer.control.send(Pause())
     trainer.control.send(Stop())
     thread.join(PATIENCE)
@@ -126,7 +128,7 @@ def test_who_waits_when_training_ends_is_answered() -> None:
     trainer.control.claim(threading.Thread())  # one that never comes to a boundary
     with ThreadPoolExecutor() as pool:
         answers = [pool.submit(trainer.control.ask, lambda: 7) for _ in range(5)]
-        _until(lambda: len(trainer.control._inbox) == 5)
+        _until(lambda: len(trainer.control._waiting) == 5)
         trainer.control.end("failed")
         assert [answer.result(PATIENCE) for answer in answers] == [7] * 5
 
@@ -159,14 +161,9 @@ def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
         def ask() -> None:
             asked[i] += 1
             if not over.is_set():
-                trainer.control._inbox.put(ticket())  # the next one is there before this one is answered
+                trainer.control._waiting.append(Ticket(ask))  # the next one is there before this one is answered
 
-        def ticket() -> Any:
-            from sigma_kernel.training.commands import Ticket
-
-            return Ticket(None, ask)
-
-        trainer.control._inbox.put(ticket())
+        trainer.control._waiting.append(Ticket(ask))
 
     thread = trainer.start()
     for i in range(4):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTraining
 from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
 from sigma_kernel.training import checkpoint
 from sigma_kernel.training.criteria import when
+from sigma_kernel.training.feed import Rows
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS
 
@@ -309,6 +310,31 @@ def test_a_reset_undoes_everything_live_changes_too(deep: Deep, momentum: Any) -
         assert state_bytes(trainer) == first
 
 
+class TwoBlocks(Rows):
+    """Rows in a small block and the rest."""
+
+    @property
+    def blocks(self) -> int:
+        return 2
+
+    def rows(self, block: int) -> int:
+        return 3 if block == 0 else super().rows(0) - 3
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        return {name: values[:3] if block == 0 else values[3:] for name, values in super().block(0).items()}
+
+
+def test_a_first_block_that_no_batch_fits_into_is_left_out_from_the_start_and_after_a_reset(deep: Deep) -> None:
+    with deep(last_batch="drop") as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.data = TwoBlocks(trainer.data["training"].block(0))
+        assert trainer.session.feed.next(9).rows.shape == (4, 5)
+        losses = trainer.fit(epochs=2)["training.loss"]
+        assert len(losses) == 8
+        sigma.reset()
+        assert trainer.fit(epochs=2)["training.loss"][8:].tobytes() == losses.tobytes()
+
+
 def test_a_parameter_can_be_set_from_outside(deep: Deep) -> None:
     address = f"trainer.{LAYERS}4-dense.bias"
     with deep() as sigma:
@@ -355,15 +381,18 @@ def test_a_loss_that_is_not_finite_ends_training_with_its_iteration_and_advice()
         assert not np.isfinite(history[-1])
 
 
+@define(eq=False, kw_only=True)
+class Watch(Do):
+    """Wants to see gradients."""
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return ["gradients.weights"]
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("every_", [1, 2, 3, 5])
 def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) -> None:
-    @define(eq=False, kw_only=True)
-    class Watch(Do):
-        @property
-        def reads(self) -> Sequence[str]:
-            return ["gradients.weights"]
-
     ends = []
     for hooks in ({}, {"watch": Watch(every=every(every_, "iteration"))}):
         with _explosive(hooks=hooks) as sigma:
@@ -371,6 +400,19 @@ def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) ->
                 sigma.trainer("trainer").fit(epochs=5)
             ends.append(sigma.trainer("trainer").session.clock.moment.iteration)
     assert ends[0] == ends[1]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_training_goes_on_after_such_a_loss_once_its_cause_is_gone() -> None:
+    with _explosive(hooks={"watch": Watch(every=every(1, "iteration"))}) as sigma:
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(SigmaTrainingError):
+            trainer.fit(epochs=5)
+        sigma.set("trainer.optimiser.learning_rate", 0.01)
+        sigma.set(f"trainer.{LAYERS}weights", 0.0)
+        before = trainer.session.clock.moment.iteration
+        assert np.isfinite(trainer.fit(iterations=3)["training.loss"][before:]).all()
+        assert trainer.session.clock.moment.iteration == before + 3
 
 
 def _fail(context: HookContext) -> None:
