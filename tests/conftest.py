@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -49,6 +50,14 @@ def _rooms_imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
     return {name for name in names if name.startswith("sigma_") and name != "sigma_kernel"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_arrive() -> Iterator[None]:
+    """Let Ctrl-C reach the tests also where a shell started them in the background, whose children ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, field, frozen
+from attrs.validators import in_
 
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.graph.node import Node
@@ -75,8 +76,8 @@ class Hook(ABC):
     every: TimeStep
     when: Any = None  # a Criterion
     priority: int = 0
-    scope: str = "global"  # or "local": in each worker
-    on_error: str = "fail"  # or "disable", "ignore"
+    scope: str = field(default="global", validator=in_(("global", "local")))  # local: in each worker
+    on_error: str = field(default="fail", validator=in_(("fail", "disable", "ignore")))
 
     @property
     def guards(self) -> bool:
@@ -87,6 +88,11 @@ class Hook(ABC):
     def ends(self) -> bool:
         """Return whether the hook's only purpose is to end training, so that the time left can be told."""
         return False
+
+    @property
+    def splits(self) -> Sequence[str]:
+        """Return the splits of the data that the hook evaluates."""
+        return ()
 
     @property
     def reads(self) -> Sequence[str]:

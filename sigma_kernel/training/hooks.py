@@ -158,7 +158,9 @@ class Runner:
             self._failed(name, error)
 
     def _failed(self, name: str, error: Exception) -> None:
-        policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {type(error).__name__}: {error}"
+        policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {type(error).__name__}: {error}".rstrip(".")
+        if policy == "fail" and isinstance(error, SigmaTrainingError):  # says itself what to do
+            raise SigmaTrainingError(f"hook {name!r}: {error}") from error
         if policy == "fail":
             raise SigmaTrainingError(f"{text}. Set on_error = 'disable' or 'ignore' to train on.") from error
         self.memory[name]["disabled"] = policy == "disable"

@@ -19,6 +19,11 @@ class Evaluate(Hook):
     metrics: Mapping[str, Metric] = field(factory=dict)
 
     @property
+    def splits(self) -> Sequence[str]:
+        """Return the split to measure on."""
+        return [self.on]
+
+    @property
     def writes(self) -> Sequence[str]:
         """Return the addresses of the loss and the metrics."""
         return [f"{self.on}.{name}" for name in ("loss", *self.measured())]

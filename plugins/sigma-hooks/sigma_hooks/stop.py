@@ -6,6 +6,7 @@ from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.training.criteria import Criterion
 
 EACH_ITERATION = ("iteration", "second", "sample", "training.")  # what changes between the ends of two epochs
 
@@ -22,7 +23,8 @@ class Stop(Hook):
     priority: int = -100  # after everything that may still want to measure
 
     def __attrs_post_init__(self) -> None:
-        """Decide how often to ask."""
+        """Read the criterion, if it is a text, and decide how often to ask."""
+        self.when = Criterion.parse(self.when) if isinstance(self.when, str) else self.when
         if self.every is None:
             asked = self.when.addresses() if self.when is not None else ()
             fast = any(address.startswith(EACH_ITERATION) for address in asked)
