@@ -1,0 +1,70 @@
+"""The backend: what the kernel calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import field, frozen
+
+from sigma_backend_numba.cache import load
+from sigma_backend_numba.form import DTYPES
+from sigma_backend_numba.memory import copy
+from sigma_backend_numba.program import Function, Machine, Program, graph_source, step_source
+from sigma_kernel.contracts import Backend, Step
+from sigma_kernel.errors import SigmaConfigError, SigmaGraphError
+from sigma_kernel.graph.node import Graph
+
+
+def _count(instance: Any, attribute: Any, value: int) -> None:
+    if value < 0:
+        raise SigmaConfigError(f"backend numba: threads is {value}. Use 0 for all processors, or a positive number.")
+
+
+@frozen
+class NumbaBackend(Backend):
+    """Compile graphs to machine code for this processor, and whole steps to one function that runs bursts.
+
+    ``threads`` is the most threads that one burst uses; 0 stands for all processors.  It never changes a bit.
+    """
+
+    threads: int = field(default=0, validator=_count)
+
+    dtypes: ClassVar[frozenset[str]] = DTYPES
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
+        """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""
+        _check(graph, donate)
+        source = graph_source(graph, donate)
+        return Function(Machine(source, load(source.text), self.threads), dict(donate))
+
+    def compile(self, step: Step, in_place: bool = True) -> Program:
+        """Return a step as a program that runs whole bursts by itself."""
+        _check(step.graph, step.donations)
+        source = step_source(step)
+        return Program(step, Machine(source, load(source.text), self.threads), in_place)
+
+    def to_device(self, host: np.ndarray) -> np.ndarray:
+        """Return a copy that starts at a cache line."""
+        return copy(np.asarray(host))
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return a copy."""
+        return np.array(array, order="C")
+
+    def take(self, array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return copies of rows."""
+        return array.take(rows, axis=0)
+
+
+def _check(graph: Graph, donate: Mapping[int, int]) -> None:
+    """Refuse donations that do not fit."""
+    if len(set(donate.values())) < len(donate):
+        raise SigmaGraphError(f"numba: two outputs cannot take the storage of one input: {dict(donate)}.")
+    for out, place in donate.items():
+        if graph.outputs[out].spec != graph.inputs[place].spec:
+            raise SigmaGraphError(
+                f"numba: output {out}, {graph.outputs[out].spec}, does not fit the storage of input {place}, "
+                f"{graph.inputs[place].spec}. Donate an input of the same shape and dtype."
+            )

@@ -1,0 +1,150 @@
+"""The form that is compiled: a graph whose every value can be computed in place or read where it lies.
+
+Primitives only; minibatches are gathers from the resident block; operands of matrix products lie as BLAS wants them,
+and those of plain kernels one element after the other.  Two ops exist only here: ``gather`` (a row of the block for
+each sample) and ``copy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from attrs import define, evolve, field, frozen
+
+from sigma_backend_numba.expressions import EXPRESSIONS
+from sigma_backend_numba.layout import VIEWS, is_regular, layout, source
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.node import Graph, Node, ordered
+from sigma_kernel.graph.rewrite import rewrite
+
+CHUNKS = 8  # pieces of one task at most: how many threads can help
+WORK = 3e6  # floating-point operations of a product: a smaller one is done before a second thread has heard of it
+STATE, DATA, STEER = "state", "data", "steer"
+FLOATS = frozenset({"float32", "float64"})
+DTYPES = frozenset({*FLOATS, "int32", "int64", "uint32", "bool"})
+LEAVES = frozenset({"input", "constant"})
+ELEMENTWISE = frozenset({*EXPRESSIONS, "cast", "copy", "iota", "random_bits", "gather", "take"})
+FOLDS = frozenset({"sum", "max"})
+PLAIN = frozenset({
+    "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",
+    "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool", "scan", "part",
+})  # fmt: skip  # (matmul of integers)
+
+
+@frozen(eq=False)
+class Frame:
+    """What surrounds a graph: how each input arrives, and which input's storage each output takes (or None)."""
+
+    kinds: tuple[str, ...]
+    targets: tuple[int | None, ...]
+
+
+@define(eq=False)
+class Form:
+    """A graph in this form.  ``places`` numbers the inputs; ``outputs`` holds what is computed for each output."""
+
+    graph: Graph
+    frame: Frame
+    places: dict[Node, int] = field(init=False)
+    outputs: dict[int, Node] = field(factory=dict, init=False)
+    nodes: tuple[Node, ...] = field(init=False)
+    _new: dict[Node, Node] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Bring the graph into the form."""
+        _check(self.graph)
+        self.places = {node: i for i, node in enumerate(self.graph.inputs)}
+        for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True):
+            self._new[node] = _gather(node, self.places[node]) if kind == DATA else node
+        for node in self.graph:
+            if node not in self._new:
+                self._new[node] = self._adapted(node)
+        for out, node in enumerate(self.graph.outputs):
+            self._deliver(out, self._new[node])
+        self.nodes = tuple(ordered(tuple(self.outputs.values())))
+
+    def _adapted(self, node: Node) -> Node:
+        """Return a node with its operands as it needs them."""
+        operands = tuple(self._new[x] for x in node.inputs)
+        if node.op == "matmul" and node.dtype in FLOATS:
+            operands = tuple(x if _fit_for_blas(x) else _copy(x) for x in operands)
+        elif node.op == "take":
+            operands = (operands[0] if _in_memory(operands[0]) else _copy(operands[0]), operands[1])
+        elif node.op == "random_bits":
+            operands = (operands[0] if _in_memory(operands[0]) else _copy(operands[0]), *operands[1:])
+        elif node.op in PLAIN and node.op != "part":
+            operands = tuple(x if _in_memory(x) and is_regular(x) else _copy(x) for x in operands)
+        made = node if operands == node.inputs else evolve(node, inputs=operands)
+        if made.op == "convolution_kernel":
+            return _in_parts(made)
+        if made.op in VIEWS and layout(made) is None:
+            made = evolve(made, inputs=(_copy(made.inputs[0]),))
+        return made
+
+    def _deliver(self, out: int, node: Node) -> None:
+        """Note what fills an output; a value that fills one already, or is no value of its own, is copied."""
+        target = self.frame.targets[out]
+        if target is not None and node is self.graph.inputs[target]:
+            return  # it stays as it is
+        own = node.op not in VIEWS and node.op not in LEAVES and node.op != "part" and prod(node.shape) > 1
+        self.outputs[out] = node if own and node not in self.outputs.values() else _copy(node)
+
+
+def expanded(graph: Graph) -> Graph:
+    """Return a graph in primitives."""
+    return rewrite(graph)
+
+
+def _check(graph: Graph) -> None:
+    nodes: Sequence[Node] = (*graph.inputs, *graph)
+    used = {node.dtype for node in nodes} - {"tuple"}
+    if foreign := ", ".join(sorted(used - DTYPES)):
+        raise SigmaGraphError(f"numba: this backend does not compute in {foreign}. Use: {', '.join(sorted(DTYPES))}.")
+    known = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
+    for node in nodes:
+        if node.op not in known:
+            raise SigmaGraphError(f"{node.op}: the numba backend has no code for this op. Give it an expansion.")
+
+
+def _gather(node: Node, place: int) -> Node:
+    return Node("gather", (), {"input": place}, node.shape, node.dtype)
+
+
+def _copy(node: Node) -> Node:
+    return Node("copy", (node,), {}, node.shape, node.dtype)
+
+
+def _in_parts(node: Node) -> Node:
+    """Return the gradient of a kernel as a sum of parts, each over a fixed range of samples."""
+    samples, work = node.inputs[1].shape[0], 2.0 * prod(node.inputs[1].shape) * prod(node.shape[1:])
+    count = max(1, min(CHUNKS, int(work // WORK), samples))
+    parts = Node("kernel_parts", node.inputs, {**node.attrs, "parts": count}, (count, *node.shape), node.dtype)
+    total = Node("sum", (parts,), {"axis": (0,)}, (1, *node.shape), node.dtype)
+    return Node("reshape", (total,), {"shape": node.shape}, node.shape, node.dtype)
+
+
+def _in_memory(node: Node) -> bool:
+    """Say whether a value can be read from memory: constants and free scalars cannot."""
+    return source(node).op != "constant" and (prod(source(node).shape) > 1 or source(node).op in {"input", *PLAIN})
+
+
+def _fit_for_blas(node: Node) -> bool:
+    """Say whether the last two axes are a matrix that BLAS reads, as it is or transposed."""
+    found = layout(node)
+    return _in_memory(node) and found is not None and matrix(node.shape, found.strides) is not None
+
+
+def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:
+    """Return whether a matrix lies transposed, and its leading dimension; None if BLAS cannot read it."""
+    (rows, columns), (down, along) = shape[-2:], strides[-2:]
+    if (along == 1 or columns <= 1) and (down >= max(columns, 1) or rows <= 1):
+        return False, down if rows > 1 else max(columns, 1)
+    if (down == 1 or rows <= 1) and (along >= max(rows, 1) or columns <= 1):
+        return True, along if columns > 1 else max(rows, 1)
+    return None
+
+
+def frame(inputs: Mapping[str, int], targets: Sequence[int | None]) -> Frame:
+    """Return the frame of a graph whose inputs come by kind, so many of each."""
+    return Frame(tuple(kind for kind, count in inputs.items() for _ in range(count)), tuple(targets))

@@ -1,0 +1,228 @@
+"""Which values are computed together: a group is one task, one loop nest around one kind of core.
+
+``loop``: elementwise nodes and reductions of rows; ``product``: a matrix product and what follows it element by
+element; ``fold``: a reduction of leading axes with what is reduced, and what follows; ``plain``: one op by itself.
+
+A node joins the group of its latest producer if its elements can be computed where the producer's are.  Nodes without
+a producer (reads of inputs, random bits, ``0.9 * m``) float until a consumer claims them.  Numbers that depend on
+scalar inputs alone are free: every task computes those it needs.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from attrs import define, field
+
+from sigma_backend_numba.expressions import COSTLY
+from sigma_backend_numba.form import DATA, ELEMENTWISE, FLOATS, FOLDS, LEAVES, Form
+from sigma_backend_numba.layout import VIEWS, source
+from sigma_backend_numba.maps import Map, below, identity, joined, operand, sides, values
+from sigma_kernel.graph.node import Node, Shape
+
+NEVER_FREE = frozenset({"take", "random_bits", "gather", "copy"})
+LONGEST_ROW = 1 << 14  # elements: what is reduced within one row is read again from the cache
+
+
+@define(eq=False)
+class Space:
+    """A loop nest: its sides (none is 1), the map of every member, those of reductions' operands, where rows begin."""
+
+    sides: Shape
+    maps: dict[Node, Map] = field(factory=dict)
+    inner: dict[Node, Map] = field(factory=dict)
+    row: int | None = None
+
+    def whole(self, m: Map) -> bool:
+        """Say whether each element of a value is computed once: it varies along all axes, or along all before rows."""
+        axes = {axis for axis in m if axis is not None}
+        return axes in ({*range(len(self.sides))}, {*range(len(self.sides) if self.row is None else self.row)})
+
+
+@define(eq=False)
+class Group:
+    """One task.  ``space`` is where later nodes join; ``head`` of a fold holds what is reduced."""
+
+    kind: str
+    rank: int
+    space: Space
+    core: Node | None = None
+    head: Space | None = None
+    level: int = 0
+
+    @property
+    def members(self) -> list[Node]:
+        """Return all nodes that the group computes."""
+        core = [] if self.core is None else [self.core]
+        return list(dict.fromkeys([*(self.head.maps if self.head else ()), *core, *self.space.maps]))
+
+
+@define(eq=False)
+class Grouping:
+    """The groups of a form, and the group of each node that is no view, leaf or free scalar."""
+
+    form: Form
+    groups: list[Group] = field(factory=list, init=False)
+    of: dict[Node, Group] = field(factory=dict, init=False)
+    free: set[Node] = field(factory=set, init=False)
+    _floating: set[Node] = field(factory=set, init=False)
+    _delivered: set[Node] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Group all nodes."""
+        self._delivered = set(self.form.outputs.values())
+        for node in self.form.nodes:
+            if node.op not in LEAVES and node.op not in VIEWS:
+                self._place(node)
+        for node in self.form.outputs.values():
+            self._settle(node)
+        order = {node: i for i, node in enumerate(self.form.nodes)}
+        for group in self.groups:
+            for space in (group.space, *([group.head] if group.head else [])):
+                space.maps = dict(sorted(space.maps.items(), key=lambda item: order[item[0]]))
+
+    def _place(self, node: Node) -> None:
+        if self._is_free(node):
+            self.free.add(node)
+        elif node.op == "convolution" or (node.op == "matmul" and node.dtype in FLOATS):
+            self._core("product", node)
+        elif node.op in FOLDS:
+            self._reduce(node)
+        elif node.op in ELEMENTWISE:
+            self._join(node)
+        else:
+            self._core("plain", node)
+
+    def _is_free(self, node: Node) -> bool:
+        if prod(node.shape) != 1 or node.op not in ELEMENTWISE or node.op in NEVER_FREE:
+            return False
+        return all(self._is_scalar(source(x)) for x in node.inputs)
+
+    def _is_scalar(self, root: Node) -> bool:
+        place = self.form.places.get(root)
+        given = place is not None and prod(root.shape) == 1 and self.form.frame.kinds[place] != DATA
+        return root in self.free or root.op == "constant" or given
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+    def _new(self, kind: str, space: Space, first: bool = False, **more: Any) -> Group:
+        """Return a new group; one that is ``first`` depends on none of the others."""
+        ranks = [group.rank for group in self.groups] or [0]
+        group = Group(kind, min(ranks) - 1 if first else max(ranks) + 1, space, **more)
+        self.groups.append(group)
+        return group
+
+    def _core(self, kind: str, node: Node) -> None:
+        for x in node.inputs:
+            self._settle(source(x))
+        group = self._new(kind, Space(sides(node.shape)), core=node)
+        self._enter(node, group, group.space, identity(node.shape))
+
+    def _enter(self, node: Node, group: Group, space: Space, m: Map) -> None:
+        self.of[node] = group
+        space.maps[node] = m
+
+    def _latest(self, node: Node) -> Group | None:
+        """Return the group of the latest producer."""
+        found = [self.of[root] for x in node.inputs if (root := source(x)) in self.of]
+        return max(found, key=lambda group: group.rank, default=None)
+
+    def _settle(self, root: Node) -> None:
+        """Give a floating node a group of its own."""
+        if root in self._floating:
+            self._floating.discard(root)
+            group = self._new("loop", Space(sides(root.shape)), first=True)
+            self._admit(root, group, group.space, identity(root.shape))
+
+    # -- elementwise nodes ---------------------------------------------------------------------------------------------
+    def _join(self, node: Node) -> None:
+        for x in self._read(node):
+            self._settle(source(x))
+        group = self._latest(node)
+        if group is None:
+            self._floating.add(node)
+            return
+        m = self._fit(node, group)
+        if m is None:
+            group = self._new("loop", Space(sides(node.shape)))
+            m = identity(node.shape)
+        self._admit(node, group, group.space, m)
+
+    def _fit(self, node: Node, group: Group) -> Map | None:
+        """Return the map that a node would have in a group, or None if it cannot join."""
+        if group.kind == "plain":
+            return None
+        if any(self.of.get(source(x)) is group for x in self._read(node)):
+            return None
+        space = group.space
+        if any(self.of.get(source(x)) is group and source(x) not in space.maps for x in node.inputs):
+            return None  # what a fold reduces lies in another nest
+        m = joined(node, space.maps, space.sides)
+        return m if m is not None and (space.whole(m) or node not in self._delivered) else None
+
+    def _read(self, node: Node) -> list[Node]:
+        """Return the operands that must lie in memory."""
+        return [x for i, x in enumerate(node.inputs) if i not in values(node)]
+
+    def _admit(self, node: Node, group: Group, space: Space, m: Map) -> None:
+        """Let a node enter, and the floating nodes that it reads."""
+        entering = [(node, m)]
+        while entering:
+            node, m = entering.pop()
+            self._enter(node, group, space, m)
+            for x in self._read(node):
+                self._settle(source(x))
+            for position in values(node):
+                entering += self._claims(node.inputs[position], operand(node, position, m), space)
+
+    def _claims(self, x: Node, m: Map, space: Space) -> list[tuple[Node, Map]]:
+        """Return the floating source of an operand with its map, if it can enter; else it gets a group of its own."""
+        root = source(x)
+        if root not in self._floating:
+            return []
+        under = below(x, m)
+        if under is None or not (space.whole(under) or (root not in self._delivered and root.op not in COSTLY)):
+            self._settle(root)
+            return []
+        self._floating.discard(root)
+        return [(root, under)]
+
+    # -- reductions ----------------------------------------------------------------------------------------------------
+    def _reduce(self, node: Node) -> None:
+        x, axes = node.inputs[0], node.attrs["axis"]
+        root, group = source(x), self._latest(node)
+        kept = tuple(k for k, side in enumerate(x.shape) if side != 1 and k not in axes)
+        gone = tuple(k for k, side in enumerate(x.shape) if side != 1 and k in axes)
+        in_rows = not (kept and gone) or kept[-1] < gone[0]
+        if not in_rows or not gone:
+            self._fold(node)
+            return
+        row = len(kept)
+        if not (group and self._takes_rows(group, x, row)):
+            group = self._new("loop", Space(sides(x.shape)), first=root in self._floating)
+        space = group.space
+        m = space.inner[node] = identity(x.shape)
+        space.row = row
+        self._enter(node, group, space, tuple(None if node.shape[k] == 1 else axis for k, axis in enumerate(m)))
+        for claimed, under in self._claims(x, m, space):
+            self._admit(claimed, group, space, under)
+
+    def _takes_rows(self, group: Group, x: Node, row: int) -> bool:
+        """Say whether a group has all of an operand at hand, row by row."""
+        space, m = group.space, identity(x.shape)
+        if group.kind not in ("loop", "product") or space.sides != sides(x.shape) or space.row not in (None, row):
+            return False
+        if group.kind == "product" and (group.core is None or len(group.core.shape) != 2 or row != 1):
+            return False
+        known = space.maps.get(source(x))
+        short = prod(space.sides[row:]) <= LONGEST_ROW
+        return short and known is not None and below(x, m) == known
+
+    def _fold(self, node: Node) -> None:
+        x = node.inputs[0]
+        group = self._new("fold", Space(sides(node.shape)), core=node, head=Space(sides(x.shape)))
+        self._enter(node, group, group.space, identity(node.shape))
+        head = group.head
+        if head is not None:
+            for claimed, under in self._claims(x, identity(x.shape), head):
+                self._admit(claimed, group, head, under)

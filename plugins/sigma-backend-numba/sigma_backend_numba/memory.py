@@ -1,0 +1,29 @@
+"""Arrays that start at a cache line: rows cut elsewhere would be shared between cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from sigma_kernel.graph.plan import ALIGNMENT
+
+
+def aligned(size: int) -> np.ndarray:
+    """Return bytes at a multiple of 64."""
+    space = np.empty(size + ALIGNMENT, np.uint8)
+    start = -space.ctypes.data % ALIGNMENT
+    return space[start : start + size]
+
+
+def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
+    """Return an array whose values are yet to be written."""
+    return aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+
+
+def copy(array: np.ndarray) -> np.ndarray:
+    """Return an aligned copy."""
+    made = empty(array.shape, array.dtype)
+    made[...] = array
+    return made

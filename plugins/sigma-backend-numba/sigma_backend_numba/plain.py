@@ -1,0 +1,263 @@
+"""Ops that stand alone: plain loops over operands whose elements lie one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+
+from sigma_backend_numba.cores import GRAIN
+from sigma_backend_numba.expressions import SHORT, arithmetic, literal
+from sigma_backend_numba.layout import regular, source
+from sigma_backend_numba.task import Task, size
+from sigma_kernel.graph.node import Node
+
+Writer = Callable[[Task, Node], None]
+
+
+def operands(task: Task, node: Node) -> list[str]:
+    """Return pointers to the operands."""
+    return [task.storage(source(x)) for x in node.inputs]
+
+
+def core(task: Task) -> Node:
+    """Return the op of a group that has no other."""
+    if task.group.core is None:
+        raise AssertionError("a plain group has a core")
+    return task.group.core
+
+
+def moved(
+    shape: Sequence[int], target: Callable[[str], str], value: Callable[[str], str], to: Sequence[int],
+    start: Sequence[int], line: str = "{0} = {1}",
+) -> list[str]:  # fmt: skip
+    """Return loops over a shape that read elements in both arrays by strides: ``target[...] = value[...]``."""
+    lines = [f"{'    ' * k}for i{k} in range({side}):" for k, side in enumerate(shape)]
+    places = (" + ".join(f"i{k} * {step}" for k, step in enumerate(steps) if step) or "0" for steps in (to, start))
+    filled = line.format(*(make(place) for make, place in zip((target, value), places, strict=True)))
+    return [*lines, "    " * len(shape) + filled]
+
+
+def argmax(task: Task, node: Node) -> None:
+    """Write the place of the largest element along an axis; the first NaN is larger than all."""
+    (x,), out, shape, axis = operands(task, node), task.storage(node), node.inputs[0].shape, node.attrs["axis"]
+    side, inner = shape[axis], prod(shape[axis + 1 :])
+    task.lines += [
+        f"for i in range({prod(shape[:axis])}):", f"    for j in range({inner}):",
+        f"        best, place = {x}[i * {side * inner} + j], i4(0)", f"        for k in range({side}):",
+        f"            v = {x}[(i * {side} + k) * {inner} + j]", "            if v > best or (v != v and best == best):",
+        "                best, place = v, i4(k)", f"        {out}[i * {inner} + j] = place",
+    ]  # fmt: skip
+
+
+def pad(task: Task, node: Node) -> None:
+    """Write the padding, then the operand into it."""
+    (x,), out, attrs = operands(task, node), task.storage(node), node.attrs
+    each, own = regular(node.shape).strides, node.inputs[0].shape
+    steps = [(i + 1) * s for i, s in zip(attrs["interior"], each, strict=True)]
+    offset = sum(a * s for a, s in zip(attrs["low"], each, strict=True))
+    task.lines += [f"for q in range({size(node)}):", f"    {out}[q] = {literal(attrs['value'], node.dtype)}"]
+    task.lines += moved(own, lambda i: f"{out}[{offset} + {i}]", lambda i: f"{x}[{i}]", steps, regular(own).strides)
+
+
+def concat(task: Task, node: Node) -> None:
+    """Write the operands one after the other along an axis."""
+    out, axis, begin = task.storage(node), node.attrs["axis"], 0
+    each = regular(node.shape).strides
+    for x, part in zip(operands(task, node), node.inputs, strict=True):
+        offset = begin * each[axis]
+        task.lines += moved(
+            part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]
+            each, regular(part.shape).strides,
+        )  # fmt: skip
+        begin += part.shape[axis]
+
+
+def scatter_add(task: Task, node: Node) -> None:
+    """Write a copy of the operand with updates added at the places that indices name."""
+    (x, indices, updates), out, axis = operands(task, node), task.storage(node), node.attrs["axis"]
+    shape, count = node.shape, size(node.inputs[1])
+    side, inner, fault = shape[axis], prod(shape[axis + 1 :]), task.argument("fault", 0, "int64")
+    target = f"{out}[(i * {side} + place) * {inner} + j]"
+    task.lines += [
+        f"for q in range({size(node)}):", f"    {out}[q] = {x}[q]",
+        f"for i in range({prod(shape[:axis])}):", f"    for k in range({count}):",
+        f"        place = within(i8({indices}[k]), i8({side}), {fault})", f"        for j in range({inner}):",
+        f"            u = {updates}[(i * {count} + k) * {inner} + j]",
+        f"            {target} = {arithmetic('add', node.dtype, target, 'u')}",
+    ]  # fmt: skip
+
+
+def matmul(task: Task, node: Node) -> None:
+    """Write a product of matrices of integers."""
+    (a, b), out, batch = operands(task, node), task.storage(node), node.shape[:-2]
+    (rows, columns), inner = node.shape[-2:], node.inputs[0].shape[-1]
+    places = []
+    for x in node.inputs:
+        lead, each = len(batch) - len(x.shape[:-2]), regular(x.shape).strides
+        steps = [(k + lead, s) for k, s in enumerate(each[:-2]) if x.shape[k] != 1]
+        places.append(" + ".join(f"i{k} * {s}" for k, s in steps) or "0")
+    where = " + ".join(f"i{k} * {s}" for k, s in enumerate(regular(node.shape).strides[:-2])) or "0"
+    lines = [f"{'    ' * k}for i{k} in range({side}):" for k, side in enumerate(batch)]
+    element = f"{a}[{places[0]} + i * {inner} + k] * {b}[{places[1]} + k * {columns} + j]"
+    inside = [
+        f"for i in range({rows}):", f"    for j in range({columns}):", f"        total = {literal(0, node.dtype)}",
+        f"        for k in range({inner}):", f"            total = {SHORT[node.dtype]}(total + {element})",
+        f"        {out}[{where} + i * {columns} + j] = total",
+    ]  # fmt: skip
+    task.lines += [*lines, *("    " * len(batch) + line for line in inside)]
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+def _walk(node: Node, whole: Sequence[int], result: Sequence[int]) -> tuple[list[str], list[str], str]:
+    """Return loops over results, loops over a window, and the place in the operand; outside of it lines go on."""
+    window, stride, padding = (node.attrs[name] for name in ("window", "stride", "padding"))
+    outer = ["for c in range(lo, hi):"]
+    outer += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
+    inner: list[str] = ["slot = i8(-1)"]
+    for k, side in enumerate(window):
+        inner.append("    " * k + f"for w{k} in range({side}):")
+    deep = "    " * len(window)
+    inner.append(deep + "slot += i8(1)")
+    tests = []
+    for k, (low, _) in enumerate(padding):
+        inner.append(deep + f"p{k} = o{k} * {stride[k]} + w{k} - {low}")
+        tests.append(f"p{k} < 0 or p{k} >= {whole[k]}")
+    inner += [deep + f"if {' or '.join(tests)}:", deep + "    continue"]
+    place = "c"
+    for k, side in enumerate(whole):
+        place = f"({place}) * {side} + p{k}"
+    inner.append(deep + f"q = {place}")
+    return outer, inner, deep
+
+
+def _pooling(
+    task: Task, node: Node, wide: Node, narrow: Node, start: Sequence[str], inside: Sequence[str], end: Sequence[str]
+) -> None:
+    """Write loops over all windows of all channels: before, at each element, after."""
+    result = narrow.shape[2:]
+    outer, inner, deep = _walk(node, wide.shape[2:], result)
+    place = "c"
+    for k, side in enumerate(result):
+        place = f"({place}) * {side} + o{k}"
+    depth = "    " * (1 + len(result))
+    body = [f"r = {place}", *start, *inner, *(deep + line for line in inside), *end]
+    task.share(size(narrow) * prod(node.attrs["window"]) * 2, GRAIN, prod(wide.shape[:2]))
+    if wide is node:
+        width = prod(wide.shape[2:])
+        task.lines += [
+            f"for z in range(lo * {width}, hi * {width}):",
+            f"    {task.storage(node)}[z] = {literal(0, node.dtype)}",
+        ]
+    task.lines += [*outer, *(depth + line for line in body)]
+
+
+def _tiled(node: Node, wide: Node) -> bool:
+    """Say whether windows stand side by side and inside."""
+    attrs, whole = node.attrs, wide.shape[2:]
+    fits = all(side % window == 0 for side, window in zip(whole, attrs["window"], strict=True))
+    return fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
+
+
+def _tiles(task: Task, node: Node, wide: Node, narrow: Node, inside: Callable[[int, str], list[str]]) -> None:
+    """Write loops over windows that stand side by side, all their places in a row: what the compiler vectorises."""
+    window, whole, result = node.attrs["window"], wide.shape[2:], narrow.shape[2:]
+    each = regular(whole).strides
+    task.share(size(wide) * 2, GRAIN, prod(wide.shape[:2]))
+    lines = ["for c in range(lo, hi):"]
+    lines += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
+    q = " + ".join(
+        [f"c * {prod(whole)}", *(f"o{k} * {w * s}" for k, (w, s) in enumerate(zip(window, each, strict=True)))]
+    )
+    r = " + ".join([f"c * {prod(result)}", *(f"o{k} * {s}" for k, s in enumerate(regular(result).strides))])
+    places = [sum(k * s for k, s in zip(at, each, strict=True)) for at in product(*map(range, window))]
+    body = [f"r = {r}", *inside(-1, "")]
+    for number, place in enumerate(places):
+        body += inside(number, f"{q} + {place}")
+    task.lines += [*lines, *("    " * (1 + len(result)) + line for line in [*body, *inside(len(places), "")])]
+
+
+def _highest_of_tiles(task: Task, node: Node, value: str) -> None:
+    """Write the largest element of each tile, or its place."""
+    (x,), out, dtype = operands(task, node), task.storage(node), node.inputs[0].dtype
+
+    def inside(number: int, place: str) -> list[str]:
+        if number < 0:
+            return [f"best, place = {literal(-float('inf'), dtype)}, i4(0)"]
+        if not place:
+            return [f"{out}[r] = {value}"]
+        higher = "(v > best) | ((v != v) & (best == best))"
+        return [f"v = {x}[{place}]", f"h = {higher}", f"place = sel(h, i4({number}), place)", "best = sel(h, v, best)"]
+
+    _tiles(task, node, node.inputs[0], node, inside)
+
+
+def _scatter_tiles(task: Task, node: Node) -> None:
+    (g, index), out = operands(task, node), task.storage(node)
+
+    def inside(number: int, place: str) -> list[str]:
+        if number < 0:
+            return [f"v, named = {g}[r], {index}[r]"]
+        return [f"{out}[{place}] = sel(named == i4({number}), v, {literal(0, node.dtype)})"] if place else []
+
+    _tiles(task, node, node, node.inputs[0], inside)
+
+
+def max_pool(task: Task, node: Node) -> None:
+    """Write the largest element of each window, or the first NaN."""
+    if _tiled(node, node.inputs[0]):
+        _highest_of_tiles(task, node, "best")
+        return
+    (x,), out = operands(task, node), task.storage(node)
+    inside = [f"v = {x}[q]", "if v > best or v != v:", "    best = v"]
+    _pooling(
+        task, node, node.inputs[0], node, [f"best = {literal(-float('inf'), node.dtype)}"], inside, [f"{out}[r] = best"]
+    )
+
+
+def pool_argmax(task: Task, node: Node) -> None:
+    """Write the place of the largest element in each window; padding counts as minus infinity."""
+    if _tiled(node, node.inputs[0]):
+        _highest_of_tiles(task, node, "place")
+        return
+    (x,), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
+    inside = [f"v = {x}[q]", "if v > best or (v != v and best == best):", "    best, place = v, i4(slot)"]
+    _pooling(task, node, node.inputs[0], node, [f"best, place = {low}, i4(0)"], inside, [f"{out}[r] = place"])
+
+
+def sum_pool(task: Task, node: Node) -> None:
+    """Write the sum of each window."""
+    (x,), out = operands(task, node), task.storage(node)
+    start = [f"total = {literal(0, node.dtype)}"]
+    _pooling(task, node, node.inputs[0], node, start, [f"total = total + {x}[q]"], [f"{out}[r] = total"])
+
+
+def pool_select(task: Task, node: Node) -> None:
+    """Write the element of each window at the place that an index names."""
+    (x, index), out = operands(task, node), task.storage(node)
+    start = [f"total, named = {literal(0, node.dtype)}, i8({index}[r])"]
+    inside = ["if slot == named:", f"    total = {x}[q]"]
+    _pooling(task, node, node.inputs[0], node, start, inside, [f"{out}[r] = total"])
+
+
+def pool_scatter(task: Task, node: Node) -> None:
+    """Add each element at the place that its index names in its window."""
+    if _tiled(node, node):
+        _scatter_tiles(task, node)
+        return
+    (g, index), out = operands(task, node), task.storage(node)
+    inside = ["if slot == named:", f"    {out}[q] = {arithmetic('add', node.dtype, f'{out}[q]', f'{g}[r]')}"]
+    _pooling(task, node, node, node.inputs[0], [f"named = i8({index}[r])"], inside, [])
+
+
+def sum_unpool(task: Task, node: Node) -> None:
+    """Add each element everywhere in its window."""
+    (g,), out = operands(task, node), task.storage(node)
+    _pooling(task, node, node, node.inputs[0], [], [f"{out}[q] = {out}[q] + {g}[r]"], [])
+
+
+WRITERS: dict[str, Writer] = {
+    "argmax": argmax, "pad": pad, "concat": concat, "scatter_add": scatter_add, "matmul": matmul,
+    "max_pool": max_pool, "pool_argmax": pool_argmax, "sum_pool": sum_pool, "pool_select": pool_select,
+    "pool_scatter": pool_scatter, "sum_unpool": sum_unpool,
+}  # fmt: skip

@@ -1,0 +1,14 @@
+"""What this plugin offers."""
+
+from __future__ import annotations
+
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.0"
+
+
+@hookimpl
+def sigma_components() -> list[Component]:
+    """Return the record of the compiled backend."""
+    path = "sigma_backend_numba.backend:NumbaBackend"
+    return [Component("backend", "numba", path, "Whole steps as machine code: one compiled call a burst.")]

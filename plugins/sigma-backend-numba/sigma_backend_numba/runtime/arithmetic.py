@@ -1,0 +1,84 @@
+"""Scalar functions that the compiler can vectorise.
+
+The float32 exponential and hyperbolic tangent are polynomials, right to two units in the last place (S. L. Moshier,
+Cephes mathematical library, 1989).  None of these functions hides a NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sigma_backend_numba.runtime.libraries import intrinsic, ir, types
+from sigma_backend_numba.runtime.memory import driver, f4, i4, sel
+
+LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because denormals are flushed, and infinity
+LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
+
+
+@intrinsic
+def nearest(context: Any, x: Any) -> Any:
+    """Round to the nearest whole number."""
+
+    def generate(target: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.call(b.module.declare_intrinsic("llvm.nearbyint", [args[0].type]), args)
+
+    return x(x), generate
+
+
+@intrinsic
+def as_float(context: Any, x: Any) -> Any:
+    """Take the bits of an integer for a float."""
+    return types.float32(types.int32), lambda target, b, sig, args: b.bitcast(args[0], ir.FloatType())
+
+
+@driver
+def exponential(x: Any) -> Any:
+    """Return e to the power of a float32."""
+    y = sel(x > LOWEST, sel(x < HIGHEST, x, HIGHEST), LOWEST)
+    n = nearest(y * LOG2E)
+    r = y - n * LN2_HIGH
+    r = r - n * LN2_LOW
+    p = f4(1.9875691500e-4) * r + f4(1.3981999507e-3)
+    p = p * r + f4(8.3334519073e-3)
+    p = p * r + f4(4.1665795894e-2)
+    p = p * r + f4(1.6666665459e-1)
+    p = p * r + f4(0.5)
+    p = p * r * r + r + f4(1.0)
+    half = as_float(i4((i4(n) + i4(126)) << i4(23)))  # half the scale: 2^128 alone would be infinite
+    value = p * half * f4(2.0)
+    value = sel(x > HIGHEST, f4(np.inf), sel(x < LOWEST, f4(0.0), value))
+    return sel(x != x, x, value)
+
+
+@driver
+def tangent(x: Any) -> Any:
+    """Return the hyperbolic tangent of a float32."""
+    size = abs(x)
+    z = x * x
+    p = f4(-5.70498872745e-3) * z + f4(2.06390887954e-2)
+    p = p * z - f4(5.37397155531e-2)
+    p = p * z + f4(1.33314422036e-1)
+    p = p * z - f4(3.33332819422e-1)
+    outer = f4(1.0) - f4(2.0) / (exponential(f4(2.0) * sel(size < f4(15.0), size, f4(15.0))) + f4(1.0))
+    value = sel(size < f4(0.625), x + x * z * p, sel(x < f4(0.0), -outer, outer))
+    return sel(x != x, x, value)
+
+
+@driver
+def larger(x: Any, y: Any) -> Any:
+    """Return the larger of two numbers, or whichever is no number."""
+    return sel(x >= y, x, sel(x != x, x, y))
+
+
+@driver
+def smaller(x: Any, y: Any) -> Any:
+    """Return the smaller of two numbers, or whichever is no number."""
+    return sel(x <= y, x, sel(x != x, x, y))
+
+
+@driver
+def sign(x: Any, zero: Any, one: Any) -> Any:
+    """Return -1, 0 or 1, or what is no number itself."""
+    return sel(x > zero, one, sel(x < zero, -one, sel(x == zero, zero, x)))

@@ -1,0 +1,202 @@
+"""When each group runs, and where every value lies.
+
+Groups of one stage are independent of each other.  A group comes after the producers of what it reads, and one that
+writes over an input after all others that read this input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from attrs import define, field
+
+from sigma_backend_numba.form import Form
+from sigma_backend_numba.groups import Group, Grouping, Space
+from sigma_backend_numba.layout import laid, regular, source
+from sigma_backend_numba.maps import Map, identity, operand, sides, values
+from sigma_kernel.graph.node import Node, Shape
+from sigma_kernel.graph.plan import ALIGNMENT, BYTES
+
+
+@define(eq=False)
+class Schedule:
+    """Stages, the inputs that values overwrite, and offsets in the arena."""
+
+    form: Form
+    grouping: Grouping
+    groups: list[Group] = field(init=False)
+    reads: dict[Group, set[Node]] = field(factory=dict, init=False)
+    stored: set[Node] = field(factory=set, init=False)
+    updates: dict[Node, int] = field(factory=dict, init=False)
+    offsets: dict[Node, int] = field(factory=dict, init=False)
+    arena_bytes: int = field(default=0, init=False)
+    stages: list[list[Group]] = field(init=False)
+    _before: dict[Group, set[Group]] = field(factory=dict, init=False)
+    _scalars: dict[Node, set[Node]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Order the groups and place their values."""
+        self.groups = self.grouping.groups
+        for node in self.form.nodes:
+            if node in self.grouping.free:
+                self._scalars[node] = set().union(*(self._roots(source(x)) for x in node.inputs))
+        for group in self.groups:
+            self._note(group)
+        self.stored |= set(self.form.outputs.values())
+        self.stored |= {group.core for group in self.groups if group.core is not None and group.kind != "product"}
+        for out in list(self.form.outputs):
+            self._update(out)
+        self.stages = self._levels()
+        self._allocate()
+
+    # -- who reads what ------------------------------------------------------------------------------------------------
+    def _roots(self, root: Node) -> set[Node]:
+        """Return what is read from memory for a value: a free scalar is computed from inputs."""
+        return self._scalars.get(root, {root})
+
+    def _note(self, group: Group) -> None:
+        """Find what a group reads of others."""
+        own = set(group.members)
+        read = set().union(*(self._roots(source(x)) for node in own for x in node.inputs)) - own
+        self.reads[group] = read
+        producers = {self.grouping.of[root] for root in read if root in self.grouping.of}
+        self._before[group] = producers
+        self.stored |= {root for root in read if root in self.grouping.of}
+
+    # -- updates in place ----------------------------------------------------------------------------------------------
+    def _update(self, out: int) -> None:
+        """Let an output take its input's storage, or copy it there after everything else has read the input."""
+        place, node = self.form.frame.targets[out], self.form.outputs[out]
+        if place is None:
+            return
+        given = self.form.graph.inputs[place]
+        group = self.grouping.of[node]
+        if not _harmless(group, node, given) or any(self._depends(g, group) for g in self._readers(given, group)):
+            copy = Node("copy", (node,), {}, node.shape, node.dtype)
+            group = Group("loop", 0, Space(sides(node.shape), {copy: identity(node.shape)}))
+            self.form.outputs[out] = copy
+            self.groups.append(group)
+            self.grouping.of[copy] = group
+            self._note(group)
+            self.stored.add(copy)
+            node = copy
+        self.updates[node] = place
+        self._before[group] |= self._readers(given, group)
+
+    def _readers(self, given: Node, writer: Group) -> set[Group]:
+        return {group for group in self.groups if given in self.reads[group] and group is not writer}
+
+    def _depends(self, group: Group, on: Group) -> bool:
+        """Say whether a group comes after another."""
+        seen: set[Group] = set()
+        waiting = [group]
+        while waiting:
+            found = waiting.pop()
+            if found is on:
+                return True
+            if found not in seen:
+                seen.add(found)
+                waiting += self._before[found]
+        return False
+
+    # -- order ---------------------------------------------------------------------------------------------------------
+    def _levels(self) -> list[list[Group]]:
+        """Return the groups by the length of the longest way to each."""
+        after: dict[Group, list[Group]] = {group: [] for group in self.groups}
+        left = {group: len(before) for group, before in self._before.items()}
+        for group, before in self._before.items():
+            for other in before:
+                after[other].append(group)
+        ready = [group for group in self.groups if not left[group]]
+        stages: list[list[Group]] = []
+        while ready:
+            stages.append(ready)
+            following = []
+            for group in ready:
+                group.level = len(stages) - 1
+                for other in after[group]:
+                    left[other] -= 1
+                    if not left[other]:
+                        following.append(other)
+            ready = following
+        if any(left.values()):
+            raise AssertionError("groups wait for each other in a circle")
+        return stages
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+    def _allocate(self) -> None:
+        """Place what lies in no input and no output into the arena: first fit by lifetime, large ones first."""
+        elsewhere = set(self.form.outputs.values())
+        lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
+        for group in self.groups:
+            for root in self.reads[group]:
+                if root in lives:
+                    lives[root][1] = max(lives[root][1], group.level)
+        order = {node: i for i, node in enumerate(self.form.nodes)}
+        placed: list[tuple[int, int, int, int]] = []
+        for node in sorted(lives, key=lambda node: (-bytes_of(node), order[node])):
+            if node.dtype == "tuple":
+                continue
+            first, last = lives[node]
+            busy = sorted((start, end) for start, end, a, b in placed if a <= last and first <= b)
+            self.offsets[node] = start = _gap(busy, bytes_of(node))
+            placed.append((start, start + bytes_of(node), first, last))
+        self.arena_bytes = max((end for _, end, *_ in placed), default=0)
+
+    def _born(self, node: Node) -> int:
+        """Return the stage in which a value is made: a part of a scan, when the scan runs."""
+        made = node.inputs[0] if node.op == "part" else node
+        return self.grouping.of[made].level
+
+
+def bytes_of(node: Node) -> int:
+    """Return the room that a value takes, in whole cache lines, with one more to keep neighbours apart."""
+    size = prod(node.shape) * BYTES.get(node.dtype, 0)
+    return -(-(size + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
+
+
+def _gap(busy: Iterable[tuple[int, int]], size: int) -> int:
+    start = 0
+    for begin, end in busy:
+        if start + size <= begin:
+            break
+        start = max(start, end)
+    return start
+
+
+# -- access ------------------------------------------------------------------------------------------------------------
+def strides(x: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+    """Return where a value that lies in memory is read in a nest: an offset and a stride for each axis."""
+    return _spread(laid(x).offset, laid(x).strides, m, nest)
+
+
+def own_strides(node: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+    """Return where a value is written in a nest."""
+    return _spread(0, regular(node.shape).strides, m, nest)
+
+
+def _spread(offset: int, each: tuple[int, ...], m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+    found = [0] * len(nest)
+    for axis, stride in zip(m, each, strict=True):
+        if axis is not None:
+            found[axis] += stride
+    return offset, tuple(found)
+
+
+def _harmless(group: Group, node: Node, given: Node) -> bool:
+    """Say whether a group may write a node over an input: it reads each element only where it writes it."""
+    space = group.space
+    if group.kind == "plain" or node not in space.maps or not space.whole(space.maps[node]):
+        return False
+    wanted = own_strides(node, space.maps[node], space.sides)
+    for member in group.members:
+        for position, x in enumerate(member.inputs):
+            if source(x) is not given:
+                continue
+            if node is group.core or member is group.core or member not in space.maps or position not in values(member):
+                return False
+            m = space.inner[member] if member in space.inner else operand(member, position, space.maps[member])
+            if strides(x, m, space.sides) != wanted:
+                return False
+    return True

@@ -1,0 +1,135 @@
+"""A whole program as source: its tasks, and the burst that runs them, step by step, on any number of threads.
+
+The table that a burst is handed holds addresses: inputs, outputs, by how much each input moves on a step (in
+elements), then rows, arena, barrier, faults and scratch.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from sigma_backend_numba.expressions import FLOATING, SHORT
+from sigma_backend_numba.form import STEER, Form, Frame, expanded
+from sigma_backend_numba.library import Library, write_all
+from sigma_backend_numba.task import Pointer, Task, indented, size
+from sigma_kernel.graph.node import Graph
+
+SPECIAL = ("rows", "arena", "barrier", "fault", "scratch")
+HEADER = """import math
+
+import numpy as np
+
+from sigma_backend_numba.runtime import *
+"""
+
+
+@frozen(eq=False)
+class Source:
+    """The text of a program and what its caller must prepare: bytes, and the most threads that can help."""
+
+    graph: Graph
+    frame: Frame
+    text: str
+    arena_bytes: int
+    scratch_bytes: int
+    threads: int
+    tasks: int
+
+    def place(self, special: str) -> int:
+        """Return where the table holds something special."""
+        return 2 * len(self.graph.inputs) + len(self.graph.outputs) + SPECIAL.index(special)
+
+    @property
+    def length(self) -> int:
+        """Return the number of entries in the table."""
+        return self.place(SPECIAL[-1]) + 1
+
+
+def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = None) -> Source:
+    """Return the program of a graph; ``watched`` is the output whose numbers must be finite for a burst to go on."""
+    form, library = Form(expanded(graph), frame), Library()
+    stages = write_all(form, library, parallel=True)
+    tasks = [task for stage in stages for task in stage]
+    threads = max((task.chunks for task in tasks), default=1)
+    scratch = max((task.scratch for task in tasks), default=0) + 256
+    arena = tasks[0].schedule.arena_bytes if tasks else 0
+    unfinished = Source(form.graph, frame, "", arena, scratch, threads, len(tasks))
+    burst = _burst(unfinished, stages, batch, watched)
+    text = "\n\n".join([HEADER, *library.text(), burst]) + "\n"
+    return Source(form.graph, frame, text, arena, scratch, threads, len(tasks))
+
+
+def _burst(program: Source, stages: list[list[Task]], batch: int, watched: int | None) -> str:
+    pointers = {pointer: _name(pointer) for stage in stages for task in stage for pointer in task.arguments}
+    if watched is not None:
+        pointer = Pointer("output", watched, program.graph.outputs[watched].dtype)
+        pointers[pointer] = _name(pointer)
+    held = {p: name for p, name in pointers.items() if p.kind in ("input", "output", "rows")}
+    lines = [
+        "tab = as_i8(table)",
+        f"arena = tab[{program.place('arena')}]",
+        f"scratch = tab[{program.place('scratch')}] + t * {program.scratch_bytes}",
+        f"bar = as_i8(tab[{program.place('barrier')}])",
+        f"fault = as_i8(tab[{program.place('fault')}])",
+        *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in held.items()),
+        "turn = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
+    ]  # fmt: skip
+    body = [*_stages(stages, program.threads > 1), "done = step + 1", *_watch(program, watched)]
+    for pointer, name in held.items():
+        body += _moved(program, pointer, name, batch)
+    return "\n    ".join(
+        ["@program(CACHED)\ndef burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"]
+    )
+
+
+def _name(pointer: Pointer) -> str:
+    """Return what a task is handed for a pointer."""
+    if pointer.kind in ("arena", "scratch"):
+        return f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
+    return pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
+
+
+def _entry(program: Source, pointer: Pointer) -> int:
+    if pointer.kind == "rows":
+        return program.place("rows")
+    return pointer.number + (len(program.graph.inputs) if pointer.kind == "output" else 0)
+
+
+def _stages(stages: list[list[Task]], threaded: bool) -> list[str]:
+    """Return the calls; a barrier stands between stages unless one thread runs both."""
+    blocks = [stage for stage in stages if stage]
+    lines: list[str] = []
+    for number, stage in enumerate(blocks):
+        several = [task for task in stage if task.chunks > 1]
+        single = [task for task in stage if task.chunks == 1]
+        for task in several:
+            mine = f"range(t * {task.chunks} // T, (t + 1) * {task.chunks} // T)"
+            lines += [f"for ch in {mine}:", "    " + task.piece(_name)]
+        if single and threaded:
+            lines.append(f"if t == {'T - 1' if several else '0'}:")
+        lines += ["    " * threaded + line for task in single for line in task.whole(_name)]
+        following = blocks[number + 1] if number + 1 < len(blocks) else None
+        if threaded and (several or following is None or any(task.chunks > 1 for task in following)):
+            lines += ["if T > 1:", "    turn += T", "    barrier(bar, turn)"]
+    return lines
+
+
+def _watch(program: Source, watched: int | None) -> list[str]:
+    """Return lines that end the burst after a number that is not finite."""
+    if watched is None or program.graph.outputs[watched].dtype not in FLOATING:
+        return []
+    lines = ["finite = True", f"for q in range({size(program.graph.outputs[watched])}):"]
+    lines.append(f"    finite = finite and abs(output{watched}[q]) < np.inf")
+    return [*lines, "if not finite:", "    break"]
+
+
+def _moved(program: Source, pointer: Pointer, name: str, batch: int) -> list[str]:
+    """Return the line that moves a pointer on to the next step."""
+    if pointer.kind == "rows":
+        return [f"{name} = at({name}, {batch})"]
+    if pointer.kind == "output":
+        return [f"{name} = at({name}, {size(program.graph.outputs[pointer.number])})"]
+    if program.frame.kinds[pointer.number] == STEER:
+        entry = len(program.graph.inputs) + len(program.graph.outputs) + pointer.number
+        return [f"{name} = at({name}, tab[{entry}])"]
+    return []

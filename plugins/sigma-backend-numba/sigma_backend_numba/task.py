@@ -1,0 +1,118 @@
+"""The text of one task: a function of pointers and of a range of its chunked side.
+
+Names are given in the order of use, so that equal tasks have equal text and are compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from attrs import define, field, frozen
+
+from sigma_backend_numba.expressions import SHORT
+from sigma_backend_numba.form import CHUNKS
+from sigma_backend_numba.groups import Group
+from sigma_backend_numba.schedule import Schedule
+from sigma_kernel.graph.node import Node
+from sigma_kernel.graph.plan import BYTES
+
+
+@frozen
+class Pointer:
+    """What a task is handed: an input, an output, a value in the arena, scratch, the rows, or the place of faults."""
+
+    kind: str
+    number: int
+    dtype: str
+
+
+@define(eq=False)
+class Task:
+    """One group as text.  ``chunks`` pieces of ``extent`` may run at once; ``scratch`` counts bytes."""
+
+    schedule: Schedule
+    group: Group
+    parallel: bool = True
+    arguments: dict[Pointer, str] = field(factory=dict, init=False)
+    lines: list[str] = field(factory=list, init=False)
+    chunks: int = field(default=1, init=False)
+    extent: int = field(default=1, init=False)
+    scratch: int = field(default=0, init=False)
+    name: str = field(default="", init=False)
+    calls: dict[str, None] = field(factory=dict, init=False)  # other functions that the text calls, in order
+    _variables: int = field(default=0, init=False)
+
+    # -- what is handed over -------------------------------------------------------------------------------------------
+    def argument(self, kind: str, number: int, dtype: str) -> str:
+        """Return the name of a pointer."""
+        return self.arguments.setdefault(Pointer(kind, number, dtype), f"a{len(self.arguments)}")
+
+    def storage(self, node: Node) -> str:
+        """Return the pointer to a value in memory: an input, an output, or part of the arena."""
+        form = self.schedule.form
+        if node in form.places:
+            return self.argument("input", form.places[node], node.dtype)
+        if node in self.schedule.updates:
+            return self.argument("input", self.schedule.updates[node], node.dtype)
+        for out, delivered in form.outputs.items():
+            if delivered is node:
+                return self.argument("output", out, node.dtype)
+        return self.argument("arena", self.schedule.offsets[node], node.dtype)
+
+    def room(self, elements: int, dtype: str = "float32") -> str:
+        """Return a pointer to scratch of this thread."""
+        start = self.scratch
+        self.scratch += -(-elements * BYTES[dtype] // 64) * 64 + 64
+        return self.argument("scratch", start, dtype)
+
+    def variable(self) -> str:
+        """Return a new name."""
+        self._variables += 1
+        return f"x{self._variables}"
+
+    # -- what comes of it ----------------------------------------------------------------------------------------------
+    def share(self, work: float, grain: float, extent: int, least: int = 1) -> None:
+        """Cut the task into chunks, by its own size alone."""
+        self.cut(int(work // grain), extent, least)
+
+    def cut(self, pieces: int, extent: int, least: int = 1) -> None:
+        """Cut the task into so many chunks, or as many as are allowed."""
+        self.extent = extent
+        if self.parallel:
+            self.chunks = max(1, min(CHUNKS, pieces, extent // least))
+
+    def text(self) -> str:
+        """Return the parameters and the body."""
+        names = ", ".join([*self.arguments.values(), "lo", "hi", "ch"])
+        return "\n    ".join([f"({names}):", *(self.lines or ["pass"])]) + "\n"
+
+    def call(self, resolve: Callable[[Pointer], str], lo: str, hi: str, chunk: str) -> str:
+        """Return the call of the task."""
+        return f"{self.name}({', '.join([*map(resolve, self.arguments), lo, hi, chunk])})"
+
+    def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
+        """Return lines that run all chunks one after the other."""
+        if self.chunks == 1:
+            return [self.call(resolve, "0", str(self.extent), "0")]
+        return [f"for ch in range({self.chunks}):", "    " + self.piece(resolve)]
+
+    def piece(self, resolve: Callable[[Pointer], str]) -> str:
+        """Return the call for chunk ``ch``."""
+        lo, hi = (f"{number} * {self.extent} // {self.chunks}" for number in ("ch", "(ch + 1)"))
+        return self.call(resolve, lo, hi, "ch")
+
+
+def size(node: Node) -> int:
+    """Return the number of elements."""
+    return prod(node.shape)
+
+
+def short(node: Node) -> str:
+    """Return the name of a node's dtype in generated code."""
+    return SHORT[node.dtype]
+
+
+def indented(lines: list[str], depth: int = 1) -> list[str]:
+    """Return lines further to the right."""
+    return ["    " * depth + line for line in lines]

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sigma_backend_numba import cache
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Keep compiled programs in a folder of this session."""
+    folder = tmp_path_factory.mktemp("programs", numbered=True)
+    folder.chmod(0o700)
+    patch = pytest.MonkeyPatch()
+    patch.setenv(cache.VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_arrive() -> Iterator[None]:
+    """Let Ctrl-C reach the tests also where a shell started them in the background, whose children ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from sigma_backend_numba import NumbaBackend
+from sigma_kernel.contracts import Backend
+from sigma_kernel.testing.backend import BackendSuite
+
+
+class TestNumbaBackend(BackendSuite):
+    def backend(self) -> Backend:
+        return NumbaBackend()

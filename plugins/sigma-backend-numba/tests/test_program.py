@@ -1,0 +1,217 @@
+"""Whole steps: against the reference, in bursts of any length, on any number of threads."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from concurrent.futures import ThreadPoolExecutor
+from importlib import util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import NumbaBackend, crew
+from sigma_kernel.contracts import Backend, LoopProgram, Step
+from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaStateError
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.graph.rewrite import rewrite
+
+_spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
+assert _spec is not None
+assert _spec.loader is not None
+nets = util.module_from_spec(_spec)
+_spec.loader.exec_module(nets)
+
+STEPS = {
+    "dense": nets.dense(256, 320, 160, 10, slots=True, dropout=0.3),
+    "odd": nets.dense(97, 131, 7, batch=13, slots=True),
+    "one": nets.dense(1, 1, 3, batch=1),
+    "wide": nets.dense(300, 600, 10, batch=50),
+    "convolutional": nets.convolutional(batch=20, filters=16, side=16),
+    "convolutional of one sample": nets.convolutional(batch=1, filters=1, side=4),
+}
+
+
+class Meaning(Backend):
+    """The reference, interpreted node by node."""
+
+    def lower(self, graph, donate):
+        run = interpret(rewrite(graph), numpy_namespace())
+        return lambda *arrays: tuple(np.array(x) for x in run(*arrays))
+
+    def compile(self, step: Step, in_place: bool = True) -> LoopProgram:
+        return LoopProgram(self, step, self.lower(step.graph, {}))
+
+    def to_device(self, host):
+        return np.array(host)
+
+    def to_host(self, array):
+        return np.array(array)
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew.CREW, "most", 3)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_one_step_agrees_with_the_reference(name):
+    found, wanted = (nets.train(backend, STEPS[name], (1,)) for backend in (NumbaBackend(), Meaning()))
+    np.testing.assert_allclose(found.ring["loss"], wanted.ring["loss"], rtol=1e-5)
+    for entry, value in wanted.state.items():
+        scale = np.abs(value).max() + 1e-30
+        np.testing.assert_allclose(found.state[entry] / scale, value / scale, atol=3e-5, err_msg=entry)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_several_steps_follow_the_reference(name):
+    found, wanted = (nets.train(backend, STEPS[name], (6,)) for backend in (NumbaBackend(), Meaning()))
+    np.testing.assert_allclose(found.ring["loss"], wanted.ring["loss"], rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_any_cut_into_bursts_and_any_number_of_threads_give_the_same_bits(name, three):
+    backends = [NumbaBackend(threads=count) for count in (1, 2, 3)]
+    runs = [nets.bits(nets.train(b, STEPS[name], parts)) for b in backends for parts in ((6,), (1,) * 6, (2, 4))]
+    assert all(run == runs[0] for run in runs)
+
+
+def test_the_large_steps_are_cut_into_chunks():
+    for name, most in {"dense": 2, "wide": 2, "convolutional": 3}.items():
+        assert NumbaBackend().compile(STEPS[name]).machine.source.threads >= most
+    assert NumbaBackend().compile(STEPS["one"]).machine.source.threads == 1
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_memory_holds_before_a_step_does_not_matter(name):
+    program = NumbaBackend().compile(STEPS[name])
+    first = nets.bits(nets.train(NumbaBackend(), STEPS[name], program=program))
+    for memory in program.machine.idle():
+        memory.view(np.float32)[:] = np.nan
+    assert nets.bits(nets.train(NumbaBackend(), STEPS[name], (1,) * 6, program=program)) == first
+
+
+def test_a_program_that_may_not_write_leaves_the_state_alone():
+    backend, step = NumbaBackend(), STEPS["wide"]
+    program = backend.compile(step, in_place=False)
+    state, block, rows = nets.start(backend, step)
+    kept = {name: value.copy() for name, value in state.items()}
+    burst = program.run(state, block, rows, {"rate": np.float32(0.05)}, 6)
+    assert all(np.array_equal(state[name], kept[name]) for name in kept)
+    assert nets.bits(nets.train(backend, step))["weights.0"] == burst.state["weights.0"].tobytes()
+
+
+def test_state_that_cannot_be_written_to_is_copied():
+    backend, step = NumbaBackend(), STEPS["odd"]
+    state, block, rows = nets.start(backend, step)
+    for value in state.values():
+        value.flags.writeable = False
+    kept = {name: value.copy() for name, value in state.items()}
+    burst = backend.compile(step).run(state, block, rows, {"rate": np.float32(0.05)}, 6)
+    assert nets.bits(burst) == nets.bits(nets.train(backend, step))
+    assert all(np.array_equal(state[name], kept[name]) for name in kept)
+
+
+def test_a_row_that_the_block_does_not_have_is_refused():
+    backend, step = NumbaBackend(), STEPS["odd"]
+    state, block, rows = nets.start(backend, step)
+    for wrong in (nets.ROWS, -1):
+        rows[2, 3] = wrong
+        with pytest.raises(SigmaStateError, match="of a block of 64 rows"):
+            backend.compile(step).run(state, block, rows, {"rate": np.float32(0.05)}, 6)
+
+
+def test_an_index_outside_of_its_axis_is_refused_and_the_program_stays_usable():
+    x, i = symbol((4,)), symbol((2,), "int32")
+    call = NumbaBackend().lower(Graph((x, i), (ops.take(x, i, axis=0),)), {})
+    for wrong in (4, -5):
+        with pytest.raises(SigmaGraphError, match="outside of its axis"):
+            call(np.ones(4, "f4"), np.array([0, wrong], "i4"))
+    assert call(np.arange(4, dtype="f4"), np.array([3, -1], "i4"))[0].tolist() == [3, 3]
+
+
+def test_no_steps_are_no_work():
+    backend, step = NumbaBackend(), STEPS["one"]
+    state, block, rows = nets.start(backend, step)
+    burst = backend.compile(step).run(state, block, rows[:0], {"rate": np.float32(0.1)}, 0)
+    assert (burst.done, burst.ring["loss"].shape) == (0, (0,))
+
+
+def test_live_values_of_another_length_are_refused():
+    backend, step = NumbaBackend(), STEPS["one"]
+    state, block, rows = nets.start(backend, step)
+    with pytest.raises(SigmaGraphError, match="Give one number, or 6 of them"):
+        backend.compile(step).run(state, block, rows, {"rate": np.ones(5, "f4")}, 6)
+
+
+def test_parameters_may_change_places():
+    p, q = symbol((3,)), symbol((3,))
+    arrays = [np.zeros(3, "f4"), np.ones(3, "f4")]
+    NumbaBackend().lower(Graph((p, q), (q, p)), {0: 0, 1: 1})(*arrays)
+    assert [x.tolist() for x in arrays] == [[1, 1, 1], [0, 0, 0]]
+
+
+def test_an_update_that_reads_elsewhere_does_not_read_what_it_wrote():
+    p = symbol((3, 3))
+    graph = Graph((p,), (p + ops.permute(p, axes=(1, 0)) + ops.sum(p, axis=(0,)),))
+    array = np.arange(9, dtype="f4").reshape(3, 3)
+    wanted = array + array.T + array.sum(0)
+    NumbaBackend().lower(graph, {0: 0})(array)
+    np.testing.assert_array_equal(array, wanted)
+
+
+def test_several_programs_run_at_once(three):
+    names = ["dense", "wide", "odd", "convolutional"] * 3
+    alone = {name: nets.bits(nets.train(NumbaBackend(), STEPS[name])) for name in set(names)}
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda name: nets.bits(nets.train(NumbaBackend(), STEPS[name])), names))
+    assert together == [alone[name] for name in names]
+
+
+def test_one_program_may_be_run_by_several_threads(three):
+    program, backend = NumbaBackend().compile(STEPS["dense"]), NumbaBackend()
+    alone = nets.bits(nets.train(backend, STEPS["dense"], program=program))
+    with ThreadPoolExecutor(4) as pool:
+        runs = pool.map(lambda _: nets.bits(nets.train(backend, STEPS["dense"], program=program)), range(8))
+        assert all(run == alone for run in runs)
+
+
+def _in_child(queue: multiprocessing.Queue) -> None:
+    queue.put(nets.bits(nets.train(NumbaBackend(), STEPS["wide"]))["loss"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_forks_goes_on_in_both_halves():
+    before = nets.bits(nets.train(NumbaBackend(), STEPS["wide"]))["loss"]
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == before
+    child.join()
+    assert nets.bits(nets.train(NumbaBackend(), STEPS["wide"]))["loss"] == before
+
+
+def test_denormal_numbers_count_as_zero_and_only_inside():
+    x = symbol((4,))
+    call = NumbaBackend().lower(Graph((x,), (x * 0.5,)), {})
+    tiny = np.full(4, 1e-39, np.float32)
+    assert not call(tiny)[0].any()
+    assert (tiny * np.float32(0.5)).all()
+
+
+def test_a_negative_number_of_threads_is_refused():
+    with pytest.raises(SigmaConfigError, match="threads is -1"):
+        NumbaBackend(threads=-1)
+
+
+def test_peak_bytes_are_known_before_the_run():
+    step = nets.dense(10, 3, batch=5)
+    program = NumbaBackend().compile(step)
+    held = sum(4 * int(np.prod(node.shape)) for node in step.graph.inputs)
+    assert held < program.peak_bytes < held + 8192
