@@ -171,6 +171,8 @@ class Environment:
 
     def _threads(self) -> dict[threading.Thread, threading.Event]:
         """Return a thread for each trainer and what tells its end; none has started, but commands wait for it."""
+        for name in self._concerned("stop"):
+            raise SigmaStateError(f"trainer {name!r}: is training already. Wait for its end, or stop it first.")
         threads = {}
         for name, trainer in self.trainers.items():
             end = threading.Event()  # a join() that Ctrl-C interrupts takes the thread for ended

@@ -243,6 +243,21 @@ class Named(NullBackend):
         return super().take(array, rows)
 
 
+def test_a_run_waits_for_nobody_who_trains_already_and_spoils_nothing() -> None:
+    with _small(epochs=2) as sigma:
+        other = _join(sigma, "other", hooks={"slow": Slow(), "end": _end(2)})
+        sigma.prepare()
+        fitting = threading.Thread(target=lambda: other.fit(iterations=10**6), daemon=True)
+        fitting.start()
+        _until(lambda: other.session.control.busy)
+        with pytest.raises(SigmaStateError, match="trainer 'other': is training already. Wait for its end, or stop it"):
+            sigma.run()
+        sigma.send("stop", trainer="other")
+        fitting.join(PATIENCE)
+        sigma.reset()
+        assert sigma.run().epochs == 2
+
+
 def test_two_trainers_train_at_once_each_on_its_own_backend() -> None:
     backends, alone = (Named(), Named()), state_bytes_of(_small(epochs=4))
     met = threading.Barrier(2, timeout=PATIENCE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ class Feed:
     order: Order = field(factory=Shuffled)
     keep_last: bool = True
     cursor: Cursor = Cursor()
+    _before: list[int] = field(init=False)  # iterations of an epoch before each block, and all of them
     _resident: tuple[int, Mapping[str, Any]] | None = field(default=None, init=False)
     _permuted: tuple[int, int, np.ndarray] | None = field(default=None, init=False)
     _reader: ThreadPoolExecutor | None = field(default=None, init=False)
@@ -126,6 +128,7 @@ class Feed:
                 f"data: a batch of {self.batch_size} is larger than the data, {len(self.dataset)} rows. "
                 "Choose a smaller batch_size."
             )
+        self._before = [0, *accumulate(map(self.batches, range(self.dataset.blocks)))]
         if not self.iterations_per_epoch:
             raise SigmaDataError(
                 f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
@@ -142,12 +145,12 @@ class Feed:
     @property
     def iterations_per_epoch(self) -> int:
         """Return the number of iterations that use every row once."""
-        return sum(self.batches(block) for block in range(self.dataset.blocks))
+        return self._before[-1]
 
     @property
     def iteration_in_epoch(self) -> int:
         """Return the number of iterations of this epoch that are done."""
-        return sum(map(self.batches, range(self.cursor.block))) + self.cursor.row // self.batch_size
+        return self._before[self.cursor.block] + self.cursor.row // self.batch_size
 
     # -- handing out ---------------------------------------------------------------------------------------------------
     def next(self, most: int) -> Batches:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -31,6 +34,7 @@ from sigma_kernel.registry import Registry
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.commands import Stop
+from sigma_kernel.training.control import Control
 from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner, reads
@@ -122,13 +126,15 @@ class Trainer:
     def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
         """Train for so many more epochs or iterations, or until a hook stops it; return the history.
 
-        Without either, a hook must stop training.  Raises SigmaStateError if it is training already.
+        Without either, a hook must stop training.  Ctrl-C finishes the present burst and is raised then; training can
+        go on later.  Raises SigmaStateError if it is training already.
         """
         for name, count in (("epochs", epochs), ("iterations", iterations)):
             if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
                 raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
         self.session.control.claim()
-        self.train(epochs, iterations)
+        with _finishing(self.session.control):
+            self.train(epochs, iterations)
         return self.history
 
     def train(self, epochs: int | None = None, iterations: int | None = None) -> None:
@@ -156,6 +162,28 @@ class Trainer:
         sections = samples if isinstance(samples, Mapping) else {inputs[0]: samples}
         found = session.control.ask(lambda: session.evaluator.predict(session.arrays, sections))
         return next(iter(found.values())) if len(found) == 1 else found
+
+
+@contextmanager
+def _finishing(control: Control) -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the burst, without which the state is not whole; a second one does not wait."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+    came: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, before)
+        control.over = True
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 # -- from settings to a session ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Schedule
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
 from sigma_kernel.training import checkpoint
 from sigma_kernel.training.criteria import when
@@ -171,6 +173,55 @@ def test_the_goal_is_the_iteration_at_which_training_will_end() -> None:
         assert sigma.get("trainer.goal") == 10
     with small_environment(Sweep()) as sigma:
         assert sigma.trainer("trainer").session.goal() is None
+
+
+class Pressed(NullBackend):
+    """Somebody presses Ctrl-C in the middle of a burst."""
+
+    taken = 0
+
+    def take(self, array: Any, rows: np.ndarray) -> Any:
+        self.taken += 1
+        if self.taken == 13:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return super().take(array, rows)
+
+
+def test_an_interruption_leaves_a_whole_state_to_go_on_from(deep: Deep, momentum: Any) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with _everything(deep, momentum) as sigma:
+        sigma.trainer("trainer").fit(epochs=4)
+        wanted = state_bytes(sigma.trainer("trainer"))
+    with _everything(deep, momentum, backend=Pressed()) as sigma:
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(KeyboardInterrupt):
+            trainer.fit(epochs=4)
+        done = trainer.session.clock.moment.iteration
+        assert 6 < done < 20
+        trainer.fit(iterations=20 - done)
+        assert state_bytes(trainer) == wanted
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hooks_fire_at_the_same_iterations_however_the_bursts_are_cut(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    steps = [
+        TimeStep(
+            str(draw.choice(["iteration", "epoch", "sample"])), int(draw.integers(1, 9)), int(draw.integers(1, 20))
+        )
+        for _ in range(4)
+    ]
+    found = []
+    for operator in (Cut(), Cut(lengths=[1]), Cut(lengths=draw.integers(1, 6, size=3).tolist())):
+        notes = [Note([], every=step, priority=i) for i, step in enumerate(steps)]
+        with small_environment(
+            operator, rows=7 + seed, batch_size=1 + seed % 6, hooks={str(i): note for i, note in enumerate(notes)}
+        ) as sigma:
+            sigma.trainer("trainer").fit(iterations=40)
+        found.append([note.fired for note in notes])
+    assert found[0] == found[1] == found[2]
+    assert any(found[0])
 
 
 # -- when hooks fire ---------------------------------------------------------------------------------------------------
