@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sigma_kernel.clock import COUNTED
 from sigma_kernel.errors import SigmaAddressError
 from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import NOTHING, Kind
@@ -38,13 +39,9 @@ def published(session: Session, address: str) -> None:
 
 
 def _clock(session: Session) -> None:
-    for name in ("iteration", "epoch", "second", "sample"):
-        session.registry.bind(name, partial(_moment, session, name))
+    for scale in COUNTED:
+        session.registry.bind(scale.value, lambda scale=scale: session.clock.moment.on(scale))  # type: ignore[misc]
     session.registry.bind("goal", session.goal)
-
-
-def _moment(session: Session, name: str) -> Any:
-    return getattr(session.clock.moment, name)
 
 
 def _network(session: Session) -> None:

@@ -18,26 +18,21 @@ from sigma_kernel.training.journal import Lines, Samples
 class History(Mapping[str, np.ndarray]):
     """What was measured: ``training.*`` once an iteration, everything else whenever it was published."""
 
-    _rings: dict[str, list[np.ndarray]] = field(factory=dict)
-    _points: dict[str, list[float]] = field(factory=dict)
+    _parts: dict[str, list[np.ndarray]] = field(factory=dict)
 
-    def record(self, ring: Mapping[str, np.ndarray]) -> None:
-        """Add the records of a burst."""
-        for name, values in ring.items():
-            self._rings.setdefault(name, []).append(values)
-
-    def point(self, name: str, value: float) -> None:
-        """Add one published number."""
-        self._points.setdefault(name, []).append(value)
+    def record(self, measured: Mapping[str, np.ndarray]) -> None:
+        """Add one or several values of each name."""
+        for name, values in measured.items():
+            self._parts.setdefault(name, []).append(values)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return np.concatenate(self._rings[name]) if name in self._rings else np.asarray(self._points[name])
+        return np.concatenate(self._parts[name])
 
-    def __iter__(self) -> Any:
-        return iter((*self._rings, *self._points))
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
 
     def __len__(self) -> int:
-        return len(self._rings) + len(self._points)
+        return len(self._parts)
 
 
 @define(eq=False)
@@ -75,16 +70,10 @@ class Records:
         """Return what every row starts with."""
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
-    def burst(self, ring: Mapping[str, np.ndarray]) -> None:
-        """Take the records of a burst, one value an iteration."""
-        self.history.record(ring)
-        self.samples.add(ring)
-
-    def publish(self, name: str, value: Any) -> None:
-        """Take one published value; numbers go into the history and the metrics."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            self.history.point(name, float(value))
-            self.samples.add({name: np.array([value], float)})
+    def measured(self, values: Mapping[str, np.ndarray]) -> None:
+        """Take what a burst recorded, one value an iteration, or what a hook published."""
+        self.history.record(values)
+        self.samples.add(values)
 
     def row(self, moment: Moment, force: bool) -> None:
         """Write a row of metrics if it is time, or if forced to."""

@@ -200,7 +200,7 @@ class Session:
             self.clock.tick(TimeScale.EPOCH)
         ring = self._measured(result.ring, size)
         self.published.update({name: float(values[-1]) for name, values in ring.items()})
-        self.records.burst(ring)
+        self.records.measured(ring)
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         measured = {"training.loss": ring["loss"]}
@@ -329,7 +329,8 @@ class Session:
         """Publish a value under an address of this trainer."""
         value = value.item() if isinstance(value, np.generic) else value
         self.published[address] = value
-        self.records.publish(address, value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self.records.measured({address: np.array([value], float)})
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, at the present parameters."""

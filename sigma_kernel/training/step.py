@@ -12,7 +12,6 @@ Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from attrs import define, field, frozen
 
@@ -20,7 +19,7 @@ from sigma_kernel.contracts import Metric, Optimiser, Slot, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.gradient import gradient
-from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewrite import rewrite
 from sigma_kernel.network import Forward, Network, Resolve, Shapes
@@ -54,7 +53,7 @@ class Symbols:
         return self.data.setdefault(name, symbol((batch, *spec.shape), spec.dtype, name))
 
     def step(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
-        """Return the step from these inputs to the given outputs; inputs that nothing uses are left out.
+        """Return the simplified step from these inputs to the given outputs; inputs that nothing uses are left out.
 
         Raises SigmaGraphError if an entry of the state would change its shape or dtype.
         """
@@ -70,6 +69,7 @@ class Symbols:
         data = {name: node for name, node in self.data.items() if node in used}
         steer = {name: node for name, node in self.steer.items() if node in used}
         graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+        graph = rewrite(graph, keep=OPS)  # composites stay, for backends that know them
         return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
 
@@ -129,40 +129,33 @@ class Model:
         symbols = Symbols()
         objective = Traced(self, symbols, batch)
         update = self._update(symbols, objective)
-        ring = {
-            "loss": objective.forward.loss_or_fail(),
-            **self._totals(self.metrics, objective.forward, symbols, batch),
-        }
-        return _simplified(symbols.step({**update, **self._layer_updates(objective.forward)}, ring))
+        ring = self._measured(self.metrics, objective.forward, symbols, batch)
+        return symbols.step({**update, **self._layer_updates(objective.forward)}, ring)
 
     def gradients(self, batch: int) -> Step:
         """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded."""
         symbols = Symbols()
         objective = Traced(self, symbols, batch, row=symbols.live("shard.row", "uint32"))
-        ring = {
-            "loss": objective.forward.loss_or_fail(),
-            **self._totals(self.metrics, objective.forward, symbols, batch),
-        }
+        ring = self._measured(self.metrics, objective.forward, symbols, batch)
         ring |= self._layer_updates(objective.forward)
         ring |= {GRADIENTS + address: node for address, node in objective.gradients().items()}
-        return _simplified(symbols.step({}, ring))
+        return symbols.step({}, ring)
 
     def update(self) -> Step:
         """Return the part of an iteration that follows the merging of gradients, which are state entries here."""
         symbols = Symbols()
-        return _simplified(symbols.step(self._update(symbols, Merged(self, symbols)), {}))
+        return symbols.step(self._update(symbols, Merged(self, symbols)), {})
 
-    def evaluation(self, batch: int, metrics: Mapping[str, Metric], costs: bool = True) -> Step:
+    def evaluation(self, batch: int, metrics: Mapping[str, Metric]) -> Step:
         """Return what is measured on a batch: the loss (mean over its rows) and the metrics' totals."""
         symbols = Symbols()
-        forward = self.forward(symbols, batch, training=False, costs=costs)
-        loss = {"loss": forward.loss_or_fail()} if costs else {}
-        return _simplified(symbols.step({}, {**loss, **self._totals(metrics, forward, symbols, batch)}))
+        forward = self.forward(symbols, batch, training=False)
+        return symbols.step({}, self._measured(metrics, forward, symbols, batch))
 
     def prediction(self, batch: int) -> Step:
         """Return the predictions for a batch, by output."""
         symbols = Symbols()
-        return _simplified(symbols.step({}, self.forward(symbols, batch, training=False, costs=False).predictions))
+        return symbols.step({}, self.forward(symbols, batch, training=False, costs=False).predictions)
 
     def observing(self, batch: int, wanted: Sequence[str]) -> Step:
         """Return gradients, updates and activations of an iteration by address, computed beside the step."""
@@ -176,7 +169,7 @@ class Model:
             old = {LAYERS + address: node for address, node in objective.parameters.items()}
             ring |= {UPDATES + name.removeprefix(LAYERS): new[name] - node for name, node in old.items()}
         ring |= {ACTIVATIONS + name: node for name, node in objective.forward.values.items()}
-        return _simplified(symbols.step({}, {name: ring[name] for name in wanted}))
+        return symbols.step({}, {name: ring[name] for name in wanted})
 
     # -- their parts ---------------------------------------------------------------------------------------------------
     def forward(
@@ -230,16 +223,15 @@ class Model:
     def _layer_updates(self, forward: Forward) -> dict[str, Node]:
         return {LAYERS + address: node for address, node in forward.state.items()}
 
-    def _totals(self, metrics: Mapping[str, Metric], forward: Forward, symbols: Symbols, batch: int) -> dict[str, Node]:
-        if not metrics:
-            return {}
-        targets = self.network.targets()
-        return {
-            f"metrics.{name}": metric.totals(
-                forward.prediction, symbols.section(targets, self.sections[targets], batch)
-            )
-            for name, metric in metrics.items()
-        }
+    def _measured(
+        self, metrics: Mapping[str, Metric], forward: Forward, symbols: Symbols, batch: int
+    ) -> dict[str, Node]:
+        measured = {"loss": forward.loss_or_fail()}
+        for name, metric in metrics.items():
+            targets = self.network.targets()
+            section = symbols.section(targets, self.sections[targets], batch)
+            measured[f"metrics.{name}"] = metric.totals(forward.prediction, section)
+        return measured
 
 
 @define
@@ -314,14 +306,3 @@ class Merged(Given):
         if parameters is not None:
             self.loss(parameters)
         return {a: self.symbols.entry(GRADIENTS + a, spec) for a, spec in self.model.trainable().items()}
-
-
-def _simplified(step: Step) -> Step:
-    """Return the step with its graph rewritten; composites are kept, for backends that know them."""
-    graph = rewrite(step.graph, keep=_Everything())
-    return Step(graph, step.state, step.data, step.steer, step.writes, step.ring)
-
-
-class _Everything:
-    def __contains__(self, name: Any) -> bool:
-        return True

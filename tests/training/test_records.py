@@ -27,7 +27,7 @@ def test_the_history_joins_the_records_of_all_bursts() -> None:
     history = History()
     for part in ([3.0, 2.0], [1.0]):
         history.record({"training.loss": np.array(part, np.float32)})
-    history.point("validation.loss", 0.5)
+    history.record({"validation.loss": np.array([0.5])})
     assert history["training.loss"].tolist() == [3.0, 2.0, 1.0]
     assert history["validation.loss"].tolist() == [0.5]
     assert list(history) == ["training.loss", "validation.loss"]
@@ -101,7 +101,7 @@ def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
     records.open(tmp_path)
     moment = Moment(iteration=7, epoch=2, second=1.5)
     records.event(moment, {"command": "stop"})
-    records.publish("validation.loss", 0.5)
+    records.measured({"validation.loss": np.array([0.5])})
     records.row(moment, force=True)
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
     assert _rows(tmp_path / "journal.jsonl") == [{"format": 1}, {**head, "command": "stop"}]
