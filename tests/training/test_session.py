@@ -275,6 +275,20 @@ def test_a_hook_may_stop_training_and_those_due_with_it_still_run() -> None:
     assert [iteration for iteration, _ in late.fired] == [1, 2, 3]
 
 
+def test_a_hook_measures_the_present_parameters_and_speaks_to_people(deep: Deep, metric: Any) -> None:
+    found: list[dict[str, float]] = []
+
+    def measure(context: HookContext) -> None:
+        found.append(context.evaluate("validation", {"distance": metric}))
+        context.tell(f"epoch {context.moment.epoch}")
+
+    with deep(hooks={"it": Do(does=measure)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=2)
+        assert found[1] == trainer.evaluate("validation", {"distance": metric}) != found[0]
+        assert [text for _, text in sigma.messages.after(0)] == ["epoch 1", "epoch 2"]
+
+
 def test_a_pattern_is_read_as_everything_that_it_matches() -> None:
     seen: list[dict[str, Any]] = []
     hooks = {
@@ -451,6 +465,42 @@ def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) ->
                 sigma.trainer("trainer").fit(epochs=5)
             ends.append(sigma.trainer("trainer").session.clock.moment.iteration)
     assert ends[0] == ends[1]
+
+
+@define(eq=False, kw_only=True)
+class Guard(Do):
+    """Runs at once when the loss is not finite."""
+
+    every: TimeStep = every(1000, "epoch")
+
+    @property
+    def guards(self) -> bool:
+        return True
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_guard_decides_what_happens_then_before_all_others() -> None:
+    told: list[str] = []
+    hooks = {
+        "due": Do(every=every(1, "iteration"), does=lambda context: told.append("due")),
+        "guard": Guard(does=lambda context: told.append("guard") or context.command("stop"), priority=-9),
+    }
+    with _explosive(hooks=hooks) as sigma:
+        losses = sigma.trainer("trainer").fit(epochs=5)["training.loss"]
+    assert not np.isfinite(losses[-1])
+    assert told == [*["due"] * (len(losses) - 1), "guard", "due"]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_guard_that_fails_says_what_to_do_in_its_own_words() -> None:
+    def fail(context: HookContext) -> None:
+        raise SigmaTrainingError("the loss is gone. Look for it.")
+
+    with (
+        _explosive(hooks={"guard": Guard(does=fail)}) as sigma,
+        pytest.raises(SigmaTrainingError, match="^hook 'guard': the loss is gone. Look for it.$"),
+    ):
+        sigma.trainer("trainer").fit(epochs=5)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
