@@ -301,10 +301,11 @@ def _stages(work: Work, placed: Placed, space: Space) -> list[Stage]:
 
 def _dense(work: Work, placed: Placed, space: Space) -> list[Stage]:
     layer, sums = placed.layer, len(work.shapes[placed.sources[0]])
-    if layer.activation not in ("identity", "relu"):
-        raise cannot(placed.name, f"the activation {layer.activation!r}")
+    activation = str(layer.activation).rpartition(":")[2]  # a stored configuration says whose it is
+    if activation not in ("identity", "relu"):
+        raise cannot(placed.name, f"the activation {activation!r}")
     if layer.share or not layer.bias:
         raise cannot(placed.name, "shared parameters, or sums without biases")
     if sums != 1:
         raise cannot(placed.name, "samples with several axes; put flatten() before")
-    return [Sums(work, placed.name, space), *([Relu()] if layer.activation == "relu" else [])]
+    return [Sums(work, placed.name, space), *([Relu()] if activation == "relu" else [])]
