@@ -125,11 +125,13 @@ class Runner:
     tell: Callable[[str], None]
     memory: dict[str, dict[str, Any]] = field(factory=dict)
     order: list[str] = field(init=False)
+    observers: dict[str, tuple[str, ...]] = field(init=False)  # who wants to see what only an observing program tells
 
     def __attrs_post_init__(self) -> None:
         """Compute the order once."""
         self.hooks = merged(self.hooks)
         self.order = ordered(self.hooks)
+        self.observers = {name: found for name in self.order if (found := observed(self.hooks[name]))}
         self.forget()
 
     def forget(self) -> None:

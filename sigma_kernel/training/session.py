@@ -24,7 +24,7 @@ from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches, Cursor, Feed
-from sigma_kernel.training.hooks import Runner, observed
+from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Compiled, Evaluator, Programs
 from sigma_kernel.training.records import Records
@@ -181,12 +181,13 @@ class Session:
 
     def _observed_after(self, n: int) -> tuple[str, ...]:
         """Return what hooks want to see of the last of ``n`` iterations; those that go by seconds might at any."""
+        if not self.runner.observers:
+            return ()
         now = self.clock.moment
         turns = self.feed.iteration_in_epoch + n >= self.feed.iterations_per_epoch
         samples = now.sample + self.feed.next(n).rows.size
         then = evolve(now, iteration=now.iteration + n, epoch=now.epoch + turns, sample=samples, second=inf)
-        names = self.runner.due(now, then)
-        return tuple(dict.fromkeys(a for name in names for a in observed(self.runner.hooks[name])))
+        return tuple(dict.fromkeys(a for n in self.runner.due(now, then) for a in self.runner.observers.get(n, ())))
 
     def _observe(self, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
         batches, names = self.feed.next(1), self.model.observable(wanted)
