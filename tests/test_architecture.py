@@ -173,7 +173,7 @@ def code(path: Path) -> int:
 def test_the_kernel_stays_small():
     apart = {name: list((KERNEL / name).rglob("*.py")) for name in ("launcher", "testing")}
     kernel = [path for path in KERNEL.rglob("*.py") if not any(path in paths for paths in apart.values())]
-    assert sum(map(code, kernel)) < 6_500
+    assert sum(map(code, kernel)) < 7_000
     assert all(sum(map(code, paths)) < 1_500 for paths in apart.values())
 
 
