@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ class Do(Hook):
 
     every: TimeStep = every(1, "iteration")
     does: Callable[[HookContext], Any] = field(kw_only=False)
+    taking: Sequence[str] = ()
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return self.taking
 
     def run(self, context: HookContext) -> None:
         self.does(context)
@@ -362,7 +367,7 @@ def test_values_set_by_a_pattern_are_all_set_at_one_boundary(background: Any) ->
     def look(context: HookContext) -> None:
         seen.add((context.read("optimiser.weights.learning_rate"), context.read("optimiser.learning_rate")))
 
-    with small_environment(Sweep(), hooks={"look": Do(look)}) as sigma:
+    with small_environment(Sweep(), hooks={"look": Do(look, taking=["optimiser.**"])}) as sigma:
         background(sigma)
         for i in range(1, 40):
             sigma.set("trainer.optimiser.**.learning_rate", i / 10000)

@@ -24,7 +24,7 @@ from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches, Cursor, Feed
-from sigma_kernel.training.hooks import Runner
+from sigma_kernel.training.hooks import Runner, reads
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Compiled, Evaluator, Programs
 from sigma_kernel.training.records import Records
@@ -358,7 +358,10 @@ class Context:
         return memory.setdefault(self.scope, {}) if self.scope else memory
 
     def read(self, address: str) -> Any:
-        """Return a value, or None if there is none yet."""
+        """Return a value that the hook declared in ``reads``, or None if there is none yet."""
+        declared = reads(self.session.runner.hooks[self.name])
+        if not any(pattern == address or matches(pattern, address) for pattern in declared):
+            raise SigmaStateError(f"hook {self.name!r}: reads {address!r} without declaring it. Add it to reads.")
         return self.session.lookup(address, self.scope)
 
     def publish(self, address: str, value: Any) -> None:

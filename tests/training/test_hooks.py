@@ -243,7 +243,7 @@ def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> N
         seen.append((context.read("training.loss"), context.memory["times"]))
         context.publish("counted", context.memory["times"])
 
-    hook = Do(does=count, scope="local", giving=["counted"])
+    hook = Do(does=count, scope="local", taking=["training.loss"], giving=["counted"])
     with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         published = sigma.trainer("trainer").session.published
@@ -257,6 +257,17 @@ def test_a_hook_cannot_publish_what_it_does_not_declare() -> None:
     with (
         small_environment(Sweep(), hooks={"it": hook}) as sigma,
         pytest.raises(SigmaTrainingError, match="hook 'it': publishes 'y' without declaring it. Add it to writes."),
+    ):
+        sigma.trainer("trainer").fit(epochs=1)
+
+
+def test_a_hook_cannot_read_what_it_does_not_declare() -> None:
+    hook = Do(does=lambda context: context.read("gradients.weights"), taking=["training.*"])
+    with (
+        small_environment(Sweep(), hooks={"it": hook}) as sigma,
+        pytest.raises(
+            SigmaTrainingError, match="'it': reads 'gradients.weights' without declaring it. Add it to reads."
+        ),
     ):
         sigma.trainer("trainer").fit(epochs=1)
 

@@ -34,8 +34,13 @@ class Do(Hook):
 
     every: TimeStep = every(1, "epoch")
     does: Callable[[HookContext], Any] = lambda context: None
+    taking: Sequence[str] = ()
     giving: Sequence[str] = ()
     ending: bool = False
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return self.taking
 
     @property
     def writes(self) -> Sequence[str]:
@@ -86,7 +91,7 @@ def _best(context: HookContext) -> None:
 def _everything(deep: Deep, momentum: Any, operator: Any = None, **settings: Any) -> Environment:
     """Return an environment with all that has state: dropout, orders, schedules, slots, memories, kept parameters."""
     hooks = {
-        "memory": Do(does=_remember, every=every(3, "iteration")),
+        "memory": Do(does=_remember, every=every(3, "iteration"), taking=["training.loss"]),
         "criterion": Do(
             does=lambda context: context.command("set", pattern="**.3-dropout.rate", value=0.1),
             when=when("training.loss").decreases().for_(2, "epoch", in_all=True),
@@ -227,7 +232,7 @@ def test_hooks_fire_at_the_same_iterations_however_the_bursts_are_cut(seed: int)
 # -- when hooks fire ---------------------------------------------------------------------------------------------------
 def test_an_epoch_hook_sees_the_state_at_the_end_of_its_epoch() -> None:
     seen: list[bytes] = []
-    hook = Do(does=lambda context: seen.append(context.read(f"{LAYERS}weights").tobytes()))
+    hook = Do(does=lambda context: seen.append(context.read(f"{LAYERS}weights").tobytes()), taking=["network.**"])
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
     for epoch, bits in enumerate(seen, 1):
@@ -291,9 +296,12 @@ def test_a_hook_measures_the_present_parameters_and_speaks_to_people(deep: Deep,
 
 def test_a_pattern_is_read_as_everything_that_it_matches() -> None:
     seen: list[dict[str, Any]] = []
+    taking = ["said.*", "network.**"]
     hooks = {
         "say": Do(does=lambda context: context.publish("said.it", 3), giving=["said.it"], priority=1),
-        "read": Do(does=lambda context: seen.extend(context.read(p) for p in ("said.*", "network.**", "no.*"))),
+        "read": Do(
+            does=lambda context: seen.extend(map(context.read, ("said.*", "network.**", "said.no*"))), taking=taking
+        ),
     }
     with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
@@ -350,7 +358,7 @@ def test_what_a_hook_kept_is_saved_and_brought_back(deep: Deep) -> None:
             context.keep()
             kept.append(context.read(f"{LAYERS}4-dense.bias").tobytes())
 
-    with deep(hooks={"it": Do(does=keep)}) as sigma:
+    with deep(hooks={"it": Do(does=keep, taking=["network.**"])}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=2)
         snapshot = trainer.session.snapshot()

@@ -165,7 +165,10 @@ def test_early_stop_restores_the_very_bits_of_the_best_epoch() -> None:
         context.publish("score", next(losses))
         kept.append(context.read("network.layers.weights"))
 
-    hooks = {"score": FunctionHook(score, outputs=["score"]), "end": EarlyStop("score", patience=2, restore=True)}
+    hooks = {
+        "score": FunctionHook(score, inputs=["network.**"], outputs=["score"]),
+        "end": EarlyStop("score", patience=2, restore=True),
+    }
     with small_environment(Sweep(), hooks=hooks) as sigma:
         assert sigma.run().epochs == 4
         assert sigma.get("trainer.network.layers.weights").tobytes() == kept[1].tobytes()

@@ -56,6 +56,10 @@ def test_more_shards_than_rows_are_as_many_as_rows() -> None:
 
 def test_a_local_hook_runs_once_for_each_worker_in_its_scope() -> None:
     class Local(Note):
+        @property
+        def reads(self) -> list[str]:
+            return ["training.loss"]
+
         def run(self, context: HookContext) -> None:
             self.fired.append((context.moment.iteration, context.read("training.loss")))
 
