@@ -30,8 +30,8 @@ KNOWN: dict[str, dict[str, str]] = {
         " he_normal orthogonal warm_start",
     },
     "sigma-layers": {
-        "layer": "input output dense activation dropout flatten reshape add concat function function_cost"
-        " softmax_cross_entropy binary_cross_entropy squared_difference",
+        "layer": "input output dense conv2d max_pool average_pool activation dropout flatten reshape add concat"
+        " function function_cost softmax_cross_entropy binary_cross_entropy squared_difference",
         "activation": "relu leaky_relu sigmoid tanh softplus elu gelu silu softmax identity",
     },
     "sigma-monitor-console": {"monitor": "console"},

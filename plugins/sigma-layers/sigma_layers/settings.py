@@ -14,7 +14,7 @@ ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of s
 def count(layer: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaNetworkError unless a setting is 1, 2, 3 ..."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SigmaNetworkError(f"{_name(layer, attribute)}: must be 1, 2, 3 ... (got {value!r}).")
+        raise SigmaNetworkError(f"{named(layer, attribute)}: must be 1, 2, 3 ... (got {value!r}).")
 
 
 def counts(layer: Any, attribute: Attribute[Any], value: tuple[Any, ...]) -> None:
@@ -26,14 +26,15 @@ def counts(layer: Any, attribute: Attribute[Any], value: tuple[Any, ...]) -> Non
 def activation(layer: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaNetworkError unless a setting is the name of an activation, or a function."""
     if not isinstance(value, str) and not callable(value):
-        raise SigmaNetworkError(f"{_name(layer, attribute)}: must be a name or a function (got {value!r}).")
+        raise SigmaNetworkError(f"{named(layer, attribute)}: must be a name or a function (got {value!r}).")
 
 
 def function(layer: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaNetworkError unless a setting is a function."""
     if not callable(value):
-        raise SigmaNetworkError(f"{_name(layer, attribute)}: must be a function of nodes (got {value!r}).")
+        raise SigmaNetworkError(f"{named(layer, attribute)}: must be a function of nodes (got {value!r}).")
 
 
-def _name(layer: Any, attribute: Attribute[Any]) -> str:
+def named(layer: Any, attribute: Attribute[Any]) -> str:
+    """Return a setting as users know it, such as ``Dense.units``."""
     return f"{type(layer).__name__}.{attribute.name}"

@@ -18,14 +18,17 @@ from sigma_kernel.testing.layers import by_name  # noqa: E402
 from sigma_layers import (  # noqa: E402
     Activation,
     Add,
+    AveragePool,
     BinaryCrossEntropy,
     Concat,
+    Conv2d,
     Dense,
     Dropout,
     Flatten,
     Function,
     FunctionCost,
     Input,
+    MaxPool,
     Output,
     Reshape,
     SoftmaxCrossEntropy,
@@ -37,6 +40,7 @@ F = torch.nn.functional
 STEPS, RATE, BATCH, TOLERANCE = 100, 0.1, 6, 1e-9
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.normal(size=(2, BATCH, 4))
+PICTURES = RANDOM.normal(size=(BATCH, 2, 7, 6))
 IMAGES, SEQUENCES = RANDOM.normal(size=(BATCH, 2, 3)), RANDOM.normal(size=(BATCH, 5, 3))
 LABELS, TAGS = RANDOM.integers(0, 3, BATCH, np.int32), RANDOM.integers(0, 3, (BATCH, 5), np.int32)
 PROBABILITIES = np.exp(X[:, :3]) / np.exp(X[:, :3]).sum(-1, keepdims=True)
@@ -56,6 +60,17 @@ def affine(p, name, x):
 def first(p):
     """Return the first affine map of the usual inputs."""
     return affine(p, "a", torch.tensor(X))
+
+
+def convolved(p):
+    x = F.max_pool2d(torch.relu(F.conv2d(torch.tensor(PICTURES), p["a.weights"], p["a.biases"], padding=1)), 2)
+    x = F.avg_pool2d(torch.tanh(F.conv2d(x, p["b.weights"], None, (1, 2), (0, 1))), 2, 1)
+    return affine(p, "c", x.flatten(1))
+
+
+def overlapping(p):
+    x = F.max_pool2d(F.conv2d(torch.tensor(PICTURES), p["a.weights"], p["a.biases"], padding="same"), 3, 2, 1)
+    return affine(p, "c", F.avg_pool2d(x, (2, 3), 1, 1).flatten(1))
 
 
 def squared(y):
@@ -126,6 +141,29 @@ CASES = {
         diamond(),
         {"inputs": X, "targets": Y},
         lambda p: squared(affine(p, "d", torch.cat([affine(p, n, torch.tanh(first(p))) for n in "bc"], 1))),
+    ),
+    "convolution and pooling": (
+        Input(2, 7, 6)
+        + Conv2d(3, 3, padding=1, name="a", activation="relu")
+        + MaxPool(2)
+        + Conv2d(4, (2, 3), stride=(1, 2), padding=(0, 1), bias=False, name="b", activation="tanh")
+        + AveragePool(2, stride=1)
+        + Flatten()
+        + Output(3, name="c")
+        + SoftmaxCrossEntropy(),
+        {"inputs": PICTURES, "targets": LABELS},
+        lambda p: F.cross_entropy(convolved(p), torch.tensor(LABELS).long()),
+    ),
+    "pools that overlap and are padded": (
+        Input(2, 7, 6)
+        + Conv2d(4, 3, padding="same", name="a")
+        + MaxPool(3, stride=2, padding=1)
+        + AveragePool((2, 3), stride=1, padding=1)
+        + Flatten()
+        + Output(3, name="c")
+        + SoftmaxCrossEntropy(),
+        {"inputs": PICTURES, "targets": LABELS},
+        lambda p: F.cross_entropy(overlapping(p), torch.tensor(LABELS).long()),
     ),
     "function cost": (
         Input(4) + Dense(4, name="a") + FunctionCost(lambda y, t: f.mean(f.abs(y - t)), weight=0.5),

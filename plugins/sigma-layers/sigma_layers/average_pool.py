@@ -1,0 +1,40 @@
+"""The mean of each window."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from attrs import define, field
+from attrs.validators import optional
+
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_layers.max_pool import pooled
+from sigma_layers.windows import Padding, Sides, padding, sides
+
+
+@define(eq=False)
+class AveragePool(Layer):
+    """Take the mean of each window, channel by channel: ``AveragePool(2)``.
+
+    ``size``, ``stride`` and ``padding`` are numbers for all sides or one for each; the stride is the size if it is not
+    given.  Padding counts as zeros, as ``torch.nn.AvgPool2d`` has it by default.
+
+    Shapes: ``(batch, channels, *sides)`` -> the same with smaller sides, n becoming
+    ``(n + 2 * padding - size) // stride + 1``.
+    """
+
+    size: Sides = field(default=2, validator=sides)
+    stride: Sides | None = field(default=None, validator=optional(sides))
+    padding: Padding = field(default=0, validator=padding)
+
+    def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
+        return pooled("average_pool", shape, self.size, self.stride, self.padding)
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the means."""
+        how = self.window(x.shape[1:])
+        return f.sum_pool(x, **how) / float(prod(how["window"]))

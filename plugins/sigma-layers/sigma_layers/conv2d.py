@@ -1,0 +1,64 @@
+"""Weighted sums of what a window covers, as it slides over an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Context, Layer, Parameter
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node, Spec
+from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_layers.windows import Padding, Sides, padding, sides, window
+
+
+@define(eq=False)
+class Conv2d(Layer):
+    """Slide filters over images: ``Conv2d(32, 3, padding="same", activation="relu")``.
+
+    Each filter gives, for every place of its window, ``activation`` of a weighted sum over the window and all channels
+    (a cross-correlation, as is usual), plus its bias.  ``size``, ``stride`` and ``padding`` are numbers for both sides
+    or ``(height, width)``; padding is with zeros, and ``"same"`` keeps the sides where the stride is 1.  Weights start
+    as ``glorot_uniform`` draws them, biases at 0.
+
+    Shapes: ``(batch, channels, height, width)`` -> ``(batch, filters, height', width')``, a side of n becoming
+    ``(n + 2 * padding - size) // stride + 1``; weights ``(filters, channels, *size)``, biases ``(filters,)``.
+
+    LeCun et al., Gradient-Based Learning Applied to Document Recognition, 1998.
+    """
+
+    filters: int = field(validator=count)
+    size: Sides = field(default=3, validator=sides)
+    stride: Sides = field(default=1, validator=sides)
+    padding: Padding = field(default=0, validator=padding)
+    activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
+    bias: bool = True
+
+    def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
+        if len(shape) != 3:
+            remedy = f"Reshape(1, {shape[0]}, {shape[1]})" if len(shape) == 2 else "Reshape(channels, height, width)"
+            raise SigmaNetworkError(
+                f"conv2d({shape}): a sample must be an image, (channels, height, width). Put {remedy} before it."
+            )
+        return window("conv2d", shape, self.size, self.stride, self.padding)
+
+    def parameters(self, x: Spec) -> dict[str, Parameter]:
+        """Return weights and biases; raises SigmaNetworkError if a sample is no image, or too small."""
+        covered = self.window(x.shape)["window"]
+        fan_in, fan_out = x.shape[0] * prod(covered), self.filters * prod(covered)
+        weights = Parameter((self.filters, x.shape[0], *covered), "glorot_uniform", fan_in, fan_out)
+        return {"weights": weights, "biases": Parameter((self.filters,))} if self.bias else {"weights": weights}
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the activation of the weighted sums."""
+        how = self.window(x.shape[1:])
+        sums = f.convolution(x, context.parameters["weights"], how["stride"], how["padding"])
+        if self.bias:
+            sums = sums + f.reshape(context.parameters["biases"], (self.filters, 1, 1))
+        activation: Callable[[Node], Node] = context.resolve("activation", self.activation)
+        return activation(sums)

@@ -1,0 +1,51 @@
+"""The largest number of each window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from attrs.validators import optional
+
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_layers.windows import Padding, Sides, padding, sides, window
+
+
+@define(eq=False)
+class MaxPool(Layer):
+    """Keep the largest number of each window, channel by channel: ``MaxPool(2)``.
+
+    ``size``, ``stride`` and ``padding`` are numbers for all sides or one for each; the stride is the size if it is not
+    given.  Padding is never the largest.
+
+    Shapes: ``(batch, channels, *sides)`` -> the same with smaller sides, n becoming
+    ``(n + 2 * padding - size) // stride + 1``.
+    """
+
+    size: Sides = field(default=2, validator=sides)
+    stride: Sides | None = field(default=None, validator=optional(sides))
+    padding: Padding = field(default=0, validator=padding)
+
+    def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
+        return pooled("max_pool", shape, self.size, self.stride, self.padding)
+
+    def run(self, context: Context, x: Node) -> Node:
+        """Return the largest numbers."""
+        return f.max_pool(x, **self.window(x.shape[1:]))
+
+
+def pooled(where: str, shape: tuple[int, ...], size: Sides, stride: Sides | None, around: Padding) -> dict[str, Any]:
+    """Return window, stride and padding; raises SigmaNetworkError where windows fit no sides, or could be empty."""
+    if len(shape) < 2:
+        remedy = f"Put Reshape(1, {shape[0]}) before it." if shape else "Leave it out."
+        raise SigmaNetworkError(f"{where}({shape}): a sample must have channels and sides to pool. {remedy}")
+    how = window(where, shape, size, size if stride is None else stride, around)
+    if any(max(pair) >= span for pair, span in zip(how["padding"], how["window"], strict=True)):
+        raise SigmaNetworkError(
+            f"{where}({shape}): windows of {how['window']} with padding {around!r} could lie wholly outside. Use less."
+        )
+    return how
