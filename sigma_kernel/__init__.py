@@ -47,6 +47,7 @@ _MODULES = {
     "training.criteria": "when",
 }
 _EXPORTS = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = sorted(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
+
+ROOT = Path(__file__).parents[1]
 
 
 def _trained(**settings: Any) -> dict[str, float]:
@@ -55,3 +59,20 @@ def test_data_that_is_none_is_refused_with_what_to_wrap_it_in(data: Any) -> None
 def test_a_scope_or_a_policy_that_is_not_there_is_refused(setting: str) -> None:
     with pytest.raises(ValueError, match=setting):
         Accuracy(**{setting: "ignor"})
+
+
+LAZY = [
+    ".".join(path.parts[-3:-1]) if path.parts[-3] == "sigma_kernel" else path.parts[-2]
+    for path in sorted([*ROOT.glob("sigma_kernel/**/__init__.py"), *ROOT.glob("plugins/*/sigma_*/__init__.py")])
+    if "__getattr__" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("room", LAZY)
+def test_a_star_brings_what_a_room_exports_and_nothing_else(room: str) -> None:
+    names: dict[str, Any] = {}
+    module = import_module(room)
+    exec(f"from {room} import *", names)
+    names.pop("__builtins__")
+    assert set(names) == set(module.__all__)
+    assert set(getattr(module, "_EXPORTS", names)) == set(names)

@@ -40,6 +40,7 @@ _MODULES = {
     "steering": "HookSuite MonitorSuite OperatorSuite",
 }
 _EXPORTS = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = sorted(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:
@@ -49,4 +50,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_EXPORTS)
+    return __all__

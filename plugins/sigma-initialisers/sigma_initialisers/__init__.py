@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
 
 _PLACES = (component.path.partition(":") for component in sigma_components())
 _EXPORTS = {name: module for module, _, name in _PLACES}
+__all__ = sorted(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:
@@ -30,4 +31,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_EXPORTS)
+    return __all__
