@@ -1,16 +1,19 @@
-"""Counter-based random bits: Philox 4x32-10, written once against an array namespace.
+"""Counter-based random bits: Philox 4x32-10, against an array namespace, and faster in NumPy for the host.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 
 The bits are a pure function of (key; element // 4, stream, iteration, scan), the element counting through the whole
 tensor (up to 2^34 elements, then they repeat), so that a shard of it has the same bits wherever it is drawn.  Products
-go by 16-bit halves, because some namespaces have no unsigned 64-bit integers, and some no unsigned arithmetic at all.
+go by 16-bit halves, because some namespaces have no unsigned 64-bit integers, and some no unsigned arithmetic at all;
+:func:`fill` has 64-bit products and works on blocks that fit the second-level cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
+
+import numpy as np
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.namespace import WORD, Array, Namespace
@@ -19,6 +22,7 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)  # what is added to the key between rounds
 ROUNDS = 10
 HALF = 0xFFFF
+BLOCKS = 12288  # that :func:`fill` draws at a time: arrays of 192 kB
 
 
 def words(seed: int) -> tuple[int, int]:
@@ -73,3 +77,65 @@ def _place(ns: Namespace, row: Array, width: int) -> tuple[Array, Array]:
     """Return block and lane of the first element of a row: ``row * width`` has up to 64 bits."""
     high, low = product(ns, ns.carried(row), width)
     return high << ns.carried(30) & ns.carried(WORD) | low >> ns.carried(2), low & ns.carried(3)
+
+
+# -- on the host -------------------------------------------------------------------------------------------------------
+def scratch_bytes(elements: int) -> int:
+    """Return the bytes that :func:`fill` needs beside its result."""
+    return 8 * 8 * min(BLOCKS, elements // 4 + 2)
+
+
+def fill(out: np.ndarray, scratch: np.ndarray, key: tuple[int, int], first: int, tail: tuple[int, int, int]) -> None:
+    """Write the bits of elements ``first`` and following into a flat uint32 array.
+
+    ``tail`` are the last three words of every counter: stream, iteration, scan.
+    """
+    for block, count, skip, part in _pieces(out, first):
+        counters = np.arange(block, block + count, dtype=np.uint64) & np.uint64(WORD)
+        part[...] = host_blocks((counters, *tail), key, scratch).reshape(-1)[skip : skip + part.size]
+
+
+def host_blocks(
+    counter: tuple[np.ndarray, np.ndarray | int, np.ndarray | int, np.ndarray | int],
+    key: tuple[int, int],
+    scratch: np.ndarray,
+) -> np.ndarray:
+    """Return the words ``(n, 4)`` of the blocks with these counters, uint32, inside 64 n bytes of ``scratch``."""
+    n = len(counter[0])
+    space = scratch.view(np.uint64)
+    even, odd, spare = space[: 6 * n].reshape(3, 2, n)  # two words of a counter each: one call serves both
+    even[0], odd[0], even[1], odd[1] = counter
+    words = space[6 * n : 8 * n].view(np.uint32).reshape(n, 4)
+    even, odd = _rounds(even, odd, spare, _keys(key))
+    words[:, 0], words[:, 1], words[:, 2], words[:, 3] = even[0], odd[0], even[1], odd[1]
+    return words
+
+
+def _rounds(even: np.ndarray, odd: np.ndarray, spare: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what comes out of the rounds; the upper halves of the words 1 and 3 may be anything."""
+    multipliers, mask, shift = np.array(MULTIPLIERS, np.uint64)[:, None], np.uint64(WORD), np.uint64(32)
+    for key in keys:
+        np.multiply(even, multipliers, spare)
+        crossed = spare[::-1]  # each upper half goes to the other word
+        np.right_shift(crossed, shift, even)
+        np.bitwise_xor(even, odd, even)
+        np.bitwise_xor(even, key, even)
+        np.bitwise_and(even, mask, even)
+        spare, odd = odd, crossed
+    return even, odd
+
+
+def _keys(key: tuple[int, int]) -> np.ndarray:
+    """Return the key of each round."""
+    words = np.array(key, np.uint64) + np.arange(ROUNDS, dtype=np.uint64)[:, None] * np.array(WEYL, np.uint64)
+    return (words & np.uint64(WORD))[:, :, None]
+
+
+def _pieces(out: np.ndarray, first: int) -> Iterator[tuple[int, int, int, np.ndarray]]:
+    """Yield the first block, the number of blocks, the elements to skip and where the others go."""
+    done = 0
+    while done < out.size:
+        block, skip = divmod(first + done, 4)
+        part = out[done : done + 4 * BLOCKS - skip]
+        yield block, (skip + part.size + 3) // 4, skip, part
+        done += part.size

@@ -8,6 +8,7 @@ P. Box, M. E. Muller, A note on the generation of random normal deviates, Ann. M
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import count
 from math import pi, prod
 
@@ -15,12 +16,12 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.namespace import WORD, numpy_namespace
+from sigma_kernel.graph.namespace import WORD
 from sigma_kernel.graph.node import Node, constant
-from sigma_kernel.graph.philox import random_bits, words
+from sigma_kernel.graph.philox import fill, host_blocks, scratch_bytes, words
 
 INITIAL, ORDER = WORD, WORD - 1  # scan numbers of initial values and of data orders, which no scan reaches
-CHUNK = 1 << 16  # elements drawn at once on the host: what the caches hold
+AHEAD = 1 << 12  # rows whose order is drawn at once, for several epochs where there are fewer
 
 
 @define
@@ -140,16 +141,44 @@ class Draw:
 
 def permutation(seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
     """Return the order of rows in an epoch, int64: sorted by 64 random bits each."""
-    high, low = _bits(seed, stream, epoch, ORDER, (rows, 2)).astype(np.uint64).T
-    return np.argsort(high << 32 | low, kind="stable")
+    if 0 < rows <= AHEAD:
+        ahead = AHEAD // rows
+        return np.array(_orders(seed, stream, epoch // ahead, ahead, rows)[epoch % ahead])
+    return _sorted(_joined(_bits(seed, stream, epoch, ORDER, (rows, 2))))
+
+
+@lru_cache(maxsize=64)
+def _orders(seed: int, stream: int, group: int, ahead: int, rows: int) -> np.ndarray:
+    """Return the orders of ``ahead`` epochs: few rows cost hardly more than one row."""
+    blocks = (rows + 1) // 2
+    epochs = np.arange(group * ahead, (group + 1) * ahead).repeat(blocks)
+    counter = (np.tile(np.arange(blocks), ahead), stream, epochs, ORDER)
+    drawn = host_blocks(counter, words(seed), np.empty(64 * len(epochs), np.uint8))
+    return np.argsort(_joined(drawn.reshape(ahead, -1, 2)[:, :rows]), kind="stable")
+
+
+def _joined(pairs: np.ndarray) -> np.ndarray:
+    """Return pairs of words as numbers of 64 bits, the upper word first."""
+    upper, lower = pairs[..., 0].astype(np.uint64), pairs[..., 1]
+    return np.asarray(upper << np.uint64(32) | lower)
+
+
+def _sorted(keys: np.ndarray) -> np.ndarray:
+    """Return the stable order of uint64 keys: sorting numbers, their places packed below, beats sorting places."""
+    low = np.uint64(len(keys).bit_length())
+    packed = keys >> low << low | np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    order = (packed & (np.uint64(1) << low) - np.uint64(1)).view(np.int64)
+    packed >>= low
+    same = packed[1:] == packed[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # their lower bits decide
+    order[tied] = order[tied][np.argsort(keys[order[tied]], kind="stable")]
+    return order
 
 
 def _bits(seed: int, stream: int, iteration: int, scan: int, shape: Sequence[int]) -> np.ndarray:
-    ns, key = numpy_namespace(), np.array(words(seed), np.uint32)
     bits = np.empty(prod(shape), np.uint32)
-    for start in range(0, bits.size, CHUNK):
-        part = bits[start : start + CHUNK]
-        part[...] = random_bits(ns, key, iteration, start, scan, shape=part.shape, stream=stream)
+    fill(bits, np.empty(scratch_bytes(bits.size), np.uint8), words(seed), 0, (stream, iteration, scan))
     return bits.reshape(tuple(shape))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, symbol
-from sigma_kernel.graph.philox import philox, product, random_bits, words
-from sigma_kernel.graph.random import CHUNK, Draw, Key, Streams, permutation
+from sigma_kernel.graph.philox import BLOCKS, fill, host_blocks, philox, product, random_bits, scratch_bytes, words
+from sigma_kernel.graph.random import AHEAD, Draw, Key, Streams, _sorted, permutation
 
 NUMPY = numpy_namespace()
 # The known-answer vectors of the Random123 distribution, file kat_vectors, for philox 4 x 32 with 10 rounds.
@@ -53,6 +54,29 @@ def test_blocks_are_those_of_the_published_vectors(counter, secret, expected, ca
     ns = Namespace("numpy", np, NUMPY.dtypes, carrier)
     with np.errstate(over="ignore"):
         assert [int(word) for word in philox(ns, numbers(counter), numbers(secret))] == numbers(expected)
+
+
+@pytest.mark.parametrize(("counter", "secret", "expected"), VECTORS)
+def test_blocks_on_the_host_are_those_of_the_published_vectors(counter, secret, expected):
+    first, *tail = numbers(counter)
+    drawn = host_blocks((np.array([first]), *tail), tuple(numbers(secret)), np.empty(64, np.uint8))
+    assert drawn.tolist() == [numbers(expected)]
+
+
+@pytest.mark.parametrize(
+    ("row", "shape"),
+    [
+        (0, (8, 4)), (0, ()), (0, (0, 3)), (5, (1,)), (5, (2,)), (5, (7, 3)), (2**31 + 1, (3, 5)), (2**32 - 3, (3, 4)),
+        (1, (5, 4 * BLOCKS)), (3, (4 * BLOCKS + 3, 1)), (7, (4097, 13)),
+    ],
+)  # fmt: skip
+def test_the_host_fills_in_the_bits_of_the_reference(row, shape):
+    seed, stream, iteration, scan = 0xFFFFFFFF_A4093822, 0xFFFFFFFF, 0x13198A2E, 0x85A308D3
+    size, width = math.prod(shape), math.prod(shape[1:])
+    drawn, scratch = np.empty(size, np.uint32), np.empty(scratch_bytes(size), np.uint8)
+    fill(drawn, scratch, words(seed), row * width, (stream, iteration, scan))
+    expected = bits(row, shape, seed=seed, stream=stream, iteration=iteration, scan=scan)
+    np.testing.assert_array_equal(drawn.reshape(shape), expected)
 
 
 @given(WORDS, WORDS)
@@ -177,9 +201,9 @@ def test_dropout_keeps_the_mean_and_drops_the_rate(key):
 
 
 # -- distributions on the host -----------------------------------------------------------------------------------------
-def test_the_host_draws_the_bits_of_the_reference_across_its_chunks():
-    drawn = Draw(7, 3).bits((2, CHUNK))
-    np.testing.assert_array_equal(drawn, bits(0, (2 * CHUNK,), iteration=0, scan=2**32 - 1).reshape(2, CHUNK))
+def test_initial_values_are_made_of_the_bits_of_the_reference():
+    drawn = Draw(7, 3).bits((2, 4 * BLOCKS + 1))
+    np.testing.assert_array_equal(drawn, bits(0, drawn.shape, iteration=0, scan=2**32 - 1))
 
 
 def test_a_draw_goes_on_and_another_like_it_starts_again():
@@ -219,10 +243,37 @@ def test_an_order_of_rows_is_a_permutation_for_each_seed_stream_and_epoch():
     assert permutation(1, 0, 0, 0).shape == (0,)
 
 
-def test_rows_are_sorted_by_64_bits_each():
+@pytest.mark.parametrize("rows", [1, 5, AHEAD - 1, AHEAD, AHEAD + 1])
+def test_rows_are_sorted_by_64_bits_each_in_and_across_what_is_drawn_at_once(rows):
+    ahead = max(1, AHEAD // rows)
+    for epoch in {0, 1, ahead - 1, ahead, 2 * ahead + 1}:
+        high, low = bits(0, (rows, 2), stream=9, iteration=epoch, scan=2**32 - 2).T
+        np.testing.assert_array_equal(permutation(7, 9, epoch, rows), np.lexsort((low, high)))
+
+
+def test_many_rows_are_sorted_by_64_bits_each():
     high, low = bits(0, (100_000, 2), stream=0, iteration=2, scan=2**32 - 2).T
     assert len(np.unique(high)) < len(high)  # 32 bits would leave ties
     np.testing.assert_array_equal(permutation(7, 0, 2, 100_000), np.lexsort((low, high)))
+
+
+@given(st.lists(st.integers(0, 3) | st.sampled_from([2**63, 2**63 + 1, 2**64 - 1, 2**40, 2**40 + 5]), max_size=80))
+def test_keys_that_are_alike_in_all_or_only_in_their_upper_bits_are_sorted_too(keys):
+    array = np.array(keys, np.uint64)
+    np.testing.assert_array_equal(_sorted(array), np.argsort(array, kind="stable"))
+
+
+def test_orders_are_those_of_earlier_versions():
+    assert permutation(7, 0, 3, 10).tolist() == [7, 6, 8, 9, 2, 1, 0, 5, 3, 4]
+    assert permutation(2**63 + 5, 2**32 - 1, 2**31, 7).tolist() == [2, 5, 1, 6, 4, 0, 3]
+    many = permutation(5, 0, 0, 100_003).astype("<i8").tobytes()
+    assert sha256(many).hexdigest() == "170e44a0cb133a118add29b18bdaa5286f3b9f892cb33f4ef522120c5bed796c"
+
+
+def test_whoever_changes_an_order_changes_no_other_one():
+    expected = permutation(1, 2, 3, 4).tolist()
+    permutation(1, 2, 3, 4)[:] = 0
+    assert permutation(1, 2, 3, 4).tolist() == expected
 
 
 def test_every_row_comes_first_about_as_often():

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numpy import philox, windows
+from sigma_backend_numpy import windows
 from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import philox
 from sigma_kernel.graph.meaning import function
 from sigma_kernel.graph.namespace import erf, numpy_namespace
 from sigma_kernel.graph.node import Node
