@@ -45,7 +45,9 @@ KNOWN: dict[str, dict[str, str]] = {
         "modifier": "clip_value clip_norm clip_global_norm l1 l2",
         "schedule": "constant step exponential cosine warm_up product",
     },
-    "sigma-recipes": {"recipe": "digits iris mnist wdbc xor"},
+    "sigma-recipes": {
+        "recipe": "bench-cnn bench-deep bench-iris bench-mlp-large bench-mlp-small digits iris mnist wdbc xor",
+    },
 }
 
 

@@ -12,6 +12,11 @@ def recipe(name: str) -> Recipe:
     return Recipe(name, (files("sigma_recipes") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
+bench_cnn = recipe("bench-cnn")
+bench_deep = recipe("bench-deep")
+bench_iris = recipe("bench-iris")
+bench_mlp_large = recipe("bench-mlp-large")
+bench_mlp_small = recipe("bench-mlp-small")
 digits = recipe("digits")
 iris = recipe("iris")
 mnist = recipe("mnist")

@@ -16,14 +16,14 @@ MNIST = Path(__file__).parents[4] / "shared" / "data" / "mnist5k"
 
 
 def accuracy(name: str, *overrides: str) -> float:
-    configuration = config.load(getattr(recipes, name).text, overrides, name=name)
+    configuration = config.load(recipes.recipe(name).text, overrides, name=name)
     with config.build(configuration) as environment:
         return environment.run().metrics["validation.accuracy"]
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_is_a_right_configuration_of_its_own_name(name):
-    text = getattr(recipes, name).text
+    text = recipes.recipe(name).text
     assert tomllib.loads(text)["run"]["name"] == name
     configuration = config.load(text, name=name)
     assert config.load(config.resolved(configuration)) == configuration
@@ -31,9 +31,36 @@ def test_a_recipe_is_a_right_configuration_of_its_own_name(name):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_says_what_it_is_before_anything_else(name):
-    text = getattr(recipes, name).text
+    text = recipes.recipe(name).text
     assert text.startswith("# ")
     assert "format = 1" in text
+
+
+SIZES = {
+    "bench-mlp-small": (100, 60, 101_770),
+    "bench-mlp-large": (100, 60, 1_863_690),
+    "bench-deep": (32, 187, 19 * (64 * 64 + 64) + 650),
+    "bench-iris": (10, 1200, 99),
+    "bench-cnn": (100, 20, 320 + 18_496 + 401_536 + 1_290),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_benchmark_has_the_size_that_it_says(name):
+    configuration = config.load(recipes.recipe(name).text, name=name)
+    with config.build(configuration) as environment:
+        session = environment.trainers["trainer"].session
+        parameters = sum(session.model.shapes.counts.values())
+        assert (session.feed.batch_size, session.feed.iterations_per_epoch, parameters) == SIZES[name]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_benchmark_learns_on_every_backend(name):
+    rows = ["run.backend=numpy", "data.rows=200", "data.batch_size=20", "hooks.finish.when=epoch reaches 3"]
+    with config.build(config.load(recipes.recipe(name).text, rows, name=name)) as environment:
+        environment.run()
+        losses = environment.trainers["trainer"].history["training.loss"]
+        assert losses[-10:].mean() < losses[:10].mean()
 
 
 def test_digits_reads_96_of_100_digits_at_least():
