@@ -1,8 +1,23 @@
-"""``python -m sigma_kernel`` works wherever the ``sigma`` script does."""
+"""The ``sigma`` script, and ``python -m sigma_kernel``, which works wherever the script does."""
 
+import signal
 import sys
 
-from sigma_kernel.launcher import main
+HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background ignores Ctrl-C
+if HEEDED:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing to finish yet: no traceback out of the imports
+from sigma_kernel.launcher import main  # noqa: E402
+from sigma_kernel.signals import terminate  # noqa: E402
+
+
+def start() -> None:
+    """Run the ``sigma`` command and leave with its exit code."""
+    if HEEDED:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, terminate)
+    sys.exit(main())
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    start()

@@ -4,7 +4,9 @@ Exactly when each scale fires:
 
 - ``iteration``: after the update of that iteration; iteration 1 is the first one.
 - ``epoch``: at the end of the epoch, before the next one's first update; what runs then sees the state of its end.
-- ``sample``: at the first boundary at or after so many samples; ``second``: likewise, in seconds of training.
+- ``sample``: at the first boundary at or after so many samples.
+- ``second``: at the first boundary at or after so many seconds on the wall clock since training began; hooks,
+  evaluation and compilation count, pauses and the time between two runs do not.
 - ``start``: before the first update of every run; ``stop``: after the last one.
 - ``pause``, ``resume``, ``reset``: when that has just happened.
 
@@ -47,7 +49,7 @@ Scale = TimeScale | str
 
 @frozen
 class Moment:
-    """How often each scale has ticked so far; ``second`` is time spent training."""
+    """How often each scale has ticked so far; ``second`` is wall-clock time since training began, without pauses."""
 
     iteration: int = 0
     epoch: int = 0

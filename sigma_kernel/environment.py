@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from sigma_kernel.contracts import Monitor
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
+from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training import checkpoint, commands, folder
 from sigma_kernel.training.records import Messages
 from sigma_kernel.training.summary import Summary as Summary, summarise
@@ -89,6 +92,7 @@ class Environment:
     _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
+    signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
     _ended_by: str = field(default="finished", init=False)
     _seconds: float = field(default=0.0, init=False)
@@ -116,6 +120,7 @@ class Environment:
         common = {"seed": self.seed, "precision": self.precision, "registry": self.registry.branch(name, "trainer")}
         self.trainers[name] = Trainer(name, Resolver(self.catalogue), **{**common, **settings})
         self.trainers[name].records.say = self.messages.say
+        self.trainers[name].around = self._fitting
         return self.trainers[name]
 
     def trainer(self, name: str) -> Trainer:
@@ -151,23 +156,25 @@ class Environment:
     def run(self) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
-        Ctrl-C finishes the present burst, saves and returns with the status ``interrupted``; a second one aborts.
+        Ctrl-C or SIGTERM finishes the present burst, saves and returns with the status ``interrupted``; a second one
+        aborts.  SIGUSR1 saves a checkpoint and goes on.
         """
         self._check("run")
         if self._state == "created":
             self.prepare()
-        self._open_folder()
-        threads = self._threads()
-        self._state, self._failure, self._ended_by = "running", None, "finished"
-        began = time.monotonic()
-        try:
-            self._watch()
-            self._train(threads)
-            self._save()
-        except BaseException as error:
-            self._failure = self._failure or error
-        self._seconds += time.monotonic() - began
-        return self._finished()
+        with Signals() as signals:
+            self._open_folder()
+            threads = self._threads()
+            self._state, self._failure, self._ended_by, self.signal = "running", None, "finished", None
+            began = time.monotonic()
+            try:
+                self._watch()
+                self._train(threads, signals)
+                self._save()
+            except BaseException as error:
+                self._failure = self._failure or error
+            self._seconds += time.monotonic() - began
+            return self._finished()
 
     def _threads(self) -> dict[threading.Thread, threading.Event]:
         """Return a thread for each trainer and what tells its end; none has started, but commands wait for it."""
@@ -181,47 +188,56 @@ class Environment:
             threads[thread] = end
         return threads
 
-    def _train(self, threads: Mapping[threading.Thread, threading.Event]) -> None:
+    def _train(self, threads: Mapping[threading.Thread, threading.Event], signals: Signals) -> None:
         for thread in threads:
             thread.start()
-        try:
-            _wait(threads.values())
-        except KeyboardInterrupt:
+        for end in threads.values():
+            while not end.wait(0.05):
+                while signals.came:
+                    self._signalled(signals.came.popleft())
+
+    def _signalled(self, number: int) -> None:
+        if number in SAVING:
+            self.messages.say("saving a checkpoint")
+            self._tell(commands.Save())
+        elif self.signal is None:
             self.messages.say("interrupted: finishing the step, then saving; interrupt again to abort")
-            self._ended_by = "interrupted"
-            self._halt()
-            _wait(threads.values())
+            self.signal, self._ended_by = number, "interrupted"
+            self._tell(commands.Stop())
+        else:
+            raise KeyboardInterrupt
 
     def _work(self, trainer: Trainer, end: threading.Event) -> None:
         try:
             trainer.train()
         except BaseException as error:  # raised again by run(), in its caller's thread
             self._failure = self._failure or error
-            self._halt()
+            self._tell(commands.Stop())
         finally:
             end.set()
 
-    def _halt(self) -> None:
-        """Tell every trainer at work to stop, without waiting for it."""
+    def _tell(self, command: commands.Command) -> None:
+        """Leave a command with every trainer at work, without waiting for it."""
         for name in self._concerned("stop"):
-            self.trainer(name).session.control.send(commands.Stop())
+            self.trainer(name).session.control.send(command)
 
     def _finished(self) -> Summary:
         self._state = "failed" if self._failure else "stopped"
-        if isinstance(self._failure, KeyboardInterrupt):  # the second one: trainers may never answer again
-            self._over.set()
-            raise self._failure
         summary = self.summary()
         if self.run_folder is not None:
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
         self._over.set()
-        end = time.monotonic() + GRACE
+        end = time.monotonic() + (0 if self._aborted else GRACE)
         for thread in self._watching:
             thread.join(max(0.0, end - time.monotonic()))
         self._watching.clear()
         if self._failure is not None:
             raise self._failure
         return summary
+
+    @property
+    def _aborted(self) -> bool:  # trainers may never answer again
+        return isinstance(self._failure, KeyboardInterrupt)
 
     def pause(self) -> None:
         """Pause every trainer after its present burst; returns when all are paused."""
@@ -303,16 +319,40 @@ class Environment:
         if self.folder is None or self.run_folder is not None:
             return
         self.run_folder = folder.create(self.folder, self.name)
-        folder.put_text(self.run_folder / "config.toml", self.configuration)
-        folder.put_json(self.run_folder / "plugins.json", {"plugins": self.catalogue.versions()})
-        for name, trainer in self.trainers.items():
-            trainer.records.open(self.run_folder)
-            trainer.session.save_as = partial(self._write, name)
+        try:
+            self._fill(self.run_folder)
+        except OSError as error:
+            shutil.rmtree(self.run_folder, ignore_errors=True)
+            self.run_folder = None
+            raise SigmaConfigError(f"{self.folder}: cannot be written: {error.strerror}. Choose another.") from error
+
+    def _fill(self, run: Path) -> None:
+        folder.put_text(run / "config.toml", self.configuration)
+        folder.put_json(run / "plugins.json", {"plugins": self.catalogue.versions(self.catalogue.used())})
+        for trainer in self.trainers.values():
+            self._attach(trainer, run)
+
+    def _attach(self, trainer: Trainer, run: Path) -> None:
+        trainer.records.open(run)
+        trainer.session.save_as = partial(self._write, trainer.name)
 
     def _write(self, trainer: str, state: checkpoint.Checkpoint) -> Path:
         assert self.run_folder is not None  # only sessions of a run with a folder save
         iteration = self.trainers[trainer].session.clock.moment.iteration
         return checkpoint.write(self.run_folder / "checkpoints" / trainer / str(iteration), state)
+
+    @contextmanager
+    def _fitting(self, trainer: Trainer) -> Iterator[None]:
+        """Leave the same files when one trainer is trained by itself."""
+        self._open_folder()
+        if self.run_folder is not None:
+            self._attach(trainer, self.run_folder)
+        began = time.monotonic()
+        yield
+        self._seconds += time.monotonic() - began
+        if self.run_folder is not None:
+            trainer.session.save()
+            folder.put_json(self.run_folder / "summary.json", self.summary().to_dict())
 
     def _save(self) -> None:
         if self.run_folder is not None and self._failure is None:
@@ -324,7 +364,8 @@ class Environment:
             self.trainers,
             run=self.name,
             folder=None if self.run_folder is None else str(self.run_folder),
-            status="failed" if self._failure is not None else self._ended_by,
+            status="interrupted" if self._aborted else "failed" if self._failure is not None else self._ended_by,
+            reachable=not self._aborted,
             seed=self.seed,
             seconds=round(self._seconds, 3),
         )
@@ -375,9 +416,3 @@ class EnvironmentView:
     def wait(self, seconds: float) -> bool:
         """Sleep; return whether the run is over."""
         return self.environment._over.wait(seconds)
-
-
-def _wait(ends: Iterable[threading.Event]) -> None:
-    for end in ends:
-        while not end.wait(0.2):  # short, so that Ctrl-C is seen on every system
-            pass

@@ -659,3 +659,44 @@ def test_a_stop_that_comes_before_the_first_iteration_is_not_lost() -> None:
             thread.join(PATIENCE)
             assert not thread.is_alive()
             assert sigma.summary().status == "stopped"
+
+
+# -- the wall clock, and files of fit() --------------------------------------------------------------------------------
+def test_seconds_are_those_of_the_wall_clock_hooks_included_and_pauses_not() -> None:
+    def dawdle(context: HookContext) -> None:
+        if context.moment.iteration <= 3:
+            time.sleep(0.1)
+
+    with _small(hooks={"dawdle": Do(dawdle)}) as sigma:
+        sigma.run()
+        seconds = sigma.trainer("trainer").session.clock.moment.second
+        assert 0.3 <= seconds < 20
+        time.sleep(0.5)
+        sigma.trainer("trainer").fit(iterations=1)
+        assert sigma.trainer("trainer").session.clock.moment.second - seconds < 0.5
+
+
+def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        sigma.trainer("trainer").fit(epochs=2)
+        assert sigma.run_folder is not None
+        names = {"config.toml", "plugins.json", "journal.jsonl", "metrics.jsonl", "summary.json", "checkpoints"}
+        assert {path.name for path in sigma.run_folder.iterdir()} == names
+        summary = json.loads((sigma.run_folder / "summary.json").read_text())
+        assert (summary["epochs"], summary["folder"]) == (2, str(sigma.run_folder))
+        assert list(sigma.send("save"))
+
+
+def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sigma_kernel.training.folder.put_text", full)
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(SigmaConfigError, match="cannot be written: No space left on device. Choose another"):
+            sigma.run()
+        assert list(tmp_path.iterdir()) == []
+        monkeypatch.undo()
+        sigma.trainer("trainer").fit(epochs=1)

@@ -207,20 +207,38 @@ def test_a_recipe_runs_by_its_name(file, sigma):
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------
+ALIVE = """
+import sigma_kernel.__main__ as launcher
+
+open("alive", "w").close()
+launcher.start()
+"""
+
+
 def _heed_interrupts():
     """Undo what a shell does to jobs in the background, whose children ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def launched(program, *arguments):
+    """Start a Python program in a process that heeds Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
+    )  # fmt: skip
+
+
+def appears(folder, pattern=""):
+    """Wait until a file is there."""
+    give_up = time.monotonic() + 60
+    while not (list(folder.glob(pattern)) if pattern else folder.exists()) and time.monotonic() < give_up:
+        time.sleep(0.01)
+
+
 def started(file, *more):
     """Start a run that does not end by itself, and wait until it trains."""
-    command = [sys.executable, "-m", "sigma_kernel", "run", file, "--json", *LONG, *more]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts
-    )
-    give_up = time.monotonic() + 60
-    while not list(Path("runs").glob("*/metrics.jsonl")) and time.monotonic() < give_up:
-        time.sleep(0.05)
+    process = launched(ALIVE, "run", file, "--json", *LONG, *more)
+    appears(Path("runs"), "*/metrics.jsonl")
     time.sleep(0.2)
     return process
 
@@ -236,6 +254,68 @@ def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, ex
     assert checkpoint.newest(Path(summary["folder"])).name == str(summary["iterations"])
     assert checkpoint.read(checkpoint.newest(Path(summary["folder"])))
     assert "Traceback" not in err
+
+
+def test_sigusr1_saves_a_checkpoint_and_training_goes_on(file):
+    process = started(file)
+    process.send_signal(signal.SIGUSR1)
+    appears(Path("runs"), "*/checkpoints/trainer/[0-9]*")
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    folder = Path(json.loads(process.communicate(timeout=60)[0])["folder"])
+    assert len(checkpoint.saved(folder, "trainer")) == 2
+
+
+SLEEPER = """
+import time
+from sigma_kernel import Environment
+from sigma_hooks import FunctionHook
+from sigma_kernel.launcher import run
+
+made = run.build
+def build(*arguments):
+    environment = made(*arguments)
+    def sleep(context):
+        open("asleep", "w").close()
+        time.sleep(600)
+    environment.trainer("trainer").hooks["sleep"] = FunctionHook(sleep)
+    return environment
+run.build = build
+from sigma_kernel.__main__ import start
+start()
+"""
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_aborts_at_once_and_still_says_what_there_was(file, first):
+    process = launched(SLEEPER, "run", file, "--json", *LONG)
+    appears(Path("asleep"))
+    process.send_signal(first)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    summary = json.loads(out)
+    assert process.returncode == 128 + first
+    assert (summary["status"], summary["parameters_sha256"]) == ("interrupted", None)
+    assert json.loads((Path(summary["folder"]) / "summary.json").read_text())["status"] == "interrupted"
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6])
+def test_a_signal_at_any_moment_leaves_a_whole_run_folder_or_none(file, number, moment):
+    process = launched(ALIVE, "run", file, "--json", "--quiet", *LONG)
+    appears(Path("alive"))
+    time.sleep(moment)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (128 + number, -number)
+    assert "Traceback" not in err
+    for folder in Path("runs").glob("*"):
+        assert json.loads(out)["folder"] == str(folder.absolute())
+        assert {"config.toml", "plugins.json", "journal.jsonl", "summary.json"} <= set(os.listdir(folder))
+        assert checkpoint.read(checkpoint.newest(folder))
 
 
 # -- evaluate ----------------------------------------------------------------------------------------------------------

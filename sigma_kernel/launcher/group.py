@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -30,7 +31,25 @@ COMMANDS = {
         ("plugins", "plugins:plugins", "List, show and examine the installed plugins."),
     )
 }
-DEBUG = click.Option(["--debug"], is_flag=True, expose_value=False, help="Show where an error came from.")
+
+
+def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
+    """Switch plugins off until the command has ended."""
+    for name in names:
+        catalogue().plugin(name)  # says so where there is none of that name
+    if names:
+        before = os.environ.get(DISABLE, "")
+        os.environ[DISABLE] = ",".join(filter(None, [before, *names]))  # the processes that a run starts see it too
+        context.call_on_close(lambda: os.environ.update({DISABLE: before}))
+
+
+ANYWHERE: list[click.Parameter] = [
+    click.Option(["--debug"], is_flag=True, expose_value=False, help="Show where an error came from."),
+    click.Option(
+        ["--no-plugin"], metavar="NAME", multiple=True, expose_value=False, is_eager=True, callback=_leave_out,
+        help="Leave a plugin out (repeatable).",
+    ),
+]  # fmt: skip
 
 
 class Launcher(click.Group):
@@ -45,7 +64,7 @@ class Launcher(click.Group):
         command = load(_record(name))
         if not isinstance(command, click.Command):
             raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
-        return _debuggable(command)
+        return _completed(command)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from their records, so that help imports none of them."""
@@ -54,12 +73,11 @@ class Launcher(click.Group):
             formatter.write_dl([(name, summaries[name]) for name in self.list_commands(context)])
 
 
-def _debuggable(command: click.Command) -> click.Command:
-    """Let ``--debug`` stand anywhere on the line."""
-    if DEBUG not in command.params:
-        command.params.append(DEBUG)
+def _completed(command: click.Command) -> click.Command:
+    """Let ``--debug`` and ``--no-plugin`` stand anywhere on the line."""
+    command.params.extend(option for option in ANYWHERE if option not in command.params)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _debuggable(inner)
+        _completed(inner)
     return command
 
 
@@ -76,18 +94,10 @@ def _record(name: str) -> Component:
     return catalogue().resolve("command", name)
 
 
-@click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=[DEBUG])
-@click.option("--no-plugin", "left_out", metavar="NAME", multiple=True, help="Leave a plugin out (repeatable).")
+@click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=ANYWHERE)
 @click.version_option(__version__, prog_name="sigma")
-@click.pass_context
-def sigma(context: click.Context, left_out: tuple[str, ...]) -> None:
+def sigma() -> None:
     """Train neural networks from plugins, and watch and steer them while they train."""
-    if left_out:
-        before = os.environ.get(DISABLE, "")
-        os.environ[DISABLE] = ",".join([before, *left_out])  # the processes that a run starts see it too
-        context.call_on_close(lambda: os.environ.update({DISABLE: before}))
-    for name in left_out:
-        catalogue().plugin(name)  # says so where there is none of that name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,8 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except click.ClickException as error:
             error.show()
             return error.exit_code
-        except click.Abort:
-            return 130
+        except click.Abort as abort:  # click's word for KeyboardInterrupt
+            return 128 + int((*getattr(abort.__cause__, "args", ()), signal.SIGINT)[0])
         except Exception as error:
             return _fail(error, "--debug" in given)
 

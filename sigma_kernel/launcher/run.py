@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-
 import click
 
 from sigma_kernel.config import Document, build, override, prepare, structured
 from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, toml
-from sigma_kernel.launcher.output import document, json_option, say
+from sigma_kernel.launcher.configured import offered, opened, recipe_or_file
+from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins import catalogue
-
-INTERRUPTED, TERMINATED = 130, 143
 
 
 @click.command()
@@ -37,25 +30,25 @@ def run(
 ) -> int:
     """Train a recipe or a configuration file.
 
-    The first Ctrl-C finishes the step, saves and ends; the second aborts.
+    The first Ctrl-C, or SIGTERM, finishes the step, saves and ends; the second aborts.  SIGUSR1 saves and goes on.
     """
-    described = opened(what, [*overrides, *_options(backend, seed)])
+    described = _optioned(opened(what, overrides), backend, seed)
     described = _watched(described, monitors, quiet)
     configuration = structured(described, catalogue())
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment)
-        with _termination() as terminated:
-            summary = _run(environment, as_json)
+        summary = _run(environment, as_json)
     if not quiet:
         _tell(summary)
     if as_json:
         document(summary.to_dict())
-    return (TERMINATED if terminated else INTERRUPTED) if summary.status == "interrupted" else 0
+    return 128 + environment.signal if environment.signal else 0
 
 
-def _options(backend: str | None, seed: int | None) -> list[str]:
-    chosen = [] if backend is None else [f"run.backend={toml(backend)}"]
-    return chosen if seed is None else [*chosen, f"run.seed={seed}"]
+def _optioned(described: Document, backend: str | None, seed: int | None) -> Document:
+    if backend is not None:
+        described = override(described, f"run.backend={toml(backend)}", "--backend")
+    return described if seed is None else override(described, f"run.seed={seed}", "--seed")
 
 
 def _watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:
@@ -63,33 +56,20 @@ def _watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Doc
     if not monitors and not quiet and not described.values.get("monitors") and offered("monitor", "console"):
         monitors = ("console",)
     for name in monitors:
-        described = override(described, f"monitors.{toml(name.rpartition(':')[2])}={{ type = {toml(name)} }}")
+        described = override(described, f"monitors.{toml(name.rpartition(':')[2])}={toml(name)}", "--monitor")
     return described
 
 
 def _run(environment: Environment, as_json: bool) -> Summary:
+    """Return the summary, also of a run that was aborted; print it before an error passes on."""
     try:
         return environment.run()
+    except KeyboardInterrupt:
+        return environment.summary()
     except SigmaError:
         if as_json:
             document({**environment.summary().to_dict(), "status": "failed"})
         raise
-
-
-@contextmanager
-def _termination() -> Iterator[list[int]]:
-    """Let SIGTERM end training as Ctrl-C does, and remember that it came."""
-    came: list[int] = []
-
-    def terminate(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield came
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(summary: Summary) -> None:

@@ -71,6 +71,10 @@ class Control:
                 if not self._waiting:
                     self._gate.wait(0.5)
 
+    def hurry(self) -> None:
+        """End training at the next boundary; safe to be called by a signal's handler."""
+        self.over = True
+
     def send(self, command: Command) -> Ticket:
         """Leave a command; its ticket is answered with what acting returned, or with the error."""
         return self._submit(partial(self.act, command))

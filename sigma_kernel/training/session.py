@@ -56,6 +56,7 @@ class Session:
     _settled: Moment = field(factory=Moment, init=False)
     _pause_at: int | None = field(default=None, init=False)  # iterations
     _until: int | None = field(default=None, init=False)
+    _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last
 
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device."""
@@ -70,12 +71,14 @@ class Session:
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
         """Start training; optionally end after so much more of it.  The calling thread must have been claimed."""
         self._pause_at, self._until = None, self._ahead(epochs, iterations)
+        self._elapsed()
         self.control.over = self._reached(self._until)
         self._tick(TimeScale.START)
 
     def end(self, failed: bool = False) -> None:
         """Leave the training thread, after the hooks that are due at a stop."""
         try:
+            self.clock.advance(0, seconds=self._elapsed())
             if not failed:
                 self._tick(TimeScale.STOP)
             self.records.row(self.clock.moment, force=True)
@@ -126,10 +129,10 @@ class Session:
     def _run(self, n: int, burst: Callable[[Session, Batches], Burst]) -> int:
         if not n:
             return 0
-        began, batches = time.perf_counter(), self.feed.next(n)
+        batches = self.feed.next(n)
         result = burst(self, batches)
         self.arrays = result.state
-        self._count(batches, result, time.perf_counter() - began)
+        self._count(batches, result)
         return result.done
 
     def _finite(self) -> bool:
@@ -193,10 +196,15 @@ class Session:
         batches, names = self.feed.next(1), self.model.observable(wanted)
         return self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
 
-    def _count(self, batches: Batches, result: Burst, seconds: float) -> None:
+    def _elapsed(self) -> float:
+        """Return the seconds since this was last asked, or since training went on."""
+        last, self._last = self._last, time.perf_counter()
+        return self._last - last
+
+    def _count(self, batches: Batches, result: Burst) -> None:
         epoch, size = self.feed.cursor.epoch, batches.rows.shape[1]
         self.feed.advance(batches, result.done)
-        self.clock.advance(result.done, samples=result.done * size, seconds=seconds)
+        self.clock.advance(result.done, samples=result.done * size, seconds=self._elapsed())
         if self.feed.cursor.epoch > epoch:
             self.clock.tick(TimeScale.EPOCH)
         ring = self._measured(result.ring, size)
@@ -266,11 +274,13 @@ class Session:
             )
 
     def _pause(self) -> None:
+        self.clock.advance(0, seconds=self._elapsed())
         self.control.status, self._pause_at = "paused", None
         self._tick(TimeScale.PAUSE)
 
     def _go(self) -> None:
         self.control.status = "running"
+        self._elapsed()
         self._tick(TimeScale.RESUME)
 
     # -- the state tree ------------------------------------------------------------------------------------------------

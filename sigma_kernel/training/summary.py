@@ -27,14 +27,14 @@ class Summary:
     iterations: int
     seconds: float
     metrics: dict[str, float]
-    parameters_sha256: str
+    parameters_sha256: str | None  # None after an abort, when nobody answers any more
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON can hold it: a metric that is not finite is None."""
         return dict(strict(asdict(self)))
 
 
-def summarise(trainers: Mapping[str, Trainer], **about: Any) -> Summary:
+def summarise(trainers: Mapping[str, Trainer], reachable: bool = True, **about: Any) -> Summary:
     """Return what trainers have come to; ``about`` are the fields that they do not know."""
     moments = [trainer.session.clock.moment for trainer in trainers.values()]
     return Summary(
@@ -42,7 +42,7 @@ def summarise(trainers: Mapping[str, Trainer], **about: Any) -> Summary:
         epochs=max(moment.epoch for moment in moments),
         iterations=max(moment.iteration for moment in moments),
         metrics=_metrics(trainers),
-        parameters_sha256=_digest(trainers),
+        parameters_sha256=_digest(trainers) if reachable else None,
         **about,
     )
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -31,6 +29,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network import Network
 from sigma_kernel.registry import Registry
+from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.commands import Stop
@@ -84,6 +83,7 @@ class Trainer:
     records: Records = field(init=False)
     save_as: Callable[[Checkpoint], Any] | None = None
     registry: Registry = field(factory=Registry)
+    around: Callable[[Trainer], AbstractContextManager[Any]] = nullcontext  # what fit() is wrapped in
     _session: Session | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -132,9 +132,12 @@ class Trainer:
         for name, count in (("epochs", epochs), ("iterations", iterations)):
             if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
                 raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
-        self.session.control.claim()
-        with _finishing(self.session.control):
+        control = self.session.control
+        control.claim()
+        with Signals(ENDING[:1], patience=1, heed=lambda number: control.hurry()) as signals, self.around(self):
             self.train(epochs, iterations)
+        if signals.came:
+            raise KeyboardInterrupt
         return self.history
 
     def train(self, epochs: int | None = None, iterations: int | None = None) -> None:
@@ -162,28 +165,6 @@ class Trainer:
         sections = samples if isinstance(samples, Mapping) else {inputs[0]: samples}
         found = session.control.ask(lambda: session.evaluator.predict(session.arrays, sections))
         return next(iter(found.values())) if len(found) == 1 else found
-
-
-@contextmanager
-def _finishing(control: Control) -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the burst, without which the state is not whole; a second one does not wait."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only
-        return
-    came: list[int] = []
-
-    def interrupt(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, before)
-        control.over = True
-        came.append(number)
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
 
 
 # -- from settings to a session ----------------------------------------------------------------------------------------

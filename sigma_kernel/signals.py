@@ -1,0 +1,54 @@
+"""Signals: taken down when they come, acted on where it suits the run."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import FrameType, TracebackType
+from typing import Any
+
+from attrs import define, field
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
+SAVING = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))
+
+
+def terminate(number: int, frame: FrameType | None) -> None:
+    """End what goes on as Ctrl-C does, but with the signal's own number, for the exit code."""
+    raise KeyboardInterrupt(number)
+
+
+@define(eq=False)
+class Signals:
+    """Take signals down while inside, in the main thread; one that somebody else handles, or ignores, stays his.
+
+    ``heed`` is called with each.  When the end is asked for once more than ``patience`` times, KeyboardInterrupt is
+    raised wherever the main thread is.
+    """
+
+    numbers: Iterable[int] = (*ENDING, *SAVING)
+    patience: int = 2
+    heed: Callable[[int], None] = lambda number: None
+    came: deque[int] = field(factory=deque, init=False)
+    ending: int = field(default=0, init=False)  # how often the end was asked for
+    _before: dict[int, Any] = field(factory=dict, init=False)
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in self.numbers:
+                if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, terminate):
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.came.append(number)
+        self.ending += number in ENDING
+        if self.ending > self.patience:
+            raise KeyboardInterrupt
+        self.heed(number)
