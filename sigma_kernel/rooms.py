@@ -42,8 +42,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-operator-ray": {"operator": "ray"},
     "sigma-optimisers": {
         "optimiser": "gradient_descent momentum nesterov adagrad adadelta rmsprop adam adamw",
-        "modifier": "clip_value clip_norm clip_global_norm l1 l2",
-        "schedule": "constant step exponential cosine warm_up product",
+        "modifier": "clip_value clip_norm clip_global_norm l1 l2 clip max_norm scale",
+        "schedule": "constant step exponential cosine warm_up product one_cycle cyclic",
     },
     "sigma-recipes": {
         "recipe": "bench-cnn bench-deep bench-iris bench-mlp-large bench-mlp-small digits iris mnist wdbc xor",

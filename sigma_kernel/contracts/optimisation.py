@@ -145,5 +145,5 @@ class Modifier(ABC):
     match: str = field(default="**", kw_only=True)
 
     @abstractmethod
-    def modify(self, parameter: Node) -> Node:
-        """Return the parameter's new value."""
+    def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
+        """Return the parameter's new value; ``settings`` holds the live fields as scalars."""

@@ -76,11 +76,11 @@ def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue
         for name, setting in settings.items():
             rule = setting_rule(model, address, name)
             base = optimiser.settings[rule][name] if rule else setting.value
-            setting.check(f"optimiser.{address}.{name}", base)
             values[f"optimiser.{address}.{name}"] = LiveValue(setting, float(base), optimiser.schedules.get(name))
-    for owner, transform in getattr(optimiser, "transforms", {}).items():
-        for name, setting in live_settings(transform).items():
-            values[f"optimiser.transforms.{owner}.{name}"] = LiveValue(setting, setting.value)
+    for group in ("transforms", "modifiers"):
+        for owner, change in getattr(optimiser, group, {}).items():
+            for name, setting in live_settings(change).items():
+                values[f"optimiser.{group}.{owner}.{name}"] = LiveValue(setting, setting.value)
     return values
 
 
@@ -93,6 +93,8 @@ def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> No
         for key in rule:
             if key not in known:
                 raise SigmaConfigError(f"optimiser.settings.{name}.{key}: no such setting.{near(key, known)}")
+            if key in settings:
+                settings[key].check(f"optimiser.settings.{name}.{key}", rule[key])
         if not isinstance(rule.get("frozen", True), bool):
             raise SigmaConfigError(f"optimiser.settings.{name}.frozen: must be true or false (got {rule['frozen']!r}).")
     for key in optimiser.schedules:

@@ -22,7 +22,7 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewrite import rewrite
-from sigma_kernel.network import Forward, Network, Resolve, Shapes
+from sigma_kernel.network import Forward, Network, Resolve, Shapes, live_settings
 from sigma_kernel.registry import matches
 
 LAYERS = "network.layers."
@@ -208,16 +208,18 @@ class Model:
         if self.optimiser is None:
             raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
         update = self.optimiser.build(objective)
-        parameters = {LAYERS + address: self._modified(address, node) for address, node in update.parameters.items()}
+        parameters = {LAYERS + a: self._modified(a, node, objective) for a, node in update.parameters.items()}
         slots = {f"{SLOTS}{address}.{slot}": node for (address, slot), node in update.slots.items()}
         count = symbols.entry("optimiser.step", Spec((), "int32"))
         iteration = symbols.entry("random.iteration", Spec((), "uint32"))
         counters = {"optimiser.step": count + 1, "random.iteration": iteration + 1}
         return {**parameters, **slots, **counters}
 
-    def _modified(self, address: str, node: Node) -> Node:
-        for modifier in self.optimiser.modifiers.values() if self.optimiser else ():
-            node = modifier.modify(node) if matches(modifier.match, address, self.tags) else node
+    def _modified(self, address: str, node: Node, objective: Traced | Merged) -> Node:
+        for name, modifier in self.optimiser.modifiers.items() if self.optimiser else ():
+            if matches(modifier.match, address, self.tags):
+                live = {setting: objective.setting(f"modifiers.{name}", setting) for setting in live_settings(modifier)}
+                node = modifier.modify(node, live)
         return node
 
     def _layer_updates(self, forward: Forward) -> dict[str, Node]:

@@ -334,7 +334,7 @@ def test_such_an_optimiser_cannot_be_given_merged_gradients(deep: Deep) -> None:
 
 @define(eq=False)
 class Halve(Modifier):
-    def modify(self, parameter: Node) -> Node:
+    def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         return parameter * 0.5
 
 

@@ -23,6 +23,11 @@ TRANSFORMS = {
     "l1": ("L1", "Acts on gradients: penalise absolute values of parameters."),
     "l2": ("L2", "Acts on gradients: penalise squares of parameters."),
 }
+MODIFIERS = {
+    "clip": ("Clip", "Acts on parameters: keep every element within a range."),
+    "max_norm": ("MaxNorm", "Acts on parameters: shorten the weights of each unit that are too long."),
+    "scale": ("Scale", "Acts on parameters: multiply after every update."),
+}
 SCHEDULES = {
     "constant": ("Constant", "The same factor at all times."),
     "step": ("Step", "Multiply by a factor at regular intervals."),
@@ -30,13 +35,15 @@ SCHEDULES = {
     "cosine": ("Cosine", "Fall to a floor along half a cosine."),
     "warm_up": ("WarmUp", "Rise linearly, then follow another schedule."),
     "product": ("Product", "Several schedules, multiplied."),
+    "one_cycle": ("OneCycle", "Rise to the whole setting once, then fall far below the start."),
+    "cyclic": ("Cyclic", "Rise and fall again and again, in triangles."),
 }
-KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS, "schedule": SCHEDULES}
+KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule": SCHEDULES}
 
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of all optimisers, transforms of gradients (kind ``modifier``) and schedules."""
+    """Return the records of all optimisers, schedules, and changes of gradients and parameters (kind ``modifier``)."""
     return [
         Component(kind, name, f"sigma_optimisers.{name}:{target}", summary)
         for kind, table in KINDS.items()

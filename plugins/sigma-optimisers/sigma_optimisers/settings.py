@@ -23,12 +23,17 @@ def number(default: Any = NOTHING, *, low: float | None = None, high: float | No
 
 
 def interval(default: Any = NOTHING) -> Any:
-    """Return an attrs field for ``"5 epochs"`` or ``"100 iterations"``; anything else is a SigmaConfigError."""
+    """Return an attrs field for ``"5 epochs"`` or ``"100 iterations"``; anything else is a SigmaConfigError.
+
+    None stays where it is the default.
+    """
     return field(default=default, validator=_check_interval)
 
 
 def _check_interval(instance: Any, attribute: Attribute[Any], value: Any) -> None:
     name = _name(instance, attribute)
+    if value is None and attribute.default is None:
+        return
     if not isinstance(value, str):
         raise SigmaConfigError(f"{name}: must be text with a unit, such as '5 epochs' (got {value!r}).")
     _, scale = duration(value)
@@ -42,5 +47,9 @@ def _name(instance: Any, attribute: Attribute[Any]) -> str:
 
 def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
     """Return how many intervals were completed before each iteration, parts included."""
-    count, scale = duration(text)
-    return np.asarray((epochs if scale is TimeScale.EPOCH else iterations) / count, np.float64)
+    return np.asarray(ticks(text, iterations, epochs) / duration(text)[0], np.float64)
+
+
+def ticks(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Return how many of the units of an interval, epochs or iterations, were completed before each iteration."""
+    return np.asarray(epochs if duration(text)[1] is TimeScale.EPOCH else iterations, np.float64)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import sigma_optimisers
-from sigma_kernel.contracts import Optimiser, Schedule, Transform
+from sigma_kernel.contracts import Modifier, Optimiser, Schedule, Transform
 from sigma_optimisers import plugin
 
-CONTRACTS = {"optimiser": Optimiser, "modifier": Transform, "schedule": Schedule}
+CONTRACTS = {"optimiser": Optimiser, "modifier": (Transform, Modifier), "schedule": Schedule}
 COMPONENTS = plugin.sigma_components()
 
 

@@ -14,7 +14,17 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.network import live_settings
 from sigma_kernel.testing.optimisers import START, OptimiserSuite, Trial
-from sigma_optimisers import L2, Adam, ClipGlobalNorm, Constant, Cosine, Exponential, GradientDescent, Step, WarmUp
+from sigma_optimisers import (
+    L2,
+    Adam,
+    ClipGlobalNorm,
+    Constant,
+    Cosine,
+    Exponential,
+    GradientDescent,
+    Step,
+    WarmUp,
+)
 from sigma_optimisers.plugin import OPTIMISERS, TRANSFORMS
 
 NAMES = [target for target, _ in (*OPTIMISERS.values(), *TRANSFORMS.values())]

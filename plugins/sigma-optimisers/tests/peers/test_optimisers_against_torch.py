@@ -7,6 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from sigma_kernel.graph.meaning import interpret  # noqa: E402
+from sigma_kernel.graph.namespace import numpy_namespace  # noqa: E402
+from sigma_kernel.graph.node import Graph, symbol  # noqa: E402
+from sigma_kernel.network import live_settings  # noqa: E402
 from sigma_kernel.testing.optimisers import START, Trial  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,
@@ -15,15 +19,19 @@ from sigma_optimisers import (  # noqa: E402
     Adagrad,
     Adam,
     AdamW,
+    Clip,
     ClipGlobalNorm,
     ClipNorm,
     ClipValue,
     Constant,
     Cosine,
+    Cyclic,
     Exponential,
     GradientDescent,
+    MaxNorm,
     Momentum,
     Nesterov,
+    OneCycle,
     Product,
     RMSprop,
     Step,
@@ -80,6 +88,14 @@ def torch_steps(make, settings, change=lambda parameters: None, schedule=None):
             scheduler.step()
         losses.append(loss.item())
     return losses, {address: value.detach().numpy() for address, value in parameters.items()}
+
+
+def cycle(optimiser, **settings):
+    return sched.OneCycleLR(optimiser, 0.2, total_steps=10, cycle_momentum=False, **settings)
+
+
+def triangles(optimiser, **settings):
+    return sched.CyclicLR(optimiser, 0.04, 0.2, step_size_up=2, cycle_momentum=False, **settings)
 
 
 def assert_same(optimiser, theirs):
@@ -146,7 +162,35 @@ SCHEDULES = {  # one step of PyTorch's schedulers is an epoch, of 10 iterations 
         Product([WarmUp("4 epochs", 0.25), Step("3 epochs", 0.5)]),
         lambda o: sched.ChainedScheduler([sched.LinearLR(o, 0.25, 1.0, 4), sched.StepLR(o, 3, 0.5)]),
     ),
+    "one_cycle": (OneCycle("10 epochs"), cycle),
+    "one_cycle in lines": (
+        OneCycle("10 epochs", 0.45, 0.2, 0.05, "linear"),
+        lambda o: cycle(o, pct_start=0.45, div_factor=5, final_div_factor=4, anneal_strategy="linear"),
+    ),
+    "cyclic": (Cyclic("2 epochs", low=0.2), triangles),
+    "cyclic with a long fall": (Cyclic("2 epochs", "3 epochs", 0.2), lambda o: triangles(o, step_size_down=3)),
+    "cyclic and shrinking": (Cyclic("2 epochs", low=0.2, shrink=0.5), lambda o: triangles(o, mode="triangular2")),
 }
+
+
+def modified(modifier, value):
+    parameter = symbol(value.shape, str(value.dtype), "parameter")
+    settings = {name: symbol((), "float64", name) for name in live_settings(modifier)}
+    graph = Graph((parameter, *settings.values()), (modifier.modify(parameter, settings),))
+    (result,) = interpret(graph, numpy_namespace())(value, *(np.array(getattr(modifier, name)) for name in settings))
+    return result
+
+
+def test_modifiers_agree():
+    weights = np.random.default_rng(3).normal(size=(5, 4)) * [0.1, 1.0, 2.0, 3.0]
+    theirs = torch.tensor(weights)
+    shortened = torch.renorm(theirs, 2, 1, 2.5).numpy()
+    np.testing.assert_allclose(modified(MaxNorm(2.5), weights), shortened, rtol=1e-7)
+    assert not np.allclose(shortened, weights)
+    np.testing.assert_allclose(
+        modified(MaxNorm(1.0, axis=0), weights), torch.renorm(theirs, 2, 0, 1.0).numpy(), rtol=1e-6
+    )
+    np.testing.assert_array_equal(modified(Clip(-0.5, 0.25), weights), torch.clamp(theirs, -0.5, 0.25).numpy())
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -1,0 +1,41 @@
+"""Shorten the weights of units that have grown too long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+from attrs.validators import instance_of
+
+from sigma_kernel.contracts import Modifier, live
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False)
+class MaxNorm(Modifier):
+    """Shorten the weights that lead into a unit to the Euclidean norm ``limit``, where they are longer.
+
+    Units lie on ``axis``, by default the last one, as in a dense layer's weights of shape ``(inputs, units)``; a
+    vector is one unit.  Same as ``torch.renorm``.  Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks
+    from Overfitting, 2014; their limits are 3 to 4.  An axis that a parameter lacks is a SigmaNetworkError.
+    """
+
+    limit: float = live(3.0, low=0.0, doc="greatest norm of the weights of one unit, in units of the parameter")
+    axis: int = field(default=-1, kw_only=True, validator=instance_of(int))
+
+    def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
+        """Return the parameter with no unit longer than the limit."""
+        norm = f.norm(parameter, axis=self._within(parameter), keepdims=True)
+        limit = settings["limit"]
+        long = f.greater(norm, limit)
+        return parameter * f.where(long, limit / f.where(long, norm, 1.0), 1.0)
+
+    def _within(self, parameter: Node) -> tuple[int, ...] | None:
+        rank = len(parameter.shape)
+        if rank < 2:
+            return None
+        if not -rank <= self.axis < rank:
+            raise SigmaNetworkError(f"max_norm({parameter.shape}): has no axis {self.axis}. Narrow `match`.")
+        return tuple(i for i in range(rank) if i != self.axis % rank)

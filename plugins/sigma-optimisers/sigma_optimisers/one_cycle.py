@@ -1,0 +1,55 @@
+"""Rise once, then fall far below the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import in_
+
+from sigma_kernel.clock import duration
+from sigma_kernel.contracts import Schedule
+from sigma_kernel.errors import SigmaConfigError
+from sigma_optimisers import settings
+
+CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "cosine": lambda x: 0.5 - 0.5 * np.cos(np.pi * x),
+    "linear": lambda x: x,
+}
+
+
+@define(eq=False)
+class OneCycle(Schedule):
+    """Rise from ``start`` to 1 in the first part ``rise`` of ``total``, fall to ``floor`` in the rest, and stay there.
+
+    The setting is the greatest value.  The last step, ``total - 1``, has the floor.  Smith and Topin,
+    Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates, 2018.  Same as
+    ``torch.optim.lr_scheduler.OneCycleLR`` with the setting as ``max_lr``, without the cycle of momentum.  A rise that
+    is shorter than one step is a SigmaConfigError.
+    """
+
+    total: str = settings.interval()
+    rise: float = settings.number(0.3, low=0.0, high=1.0)
+    start: float = settings.number(1 / 25, low=0.0)
+    floor: float = settings.number(1 / 25e4, low=0.0)
+    curve: str = field(default="cosine", validator=in_(tuple(CURVES)))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a rise or a fall that takes no time."""
+        if not 1 < self.rise * self._steps() < self._steps():
+            raise SigmaConfigError(
+                f"one_cycle: rises for {self.rise:g} of {self.total!r}; that and the rest must be a step at least."
+            )
+
+    def _steps(self) -> float:
+        return duration(self.total)[0]
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        """Return one factor for each iteration."""
+        steps, curve = self._steps(), CURVES[self.curve]
+        passed = settings.ticks(self.total, iterations, epochs)
+        peak = self.rise * steps - 1.0
+        up, down = np.clip(passed / peak, 0.0, 1.0), np.clip((passed - peak) / (steps - 1.0 - peak), 0.0, 1.0)
+        rising, falling = self.start + (1.0 - self.start) * curve(up), 1.0 + (self.floor - 1.0) * curve(down)
+        return np.asarray(np.where(passed <= peak, rising, falling))

@@ -1,0 +1,24 @@
+"""Multiply parameters after every update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from sigma_kernel.contracts import Modifier, live
+from sigma_kernel.graph.node import Node
+
+
+@define(eq=False)
+class Scale(Modifier):
+    """Multiply the parameters that match by ``factor`` after each update: below 1 they decay, at 0 they are silenced.
+
+    Hanson and Pratt, Comparing Biases for Minimal Network Construction with Back-Propagation, 1989.
+    """
+
+    factor: float = live(0.999, low=0.0, doc="what is left of a parameter after each update")
+
+    def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
+        """Return the parameter times the factor."""
+        return parameter * settings["factor"]

@@ -1,0 +1,79 @@
+"""What acts on parameters at the end of an update: closed forms, and live settings while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts import Modifier
+from sigma_kernel.errors import SigmaAddressError, SigmaNetworkError
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.network import live_settings
+from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_optimisers import Clip, GradientDescent, MaxNorm, Scale
+
+WEIGHTS = np.array([[3.0, 0.3, 0.0], [4.0, -0.4, 0.0]])
+
+
+def modified(modifier: Modifier, value: np.ndarray) -> np.ndarray:
+    parameter = symbol(value.shape, str(value.dtype), "parameter")
+    settings = {name: symbol((), "float64", name) for name in live_settings(modifier)}
+    graph = Graph((parameter, *settings.values()), (modifier.modify(parameter, settings),))
+    (result,) = interpret(graph, numpy_namespace())(value, *(np.array(getattr(modifier, name)) for name in settings))
+    return np.asarray(result)
+
+
+def test_a_unit_that_is_too_long_is_shortened_and_others_stay():
+    assert modified(MaxNorm(1.0), WEIGHTS) == pytest.approx(np.array([[0.6, 0.3, 0.0], [0.8, -0.4, 0.0]]))
+    assert modified(MaxNorm(0.0), WEIGHTS) == pytest.approx(np.zeros((2, 3)))
+
+
+def test_units_may_lie_on_another_axis():
+    rows = modified(MaxNorm(2.0, axis=0), WEIGHTS)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([2.0, 2.0])
+
+
+def test_a_vector_is_one_unit():
+    assert modified(MaxNorm(1.0), np.array([3.0, 4.0])) == pytest.approx([0.6, 0.8])
+
+
+def test_an_axis_that_is_not_there_is_refused():
+    with pytest.raises(SigmaNetworkError, match=r"max_norm\(\(2, 3\)\): has no axis 2. Narrow `match`."):
+        modified(MaxNorm(1.0, axis=2), WEIGHTS)
+
+
+def test_elements_are_clipped():
+    assert modified(Clip(-0.35, 3.5), WEIGHTS).tolist() == [[3.0, 0.3, 0.0], [3.5, -0.35, 0.0]]
+
+
+def test_parameters_are_scaled():
+    assert modified(Scale(0.5), WEIGHTS).tolist() == (WEIGHTS / 2).tolist()
+
+
+def trained(modifiers: Mapping[str, Modifier], address: str = "", value: float = 0.0) -> np.ndarray:
+    """Return the weights after an epoch, a setting of ours and another epoch."""
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.optimiser = GradientDescent(0.05, modifiers=modifiers)
+        trainer.fit(epochs=1)
+        if address:
+            sigma.set(f"trainer.optimiser.modifiers.{address}", value)
+        trainer.fit(epochs=1)
+        return np.asarray(sigma.get("trainer.network.layers.weights"))
+
+
+def test_the_settings_of_modifiers_are_live():
+    assert np.linalg.norm(trained({})) > 0.7
+    assert np.linalg.norm(trained({"short": MaxNorm(0.5)})) == pytest.approx(0.5, rel=1e-6)
+    assert np.linalg.norm(trained({"short": MaxNorm(0.5)}, "short.limit", 0.25)) == pytest.approx(0.25, rel=1e-6)
+    assert trained({"off": Scale(1.0)}, "off.factor", 0.0).tolist() == np.zeros((3, 1)).tolist()
+    assert np.abs(trained({"low": Clip(-0.1, 0.2)})).max() == pytest.approx(0.2)
+
+
+def test_a_setting_out_of_range_changes_nothing():
+    with pytest.raises(SigmaAddressError, match="limit"):
+        trained({"short": MaxNorm(0.5)}, "short.limit", -1.0)
