@@ -17,18 +17,18 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
-from sigma_kernel.contracts import Burst, Hook, Metric, Step
+from sigma_kernel.contracts import Burst, Hook, HookContext, Metric, Step
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_kernel.registry import Registry, literal, matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches, Cursor, Feed
-from sigma_kernel.training.hooks import Runner, reads
+from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Compiled, Evaluator, Programs
 from sigma_kernel.training.records import Records
-from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training.step import Model
 
 
 @define(eq=False)
@@ -46,6 +46,7 @@ class Session:
     registry: Registry
     initial: Callable[[], Mapping[str, np.ndarray]]
     save_as: Callable[[Checkpoint], Any]
+    context: Callable[[Session, str, str], HookContext]  # of a hook, by its name and its scope
     workers: int = 1
     clock: Clock = field(factory=Clock, init=False)
     arrays: dict[str, Any] = field(factory=dict, init=False)
@@ -231,7 +232,7 @@ class Session:
         """Run one hook now, if its criterion holds; a hook of local scope once for each worker."""
         local = self.runner.hooks[name].scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
-            self.runner.fire(name, Context(self, name, scope), scope)
+            self.runner.fire(name, self.context(self, name, scope), scope)
 
     def _tick(self, scale: TimeScale) -> None:
         before = self.clock.moment
@@ -346,59 +347,3 @@ class Session:
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, at the present parameters."""
         return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
-
-
-@define(eq=False)
-class Context:
-    """What one hook sees of its session while it runs; a local scope is a prefix of addresses, ``workers.0.``."""
-
-    session: Session
-    name: str
-    scope: str = ""
-
-    @property
-    def moment(self) -> Moment:
-        """Return the present moment."""
-        return self.session.clock.moment
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """Return the hook's own memory."""
-        memory: dict[str, Any] = self.session.runner.memory[self.name]["hook"]
-        return memory.setdefault(self.scope, {}) if self.scope else memory
-
-    def read(self, address: str) -> Any:
-        """Return a value that the hook declared in ``reads``, or None if there is none yet."""
-        declared = reads(self.session.runner.hooks[self.name])
-        if not any(pattern == address or matches(pattern, address) for pattern in declared):
-            raise SigmaStateError(f"hook {self.name!r}: reads {address!r} without declaring it. Add it to reads.")
-        return self.session.lookup(address, self.scope)
-
-    def publish(self, address: str, value: Any) -> None:
-        """Publish a value under an address that the hook declared in ``writes``."""
-        if address not in self.session.runner.hooks[self.name].writes:
-            raise SigmaStateError(f"hook {self.name!r}: publishes {address!r} without declaring it. Add it to writes.")
-        self.session.publish(self.scope + address, value)
-
-    def command(self, command: str, **arguments: Any) -> None:
-        """Let a command act at this boundary."""
-        self.session.apply(commands.command(command, arguments))
-
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
-        """Return the loss and the metrics over a split of the data."""
-        return self.session.evaluate(on, metrics)
-
-    def keep(self) -> None:
-        """Keep a copy of the parameters and layer state."""
-        names = [name for name in self.session.arrays if name.startswith(LAYERS)]
-        self.session.kept.update({f"kept.{self.name}.{name}": self.session.host(name) for name in names})
-
-    def bring_back(self) -> None:
-        """Put back what was kept last."""
-        place, kept = self.session.programs.backend.to_device, self.session.kept
-        names = [name for name in self.session.arrays if f"kept.{self.name}.{name}" in kept]
-        self.session.arrays.update({name: place(kept[f"kept.{self.name}.{name}"]) for name in names})
-
-    def tell(self, text: str) -> None:
-        """Say something to the people who watch."""
-        self.session.records.say(text)

@@ -33,6 +33,7 @@ from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.commands import Stop
+from sigma_kernel.training.context import Context
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
@@ -196,6 +197,7 @@ def prepare(trainer: Trainer) -> Session:
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),
         save_as=trainer.save_as or _nowhere,
+        context=Context,
     )
     register(session)
     _known(session)

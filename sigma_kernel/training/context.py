@@ -1,0 +1,73 @@
+"""What hooks see of a session, and may do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Metric
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.registry import matches
+from sigma_kernel.training import commands
+from sigma_kernel.training.hooks import reads
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import LAYERS
+
+
+@define(eq=False)
+class Context:
+    """What one hook sees of its session while it runs; a local scope is a prefix of addresses, ``workers.0.``."""
+
+    session: Session
+    name: str
+    scope: str = ""
+
+    @property
+    def moment(self) -> Moment:
+        """Return the present moment."""
+        return self.session.clock.moment
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Return the hook's own memory."""
+        memory: dict[str, Any] = self.session.runner.memory[self.name]["hook"]
+        return memory.setdefault(self.scope, {}) if self.scope else memory
+
+    def read(self, address: str) -> Any:
+        """Return a value that the hook declared in ``reads``, or None if there is none yet."""
+        declared = reads(self.session.runner.hooks[self.name])
+        if not any(pattern == address or matches(pattern, address) for pattern in declared):
+            raise SigmaStateError(f"hook {self.name!r}: reads {address!r} without declaring it. Add it to reads.")
+        return self.session.lookup(address, self.scope)
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value under an address that the hook declared in ``writes``."""
+        if address not in self.session.runner.hooks[self.name].writes:
+            raise SigmaStateError(f"hook {self.name!r}: publishes {address!r} without declaring it. Add it to writes.")
+        self.session.publish(self.scope + address, value)
+
+    def command(self, command: str, **arguments: Any) -> None:
+        """Let a command act at this boundary."""
+        self.session.apply(commands.command(command, arguments))
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """Return the loss and the metrics over a split of the data."""
+        return self.session.evaluate(on, metrics)
+
+    def keep(self) -> None:
+        """Keep a copy of the parameters and layer state."""
+        names = [name for name in self.session.arrays if name.startswith(LAYERS)]
+        self.session.kept.update({f"kept.{self.name}.{name}": self.session.host(name) for name in names})
+
+    def bring_back(self) -> None:
+        """Put back what was kept last."""
+        place, kept = self.session.programs.backend.to_device, self.session.kept
+        names = [name for name in self.session.arrays if f"kept.{self.name}.{name}" in kept]
+        self.session.arrays.update({name: place(kept[f"kept.{self.name}.{name}"]) for name in names})
+
+    def tell(self, text: str) -> None:
+        """Say something to the people who watch."""
+        self.session.records.say(text)
