@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
@@ -151,7 +152,7 @@ class Catalogue:
         if len(found) > 1:
             raise SigmaConfigError(_ambiguous(kind, name, found))
         if not found:
-            self._refuse(kind, short, [wanted] if wanted else rooms.offering(kind, short))
+            self._refuse(kind, short, wanted)
         return found[0]
 
     def load(self, kind: str, name: str) -> object:
@@ -167,13 +168,20 @@ class Catalogue:
             distributions = [plugin.name for plugin in self.plugins if plugin.state == "ready"]
         return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in sorted(distributions)}
 
-    def _refuse(self, kind: str, name: str, offering: list[str]) -> NoReturn:
+    def used(self) -> list[str]:
+        """Return the plugins of which this process has imported a component, in the order of their names."""
+        paths = {plugin.name: [one.path.partition(":")[0] for one in plugin.components] for plugin in self.plugins}
+        return sorted(name for name, modules in paths.items() if not sys.modules.keys().isdisjoint(modules))
+
+    def _refuse(self, kind: str, name: str, distribution: str) -> NoReturn:
         here = {plugin.name: plugin for plugin in self.plugins}
-        for offer in offering:
+        if distribution and distribution not in here and distribution not in rooms.KNOWN:
+            hint = near(distribution, here) or f" Installed are: {', '.join(here) or 'none'}."
+            raise SigmaPluginError(f"{kind} {name!r}: no installed plugin is called {distribution!r}.{hint}")
+        for offer in [distribution] if distribution else rooms.offering(kind, name):
             if offer not in here:
-                raise SigmaPluginError(
-                    f"{kind} {name!r}: {offer} offers it, but is not installed. python -m pip install {offer}"
-                )
+                but = "offers it, but is" if offer in rooms.offering(kind, name) else "is"
+                raise SigmaPluginError(f"{kind} {name!r}: {offer} {but} not installed. python -m pip install {offer}")
             if here[offer].state != "ready":
                 raise SigmaPluginError(f"{kind} {name!r}: {_absence(here[offer])}")
         known = rooms.names(kind) | {component.name for component in self.components(kind)}
@@ -216,4 +224,10 @@ def catalogue() -> Catalogue:
 
 @cache
 def _catalogue(disabled: str) -> Catalogue:
-    return Catalogue(find(filter(None, disabled.split(","))))
+    left_out = [normal(name.strip()) for name in disabled.split(",") if name.strip()]
+    found = Catalogue(find(left_out))
+    known = {plugin.name for plugin in found.plugins}
+    for name in left_out:
+        if name not in known:
+            warnings.warn(f"{DISABLE}: no installed plugin is called {name!r}.{near(name, known)}", stacklevel=3)
+    return found

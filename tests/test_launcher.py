@@ -17,6 +17,32 @@ from sigma_kernel.specs import KINDS
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
 GREET = '"command", "greet", "acme_tools.greet:greet", "Say hello."'
+LAYER_FILE = """
+    from attrs import define, field
+    from attrs.validators import ge
+    from sigma_kernel import Layer
+
+    @define(eq=False)
+    class Scale(Layer):
+        '''Multiply by ``factor``.  More is said here.'''
+
+        factor: float
+        times: int = 2
+        words: tuple[str, ...] = ("a", "b")
+        table: dict[str, float] = field(factory=lambda: {"x": 0.5})
+        exact: bool = True
+
+        def run(self, context, x):
+            return x
+"""
+ODD_KIND = """
+    from sigma_kernel import Component, hookimpl
+    SIGMA_API = "1.0"
+
+    @hookimpl
+    def sigma_components():
+        return [Component("lyer", "a", "a.b:C", "d")]
+"""
 GREET_FILE = """
     import click
 
@@ -142,6 +168,33 @@ def test_components_are_listed_as_one_json_document(distribution, capsys):
     assert [KINDS.index(component["kind"]) for component in found] == sorted(KINDS.index(one["kind"]) for one in found)
 
 
+def test_one_component_is_shown_with_its_settings(distribution, capsys):
+    distribution("acme-layers", SCALE, scale=LAYER_FILE)
+    assert main(["components", "layer", "scale_x"]) == 0
+    first, _, *rows = capsys.readouterr().out.splitlines()
+    assert first == "layer acme-layers:scale_x: Multiply by ``factor``."
+    shown = {row.split()[0]: row.split(maxsplit=1)[1].split("  ") for row in rows}
+    assert [part.strip() for part in shown["factor"] if part] == ["a number", "(must be given)"]
+    assert [part.strip() for part in shown["times"] if part] == ["a whole number", "2"]
+    assert [part.strip() for part in shown["words"] if part] == ["a list", '["a", "b"]']
+    assert [part.strip() for part in shown["table"] if part] == ["a table", "{ x = 0.5 }"]
+    assert [part.strip() for part in shown["exact"] if part] == ["true or false", "true"]
+
+
+def test_one_component_is_shown_as_json(distribution, capsys):
+    distribution("acme-layers", SCALE, scale=LAYER_FILE)
+    assert main(["components", "layer", "acme-layers:scale_x", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["about"]) == ("scale_x", "Multiply by ``factor``.")
+    assert {"name": "factor", "type": "a number", "required": True, "default": None} in found["settings"]
+    assert {"name": "times", "type": "a whole number", "required": False, "default": 2} in found["settings"]
+
+
+def test_a_component_to_show_that_is_not_there_is_an_error(fresh_catalogue, capsys):
+    assert main(["components", "layer", "never_heard_of"]) == 2
+    assert "layer 'never_heard_of': no plugin offers it" in capsys.readouterr().err
+
+
 def test_recipes_are_listed(distribution, capsys):
     distribution("acme-runs", '"recipe", "spirals_x", "acme_runs:SPIRALS", "Two spirals."')
     assert main(["recipes"]) == 0
@@ -173,14 +226,18 @@ def test_one_plugin_is_shown_with_the_reason_why_it_is_broken(distribution, caps
 
 
 def test_the_doctor_finds_broken_plugins_and_broken_components(distribution, capsys):
-    distribution("acme-layers", SCALE, scale="class Scale: ...")
+    distribution("acme-layers", SCALE, scale=LAYER_FILE)
     distribution("broken-plugin", text="import not_there_at_all")
     distribution("half-broken", SCALE.replace("acme_layers", "half_broken"), scale="import not_there_either")
+    distribution("no-layers", SCALE.replace("acme_layers", "no_layers"), scale="class Scale: ...")
+    distribution("odd-kind", text=ODD_KIND)
     assert main(["plugins", "doctor", "--json"]) == 3
     reports = {one["name"]: one["problems"] for one in json.loads(capsys.readouterr().out)["plugins"]}
     assert reports["acme-layers"] == []
     assert "pip install -U broken-plugin" in reports["broken-plugin"][0]
     assert "not_there_either" in reports["half-broken"][0]
+    assert "which is no Layer. Update it: python -m pip install -U no-layers" in reports["no-layers"][0]
+    assert "Did you mean 'layer'? Update it" in reports["odd-kind"][0]
     assert main(["plugins", "doctor"]) == 3
     assert "not_there_either" in capsys.readouterr().out
 
@@ -195,6 +252,17 @@ def test_no_plugin_leaves_a_plugin_out_for_this_command_only(distribution, capsy
     assert "scale_x" not in capsys.readouterr().out
     assert main(["components"]) == 0
     assert "scale_x" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line", ["--no-plugin acme-layers plugins list", "plugins --no-plugin acme-layers list",
+             "plugins list --no-plugin acme-layers"],
+)  # fmt: skip
+def test_no_plugin_may_stand_anywhere_on_the_line(distribution, capsys, line):
+    distribution("acme-layers", SCALE)
+    assert main(line.split()) == 0
+    [row] = [row for row in capsys.readouterr().out.splitlines() if row.startswith("acme-layers")]
+    assert row.split()[2] == "disabled"
 
 
 def test_no_plugin_names_what_is_not_installed(fresh_catalogue, capsys):

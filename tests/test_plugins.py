@@ -132,8 +132,19 @@ def test_a_name_of_a_known_distribution_says_how_to_install_it():
         SigmaPluginError, match="sigma-backend-cupy offers it, but is not installed. python -m pip install"
     ):
         Catalogue(()).resolve("backend", "cupy")
-    with pytest.raises(SigmaPluginError, match="acme-layers offers it, but is not installed"):
-        Catalogue(()).resolve("layer", "acme-layers:scale_x")
+    with pytest.raises(SigmaPluginError, match="recipe 'xor': sigma-monitor-web is not installed. python -m pip inst"):
+        Catalogue(()).resolve("recipe", "sigma-monitor-web:xor")
+
+
+def test_a_distribution_that_nobody_knows_is_not_recommended(distribution):
+    with pytest.raises(SigmaPluginError, match="no installed plugin is called 'acme'. Installed are: none.") as caught:
+        Catalogue(()).resolve("layer", "acme:scale_x")
+    assert "pip" not in str(caught.value)
+    distribution("acme-layers", SCALE)
+    with pytest.raises(SigmaPluginError, match=r"called 'acme-layer'. Did you mean 'acme-layers'\?"):
+        catalogue().resolve("layer", "acme-layer:scale_x")
+    with pytest.raises(SigmaPluginError, match=r"called 'x'. Installed are: .*acme-layers"):
+        catalogue().resolve("layer", "x:scale_x")
 
 
 def test_a_quarantined_plugin_speaks_up_when_its_component_is_needed(distribution, monkeypatch):
@@ -147,7 +158,7 @@ def test_a_quarantined_plugin_speaks_up_when_its_component_is_needed(distributio
 
 def test_a_disabled_plugin_is_not_imported_and_says_so_when_needed(distribution, monkeypatch):
     distribution("acme-layers", text="raise RuntimeError")
-    monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "Acme_Layers,,other")
+    monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "Acme_Layers,,")
     assert catalogue().plugin("acme-layers").state == "disabled"
     with pytest.raises(SigmaPluginError, match="switched off by --no-plugin or SIGMA_DISABLE_PLUGINS"):
         catalogue().resolve("layer", "acme-layers:scale_x")
@@ -173,6 +184,22 @@ def test_an_interrupt_while_a_component_is_imported_stays_an_interrupt(distribut
     distribution("acme-layers", SCALE, scale="raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
         catalogue().load("layer", "scale_x")
+
+
+def test_a_plugin_to_leave_out_that_is_not_installed_is_warned_of(distribution, monkeypatch):
+    distribution("acme-layers", SCALE)
+    monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "acme-layer")
+    with pytest.warns(UserWarning, match=r"no installed plugin is called 'acme-layer'. Did you mean 'acme-layers'\?"):
+        assert catalogue().plugin("acme-layers").state == "ready"
+
+
+def test_a_plugin_is_used_once_a_component_of_it_is_imported(distribution):
+    distribution("acme-layers", SCALE, scale="class Scale: ...")
+    distribution("rival-layers", SCALE.replace("acme", "rival").replace("scale_x", "scale_y"), scale="Scale = 1")
+    before = catalogue().used()
+    assert not {"acme-layers", "rival-layers"} & set(before)
+    catalogue().load("layer", "scale_x")
+    assert set(catalogue().used()) - set(before) == {"acme-layers"}
 
 
 def test_versions_name_the_kernel_and_what_is_ready(distribution):

@@ -102,13 +102,13 @@ def test_the_console_watches_unless_another_monitor_is_named(file, sigma):
     assert list(tomllib.loads(text)["monitors"]) == ["console"]
     code, _, err = sigma("run", file, "--monitor", "consol")
     assert code == 2
-    assert err.startswith("--set monitors.consol: ")
+    assert err.startswith("--monitor: monitor 'consol': ")
     assert "Did you mean 'console'?" in err
 
 
 def test_a_backend_and_a_seed_of_the_command_line_are_checked_as_in_the_file(file, sigma):
     code, _, err = sigma("run", file, "--backend", "nump")
-    assert (code, err) == (2, "--set run.backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?\n")
+    assert (code, err) == (2, "--backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?\n")
     assert sigma("run", file, "--seed", "-1")[0] == 2
     assert json.loads(sigma("run", file, "--backend", "numpy", "--json", "--quiet")[1])["backend"] == "numpy"
 

@@ -29,17 +29,25 @@ def dotted(path: Path) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
 
 
+class Override(str):
+    """A text of the command line, which a relative path tells from one of the file."""
+
+    __slots__ = ()
+
+
 @frozen
 class Document:
     """The values of a file after overrides.
 
-    ``places`` has the line of each path, or the override that says it; ``texts`` the line on which a string begins.
+    ``places`` has the line of each path, or the option and the path that say it; ``texts`` the line on which a string
+    begins; ``folder`` is where relative paths start.
     """
 
     name: str
     values: dict[str, Any]
-    places: Mapping[Path, int | str] = field(repr=False)
+    places: Mapping[Path, int | tuple[str, Path]] = field(repr=False)
     texts: Mapping[Path, int] = field(repr=False)
+    folder: pathlib.Path = field(factory=pathlib.Path.cwd, repr=False)
 
     def describe(self, path: Path, text: str, text_line: int = 1) -> tuple[int, str]:
         """Return a line number and ``file:line: dotted.path: text``, or 0 and ``--set dotted.path: text``.
@@ -48,8 +56,8 @@ class Document:
         """
         origin = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.places), ())
         place, where = self.places.get(origin, 1), f"{dotted(path)}: " if path else ""
-        if isinstance(place, str):
-            return 0, f"--set {place}: {where if path != origin else ''}{text}"
+        if isinstance(place, tuple):
+            return 0, f"{place[0]}: {where if path != place[1] else ''}{text}"
         line = place if text_line == 1 else self.texts[path] + text_line - 1
         return line, f"{self.name}:{line}: {where}{text}"
 
@@ -57,7 +65,7 @@ class Document:
 def read(path: pathlib.Path) -> Document:
     """Read a TOML file; one that cannot be read is a SigmaConfigError too."""
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
+        return evolve(parse(path.read_text(encoding="utf-8"), str(path)), folder=path.absolute().parent)
     except OSError as error:
         raise SigmaConfigError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -84,7 +92,7 @@ class _Walk:
     """Count lines while the items of a document go by in the order of its text."""
 
     line: int = 1
-    places: dict[Path, int | str] = field(factory=dict)
+    places: dict[Path, int | tuple[str, Path]] = field(factory=dict)
     texts: dict[Path, int] = field(factory=dict)
 
     def skip(self, text: str) -> None:
@@ -140,15 +148,20 @@ class _Walk:
 
 
 # -- overrides ---------------------------------------------------------------------------------------------------------
-def override(document: Document, assignment: str) -> Document:
-    """Return the document with ``a.b.c=value`` put into it; a name that gets settings becomes a table."""
+def override(document: Document, assignment: str, option: str = "") -> Document:
+    """Return the document with ``a.b.c=value`` put into it; a name that gets settings becomes a table.
+
+    ``option`` is the one on the command line that says it, if it is not ``--set``.
+    """
     key, equals, text = assignment.partition("=")
     if not equals:
         raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
     path = _path(key.strip())
     values = _put(document.values, path, _value(dotted(path), text.strip()), dotted(path))
     kept = {place: line for place, line in document.places.items() if place[: len(path)] != path}
-    return evolve(document, values=values, places={**kept, path: dotted(path)})
+    above = [path[:n] for n in range(1, len(path) + 1) if path[:n] not in kept]  # tables that are new, too
+    said = (option or f"--set {dotted(path)}", path)
+    return evolve(document, values=values, places={**kept, **dict.fromkeys(above, said)})
 
 
 def _path(key: str) -> tuple[str, ...]:
@@ -169,11 +182,19 @@ def _value(key: str, text: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
         if set(table) == {"value"}:
-            return table["value"]
+            return _marked(table["value"])
     except tomllib.TOMLDecodeError as error:
         if text.startswith(("[", "{", '"', "'")):
             raise SigmaConfigError(f"--set {key}: {_PLACE.sub('', str(error))} (got {text})") from None
-    return text  # a bare word
+    return Override(text)  # a bare word
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _marked(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(_marked, value))
+    return Override(value) if isinstance(value, str) else value
 
 
 def _put(table: Mapping[str, Any], path: tuple[str, ...], value: Any, key: str) -> dict[str, Any]:

@@ -38,8 +38,8 @@ def structured(document: Document, catalogue: Catalogue) -> Configuration:
     values = dict(document.values)
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"backend": "numpy", "operator": "local", **run}
-    structure, faults = Structure(catalogue), Faults()
-    read = partial(_architecture, catalogue)
+    structure, faults = Structure(catalogue, document.folder), Faults()
+    read = partial(_architecture, structure)
     structure.converter.register_structure_hook_func(lambda type_: type_ is ArchitectureText, read)
     with faults.at():
         cls = Several if "trainers" in values else Single
@@ -68,15 +68,15 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     return SigmaPluginError(text) if missing == {True} else SigmaConfigError(text)
 
 
-def _architecture(catalogue: Catalogue, text: Any, type_: Any) -> str:
+def _architecture(structure: Structure, text: Any, type_: Any) -> str:
     """Return the text with every layer as ``distribution:name``; what is wrong with it keeps its place."""
     if not isinstance(text, str):
         raise Mismatch("text", text)
     try:
-        ends = notation.parse(text, catalogue.load)
+        ends = notation.parse(text, structure.load)
     except SigmaError as error:
         found = _IN_TEXT.match(str(error))
         if found is None:
             raise
         raise InText(int(found["line"]), f"column {found['column']}: {str(error)[found.end() :]}", error) from None
-    return write(ends, lambda kind, name: catalogue.resolve(kind, name).full_name)
+    return write(ends, lambda kind, name: structure.catalogue.resolve(kind, name).full_name)

@@ -65,7 +65,7 @@ class Data:
     slot: ClassVar[str] = "dataset"
 
     dataset: Choice[Dataset]
-    batch_size: int = field(default=100, validator=validators.ge(1))
+    batch_size: int | None = field(default=None, validator=validators.optional(validators.ge(1)))  # None: the trainer's
     last_batch: Literal["keep", "drop"] = "keep"
     order: Choice[Order] | None = None
     preprocessors: Mapping[str, Choice[Preprocessor]] = named()

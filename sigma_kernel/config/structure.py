@@ -14,21 +14,14 @@ import attrs
 from attrs import define, evolve, field, frozen
 from cattrs import Converter, cols
 
-from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, settings
-from sigma_kernel.config.document import Path as Place
+from sigma_kernel.config.document import Override, Path as Place
+from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
 from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.plugins import Catalogue
 from sigma_kernel.training.criteria import Criterion
 
-KINDS: dict[type, str] = {
-    contracts.Backend: "backend", contracts.Optimiser: "optimiser", contracts.Schedule: "schedule",
-    contracts.Transform: "modifier", contracts.Modifier: "modifier", contracts.Initialiser: "initialiser",
-    contracts.Source: "source", contracts.Reader: "reader", contracts.Extractor: "extractor",
-    contracts.Preprocessor: "preprocessor", contracts.Dataset: "dataset", contracts.Order: "iterator",
-    contracts.Hook: "hook", contracts.Metric: "metric", contracts.Operator: "operator", contracts.Monitor: "monitor",
-}  # fmt: skip
 _WORDS: dict[Any, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path",
     TimeStep: 'a time step such as "1 epoch"', Criterion: 'a criterion such as "epoch reaches 10"',
@@ -99,15 +92,19 @@ def sentence(error: Exception) -> str:
 # -- tables and components ---------------------------------------------------------------------------------------------
 @define(eq=False)
 class Structure:
-    """Turn what a file says into attrs objects, whose components are choices."""
+    """Turn what a file says into attrs objects, whose components are choices.
+
+    A relative path starts in ``folder``, that of the file; one on the command line where the command is given.
+    """
 
     catalogue: Catalogue
+    folder: Path = field(factory=Path.cwd)
     converter: Converter = field(factory=Converter, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Say how each type is read; of the forms that hold, the last one counts."""
         plain_types: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
-            bool: (bool, bool), int: (int, int), float: (int | float, float), str: (str, str), Path: (str, _path),
+            bool: (bool, bool), int: (int, int), float: (int | float, float), str: (str, str), Path: (str, self.path),
             TimeStep: (str, TimeStep.parse), Criterion: (str, Criterion.parse),
         }  # fmt: skip
         for type_, (accepted, make) in plain_types.items():
@@ -126,8 +123,15 @@ class Structure:
         for holds, read in forms:
             self.converter.register_structure_hook_func(holds, read)
 
-    def filled(self, known: Mapping[str, Setting], table: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings that a table gives, with the defaults of those that it leaves out."""
+    def path(self, text: str) -> Path:
+        """Return an absolute path."""
+        return (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
+
+    def filled(self, known: Mapping[str, Setting], table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
+        """Return the settings that a table gives, with the defaults of those that it leaves out.
+
+        ``more`` says where one reads what these settings mean.
+        """
         faults, values = Faults(), dict[str, Any]()
         for name in table.keys() - known.keys():
             with faults.at(name):
@@ -137,7 +141,7 @@ class Structure:
                 if name in table:
                     values[name] = self.converter.structure(table[name], setting.type)
                 elif setting.default is REQUIRED:
-                    raise ValueError(f"is missing. Give it {_words(setting.type)}.")
+                    raise ValueError(f"is missing. Give it {words(setting.type)}.{more}")
                 elif _written(setting.default):
                     values[name] = setting.default
         for name in table.keys() & values.keys():
@@ -154,15 +158,23 @@ class Structure:
         table = {"type": value} if isinstance(value, str) else dict(value)
         with faults.at(*([] if isinstance(value, str) else ["type"])):
             name = _name(table.pop("type", None), kind)
-            factory: Any = self.catalogue.load(kind, name)
-            _fits(factory, type_, name, kind)
+            found, factory = self.catalogue.resolve(kind, name), self.load(kind, name)
+            if not fulfils(factory, contract(type_)):
+                raise ValueError(f"{name!r} cannot stand here: it is no {contract(type_).__name__}.")
         faults.done()
         known = settings(factory)
         if kind == "hook" and "when" in known:  # contracts cannot name what stands right of them
             known["when"] = evolve(known["when"], type=Criterion)
-        choice = Choice(self.catalogue.resolve(kind, name).full_name, self.filled(known, table), factory)
+        more = f" `sigma components {kind} {name}` says more."
+        choice = Choice(found.full_name, self.filled(known, table, more), factory)
         choice.make()  # its own checks
         return choice
+
+    def load(self, kind: str, name: str) -> Any:
+        """Return the object behind a component, which its plugin may have got wrong."""
+        thing = self.catalogue.load(kind, name)
+        check_contract(self.catalogue.resolve(kind, name), thing)
+        return thing
 
     def record(self, table: Any, cls: Any) -> Any:
         """Return an attrs object that is no component; settings of its ``slot``, if it has one, may stand beside it."""
@@ -260,33 +272,22 @@ def _name(name: Any, kind: str) -> str:
     return name
 
 
-def _fits(factory: Any, type_: Any, name: str, kind: str) -> None:
-    contract: Any = get_args(type_)[0] if get_origin(type_) is Choice else type_
-    fitting = (contract, Mapping) if kind == "dataset" else contract  # a dataset may come in splits, by name
-    if not (isinstance(factory, type) and issubclass(factory, fitting)):
-        raise ValueError(f"{name!r} cannot stand here: it is no {contract.__name__}.")
-
-
 # -- types -------------------------------------------------------------------------------------------------------------
-def kind_of(type_: Any) -> str | None:
-    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
-    type_ = get_args(type_)[0] if get_origin(type_) is Choice else type_
-    return next((kind for cls, kind in KINDS.items() if isinstance(type_, type) and issubclass(type_, cls)), None)
-
-
 def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def _words(type_: Any) -> str:
+def words(type_: Any) -> str:
     """Return what may stand somewhere, in words."""
     if type_ in _WORDS or get_origin(type_) is Literal:
         return _WORDS.get(type_) or " or ".join(map(shown, get_args(type_)))
+    if get_origin(type_) in (Union, types.UnionType):
+        return " or ".join(words(member) for member in get_args(type_) if member is not NoneType)
     if (kind := kind_of(type_)) is not None:
         return _article(kind)
     if attrs.has(type_) or cols.is_mapping(type_):
         return "a table"
-    return "a list" if cols.is_sequence(type_) else "a value"
+    return "a list" if cols.is_sequence(type_) or get_origin(type_) is tuple else "a value"
 
 
 def _strictly(accepted: Any, make: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -298,15 +299,11 @@ def _strictly(accepted: Any, make: Callable[[Any], Any]) -> Callable[[Any, Any],
     return structure
 
 
-def _path(text: str) -> Path:
-    return Path(text).expanduser().absolute()
-
-
 def _literal(value: Any, type_: Any) -> Any:
     allowed = get_args(type_)
     if value not in allowed or isinstance(value, bool):
         hint = near(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
-        raise ValueError(f"must be {_words(type_)} (got {shown(value)}){hint and '.' + hint}")
+        raise ValueError(f"must be {words(type_)} (got {shown(value)}){hint and '.' + hint}")
     return value
 
 

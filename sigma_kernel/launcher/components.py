@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import click
 
-from sigma_kernel.launcher.output import document, json_option, table
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.launcher.output import document, json_option, table, toml
+from sigma_kernel.plugins import catalogue, load
 from sigma_kernel.specs import KINDS, Component
+
+DETAILS = Component("command", "details", "sigma_kernel.launcher.settings:details", "Of one.", "sigma-kernel")
 
 
 def as_document(component: Component) -> dict[str, str]:
@@ -17,14 +22,45 @@ def as_document(component: Component) -> dict[str, str]:
 
 @click.command()
 @click.argument("kind", required=False, type=click.Choice(KINDS), metavar="[KIND]")
+@click.argument("name", required=False)
 @json_option
-def components(kind: str | None, as_json: bool) -> None:
-    """List what the installed plugins offer: all of it, or one KIND."""
+def components(kind: str | None, name: str | None, as_json: bool) -> None:
+    """List what the installed plugins offer: all of it, or one KIND, or the settings of the one called NAME."""
+    if kind and name:
+        _one(catalogue().resolve(kind, name), as_json)
+        return
     found = sorted(catalogue().components(kind), key=lambda one: (KINDS.index(one.kind), one.name, one.distribution))
     if as_json:
         document({"components": [as_document(component) for component in found]})
     else:
         table((component.kind, component.name, component.distribution, component.summary) for component in found)
+
+
+def _one(component: Component, as_json: bool) -> None:
+    details = cast("Callable[[Component], dict[str, Any]]", load(DETAILS))  # now: it imports what lists do without
+    found = details(component)
+    if as_json:
+        document(as_document(component) | found)
+        return
+    click.echo(f"{component.kind} {component.full_name}: {found['about']}")
+    rows = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
+    if rows:
+        click.echo()
+        table([["SETTING", "TYPE", "DEFAULT"], *rows])
+
+
+def _default(setting: dict[str, Any]) -> str:
+    if setting["required"]:
+        return "(must be given)"
+    return "" if setting["default"] is None else _toml(setting["default"])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}" if value else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return toml(value) if isinstance(value, str | bool) else str(value)
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -37,11 +36,6 @@ def recipe(name: str) -> Recipe:
     if not isinstance(found, Recipe):
         raise SigmaPluginError(f"recipe {name!r}: its plugin offers {found!r}, which is no Recipe.")
     return found
-
-
-def toml(value: str) -> str:
-    """Return a text as TOML writes it."""
-    return json.dumps(value)  # every JSON string is one of TOML
 
 
 def offered(kind: str, name: str, found: Catalogue | None = None) -> bool:

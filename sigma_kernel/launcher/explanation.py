@@ -86,7 +86,7 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
 
 
 def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
-    _, program = session.program("training", trainer.batch_size)
+    _, program = session.program("training", session.feed.batch_size)
     state = sum(session.host(name).nbytes for name in session.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
 

@@ -22,6 +22,11 @@ def colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def toml(value: str | bool) -> str:
+    """Return a text or a truth value as TOML writes it."""
+    return json.dumps(value)  # every JSON string is one of TOML
+
+
 def document(value: Any) -> None:
     """Print a command's product as one JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import click
 
@@ -10,6 +11,9 @@ from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.components import as_document
 from sigma_kernel.launcher.output import document, json_option, table
 from sigma_kernel.plugins import Plugin, catalogue, load
+from sigma_kernel.specs import Component
+
+CHECK = Component("command", "check", "sigma_kernel.config.kinds:check_contract", "Check one.", "sigma-kernel")
 
 
 @click.group(invoke_without_command=True)
@@ -81,11 +85,12 @@ def _as_document(plugin: Plugin) -> dict[str, Any]:
 def _problems(plugin: Plugin) -> list[str]:
     if plugin.reason:
         remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
-        return [f"{plugin.name}: {plugin.reason}. {remedy}"]
+        return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}"]
     problems = []
+    check = cast("Callable[[Component, Any], None]", load(CHECK))  # now: it imports what lists do without
     for component in plugin.components:
         try:
-            load(component)
+            check(component, load(component))
         except SigmaPluginError as error:
             problems.append(str(error))
     return problems

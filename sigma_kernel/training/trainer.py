@@ -45,6 +45,7 @@ from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS, SLOTS, Model
 
 Resolve = Callable[[str, Any], Any]
+BATCH = 100  # rows of a minibatch where nothing is said
 
 
 def _settle(trainer: Trainer, attribute: Any, value: Any) -> Any:
@@ -74,7 +75,7 @@ class Trainer:
     network: Any = None
     data: Any = None
     optimiser: Optimiser | None = None
-    batch_size: int = 100
+    batch_size: int | None = None  # BATCH, or all rows if there are fewer
     last_batch: str = "keep"
     order: Order = field(factory=Shuffled)
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
@@ -180,9 +181,10 @@ def prepare(trainer: Trainer) -> Session:
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
     model = _model(trainer, specs(preparation(splits["training"].block(0))))
     programs = Programs(backend)
-    ready = partial(_ready, model, preparation)
+    ready = partial(ready_block, model, preparation)
+    size = batch_size(trainer, len(splits["training"]))
     feed = Feed(
-        splits["training"], trainer.batch_size, trainer.seed, ready, backend.to_device, trainer.order,
+        splits["training"], size, trainer.seed, ready, backend.to_device, trainer.order,
         trainer.last_batch == "keep",
     )  # fmt: skip
     session = Session(
@@ -192,7 +194,7 @@ def prepare(trainer: Trainer) -> Session:
         feed=feed,
         live=Live(live_values(model), trainer.precision),
         runner=Runner(hooks, trainer.records.say),
-        evaluator=Evaluator(model, programs, splits, trainer.batch_size, preparation, ready),
+        evaluator=Evaluator(model, programs, splits, size, preparation, ready),
         records=trainer.records,
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),
@@ -202,6 +204,11 @@ def prepare(trainer: Trainer) -> Session:
     register(session)
     _known(session)
     return session
+
+
+def batch_size(trainer: Trainer, rows: int) -> int:
+    """Return the rows of a minibatch: as many as was said, else BATCH, or all that there are."""
+    return min(BATCH, rows) if trainer.batch_size is None else trainer.batch_size
 
 
 def _splits(trainer: Trainer) -> dict[str, Dataset]:
@@ -238,8 +245,9 @@ def _supported(trainer: Trainer, backend: Backend) -> None:
     if trainer.precision not in backend.dtypes:
         known = ", ".join(sorted(backend.dtypes))
         raise SigmaConfigError(f"{trainer.name}: the backend has no {trainer.precision!r}. It has {known}.")
-    if not isinstance(trainer.batch_size, Integral) or isinstance(trainer.batch_size, bool) or trainer.batch_size < 1:
-        raise SigmaConfigError(f"{trainer.name}.batch_size: must be 1, 2, 3 ... (got {trainer.batch_size!r}).")
+    size = BATCH if trainer.batch_size is None else trainer.batch_size
+    if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+        raise SigmaConfigError(f"{trainer.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
     if trainer.last_batch not in ("keep", "drop"):
         raise SigmaConfigError(f"{trainer.name}.last_batch: must be 'keep' or 'drop' (got {trainer.last_batch!r}).")
 
@@ -258,11 +266,11 @@ def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
     used = {name: sections[name] for name in network.sections()}
     model = Model(network, shapes, used, trainer.precision, trainer.resolve, trainer.optimiser, trainer.metrics)
     model = evolve(model, frozen=frozen_parameters(model))
-    check_matches(trainer.name, dict(_patterns(trainer)), model)
+    check_matches(trainer.name, dict(patterns(trainer)), model)
     return model
 
 
-def _patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
+def patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
     """Yield every pattern that should match a parameter, by what the user called it."""
     yield from ((f"initialisers.{name}", match) for name, (match, _) in trainer.initialisers.items())
     if (optimiser := trainer.optimiser) is None:
@@ -272,7 +280,7 @@ def _patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
         yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
-def _ready(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
+def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
     """Return the sections of a block that the model reads, prepared and checked."""
     ready = conform(preparation(block), model.sections)
     check_finite(ready)
@@ -300,8 +308,8 @@ def _nowhere(checkpoint: Checkpoint) -> Any:
 # -- the initial state -------------------------------------------------------------------------------------------------
 def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> dict[str, np.ndarray]:
     """Return every array of the state tree as training starts."""
-    state = {LAYERS + a: _drawn(trainer, model, a, p) for a, p in model.shapes.parameters.items()}
-    state |= {LAYERS + a: _drawn(trainer, model, a, p) for a, p in model.shapes.state.items()}
+    state = {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.parameters.items()}
+    state |= {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.state.items()}
     for (address, name), (spec, slot) in model.slots().items():
         state[f"{SLOTS}{address}.{name}"] = np.full(spec.shape, slot.fill, spec.dtype)
     state["optimiser.step"] = np.zeros((), np.int32)
@@ -317,7 +325,8 @@ def initialiser_rule(trainer: Trainer, model: Model, address: str) -> str | None
     return best_rule(model, {name: match for name, (match, _) in trainer.initialisers.items()}, address)
 
 
-def _drawn(trainer: Trainer, model: Model, address: str, parameter: Parameter) -> np.ndarray:
+def drawn(trainer: Trainer, model: Model, address: str, parameter: Parameter) -> np.ndarray:
+    """Return the first values of one parameter, or of one entry of layer state."""
     rule = initialiser_rule(trainer, model, address)
     chosen = trainer.initialisers[rule][1] if rule else parameter.initialiser
     dtype = parameter.dtype or model.precision

@@ -24,6 +24,7 @@ from sigma_kernel.contracts import (
     Preprocessor,
     Schedule,
     Source,
+    Transform,
     live,
 )  # fmt: skip
 from sigma_kernel.errors import SigmaConfigError
@@ -147,6 +148,17 @@ class Centre(Preprocessor):
 
 
 @define
+class Columns(Centre):
+    which: str | int | tuple[str, ...] = field(kw_only=True)
+
+
+@define(eq=False)
+class Shorten(Transform):
+    def apply(self, gradients: Any, objective: Any, owner: str) -> Any:
+        return gradients
+
+
+@define
 class Backwards(Order):
     def order(self, seed: int, epoch: int, block: int, rows: int) -> Any:
         return np.arange(rows)[::-1]
@@ -167,6 +179,7 @@ OBJECTS: dict[tuple[str, str], Any] = {
     ("optimiser", "descent"): Descent, ("initialiser", "normal"): Normal, ("hook", "score"): Score,
     ("monitor", "watch"): Watch, ("preprocessor", "centre"): Centre, ("iterator", "backwards"): Backwards,
     ("layer", "input"): Anything, ("layer", "dense"): Anything, ("modifier", "centre"): Centre,
+    ("preprocessor", "columns"): Columns, ("modifier", "shorten"): Shorten,
 }  # fmt: skip
 
 

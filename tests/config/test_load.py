@@ -3,7 +3,9 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -193,11 +195,12 @@ def test_other_settings_are_another_configuration(load):
          "trainer.optimiser.learning_rat: unknown key. Did you mean 'learning_rate'?"),
         ('interval = "2 epochs"', "interval = 2", "schedules",
          "trainer.optimiser.schedules.learning_rate.interval: must be a time step such as \"1 epoch\" (got 2)"),
-        ("deviation = 0.1", "", "[initialisers.weights]", "initialisers.weights.deviation: is missing. Give it a number."),
+        ("deviation = 0.1", "", "[initialisers.weights]", "initialisers.weights.deviation: is missing. Give it a number. "
+         "`sigma components initialiser normal` says more."),
         ("deviation = 0.1", "deviation = -1", "deviation", "initialisers.weights.deviation: must be >= 0 (got -1.0)"),
         ('match = "**.weights"\n', "", "[initialisers.weights]", "initialisers.weights.match: is missing. Give it text."),
         ('every = "1 epoch"\n', "", "[hooks.score]",
-         'hooks.score.every: is missing. Give it a time step such as "1 epoch".'),
+         'hooks.score.every: is missing. Give it a time step such as "1 epoch". `sigma components hook score` says more.'),
         ('when = "epoch reaches 2"', "when = 2", "when",
          'hooks.score.when: must be a criterion such as "epoch reaches 10" (got 2)'),
         ('type = "score"', "top = 1", "[hooks.score]",
@@ -289,8 +292,54 @@ def test_a_component_whose_annotations_cannot_be_resolved_is_a_broken_plugin(err
 
 
 def test_a_component_of_the_right_kind_and_the_wrong_contract_is_refused(errors):
-    (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=centre")
-    assert found == "--set trainer.optimiser.modifiers.small: 'centre' cannot stand here: it is no Modifier."
+    (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=shorten")
+    assert found == "--set trainer.optimiser.modifiers.small: 'shorten' cannot stand here: it is no Modifier."
+
+
+def test_an_object_that_is_not_of_its_kind_is_a_mistake_of_its_plugin(errors):
+    (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=centre", exception=SigmaPluginError)
+    assert found.startswith("--set trainer.optimiser.modifiers.small: modifier 'acme:centre': its plugin offers <class")
+    assert found.endswith("which is no Transform or Modifier. Update it: python -m pip install -U acme")
+
+
+def test_a_setting_that_is_missing_says_what_may_stand_there_and_where_one_reads_more(errors):
+    (found,) = errors(changed('type = "centre"', 'type = "columns"'))
+    assert found.endswith(
+        "data.preprocessors.middle.which: is missing. Give it text or a whole number or a list. "
+        "`sigma components preprocessor columns` says more."
+    )
+
+
+def test_a_relative_path_starts_in_the_folder_of_its_file_and_on_the_command_line_where_one_is(
+    shelf, tmp_path, monkeypatch
+):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    text = changed("columns = [1, 2]", "sources = [{ type = 'file', path = 'a.csv' }, { type = 'file', path = '/b' }]")
+    (tmp_path / "there" / "f.toml").write_text(text.replace("seed = 3", "folder = 'runs'"), encoding="utf-8")
+
+    def paths(*overrides):
+        found = config.load(Path("../there/f.toml"), overrides, catalogue=shelf)
+        sources = found.trainers["trainer"].data.dataset.make().sources
+        return [Path(os.path.normpath(path)) for path in (found.run.folder, *(source.path for source in sources))]
+
+    assert paths() == [tmp_path / "there" / "runs", tmp_path / "there" / "a.csv", Path("/b")]
+    here = paths("run.folder=out", "data.sources=[{ type = 'file', path = 'c.csv' }]")
+    assert here == [tmp_path / "here" / "out", tmp_path / "here" / "c.csv"]
+
+
+def test_an_override_of_a_table_that_is_not_there_is_not_blamed_on_the_file(errors):
+    text = TEXT[: TEXT.index("[data]")] + "[trainers.a]\noptimiser = 'descent'\n"
+    found = errors(text, "trainer.optimiser=descent")
+    assert "--set trainer.optimiser: trainer: unknown key. Did you mean 'trainers'?" in found
+
+
+def test_a_mistake_of_another_option_has_its_name(load, shelf):
+    document = config.override(config.parse(TEXT, "f.toml"), 'run.backend="nump"', "--backend")
+    with pytest.raises(SigmaConfigError) as error:
+        config.structured(document, shelf)
+    assert str(error.value) == "--backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?"
 
 
 def test_a_file_and_its_text_mean_the_same(load, shelf, tmp_path):

@@ -172,7 +172,7 @@ def test_the_group_of_parameters_that_are_all_frozen_still_has_a_value(deep: Dee
     ("settings", "message"),
     [
         ({"learning_rat": 1.0}, "optimiser.settings.x.learning_rat: no such setting. Did you mean 'learning_rate'?"),
-        ({"learning_rate": -1.0}, "optimiser.1-dense.weights.learning_rate: must be at least 0 (got -1.0)."),
+        ({"learning_rate": -1.0}, "optimiser.settings.x.learning_rate: must be at least 0 (got -1.0)."),
         ({"learning_rate": "banana"}, "must be a finite number (got 'banana')."),
         ({"learning_rate": np.nan}, "must be a finite number (got nan)."),
         ({"momentum": 1.0}, "must be at least 0 and below 1 (got 1.0)."),

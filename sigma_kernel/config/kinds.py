@@ -1,0 +1,51 @@
+"""Which contract stands for which kind of component, and whether what a plugin offers fulfils it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin
+
+from sigma_kernel import contracts
+from sigma_kernel.config.choice import Choice
+from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.specs import Component
+
+KINDS: dict[type, str] = {
+    contracts.Backend: "backend", contracts.Optimiser: "optimiser", contracts.Schedule: "schedule",
+    contracts.Transform: "modifier", contracts.Modifier: "modifier", contracts.Initialiser: "initialiser",
+    contracts.Source: "source", contracts.Reader: "reader", contracts.Extractor: "extractor",
+    contracts.Preprocessor: "preprocessor", contracts.Dataset: "dataset", contracts.Order: "iterator",
+    contracts.Hook: "hook", contracts.Metric: "metric", contracts.Operator: "operator", contracts.Monitor: "monitor",
+    contracts.Merger: "merger", contracts.Layer: "layer",
+}  # fmt: skip
+AS_THEY_ARE: dict[str, type] = {"recipe": contracts.Recipe}  # objects, of which nothing is made
+
+
+def contract(type_: Any) -> Any:
+    """Return the contract that a setting of this type asks for."""
+    return get_args(type_)[0] if get_origin(type_) is Choice else type_
+
+
+def kind_of(type_: Any) -> str | None:
+    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
+    type_ = contract(type_)
+    return next((kind for cls, kind in KINDS.items() if isinstance(type_, type) and issubclass(type_, cls)), None)
+
+
+def fulfils(thing: Any, *wanted: Any) -> bool:
+    """Return whether something is a class that fulfils one of several contracts; data sets may come in splits."""
+    also = (Mapping,) if contracts.Dataset in wanted else ()
+    return isinstance(thing, type) and issubclass(thing, (*wanted, *also))
+
+
+def check_contract(component: Component, thing: Any) -> None:
+    """Raise SigmaPluginError if the object behind a component is not what its kind asks for."""
+    known = [cls for cls, kind in KINDS.items() if kind == component.kind]
+    exact = AS_THEY_ARE.get(component.kind)
+    made = component.kind == "layer" and callable(thing) and not isinstance(thing, type)  # by a function
+    if (known and not made and not fulfils(thing, *known)) or (exact and not isinstance(thing, exact)):
+        wanted = " or ".join(cls.__name__ for cls in (*known, *([exact] if exact else [])))
+        raise SigmaPluginError(
+            f"{component.kind} {component.full_name!r}: its plugin offers {thing!r}, which is no {wanted}. "
+            f"Update it: python -m pip install -U {component.distribution}"
+        )

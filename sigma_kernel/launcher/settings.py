@@ -1,0 +1,47 @@
+"""What ``sigma components KIND NAME`` tells of one component: what it is for, and what can be set about it."""
+
+from __future__ import annotations
+
+import re
+from inspect import getdoc
+from types import FunctionType
+from typing import Any
+
+from attrs import evolve
+
+from sigma_kernel.config.choice import REQUIRED, Setting, plain, settings
+from sigma_kernel.config.kinds import check_contract
+from sigma_kernel.config.structure import words
+from sigma_kernel.plugins import load
+from sigma_kernel.specs import Component
+from sigma_kernel.training.criteria import Criterion
+
+
+def details(component: Component) -> dict[str, Any]:
+    """Return what a component is for and its settings, as JSON has them; imports it."""
+    thing = load(component)
+    check_contract(component, thing)
+    if not isinstance(thing, type):  # a function, or an object that is used as it is
+        about = getdoc(thing) if isinstance(thing, FunctionType) else None
+        return {"about": _sentence(about or component.summary), "settings": []}
+    return {"about": _sentence(getdoc(thing) or component.summary), "settings": list(map(_document, _known(thing)))}
+
+
+def _known(thing: Any) -> list[Setting]:
+    """Return the settings; a hook's criterion is one that contracts cannot name."""
+    known = settings(thing).values()
+    return [evolve(one, type=Criterion) if one.name == "when" and one.type is Any else one for one in known]
+
+
+def _sentence(text: str) -> str:
+    found = re.match(r".*?[.!?](?=\s|$)", text, re.DOTALL)
+    return " ".join((found[0] if found else text.partition("\n\n")[0]).split())
+
+
+def _document(setting: Setting) -> dict[str, Any]:
+    required = setting.default is REQUIRED
+    try:
+        default = None if required else plain(setting.default)
+    except TypeError:  # an object that no file can name
+        default = None
+    return {"name": setting.name, "type": words(setting.type), "required": required, "default": default}
