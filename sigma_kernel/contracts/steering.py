@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,11 +12,11 @@ from attrs import define, field, frozen
 from attrs.validators import in_
 
 from sigma_kernel.clock import Moment, TimeStep
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph.node import Node, Spec
 
 
 class Metric(ABC):
-    """A number about predictions: totals over rows that can be merged, and what to make of them."""
+    """A number about predictions, or several: totals over rows that can be merged, and what to make of them."""
 
     @abstractmethod
     def totals(self, prediction: Node, targets: Node) -> Node:
@@ -26,8 +27,8 @@ class Metric(ABC):
         merged: np.ndarray = a + b
         return merged
 
-    def value(self, totals: np.ndarray, rows: int) -> float:
-        """Return the metric from the totals over so many rows."""
+    def value(self, totals: np.ndarray, rows: int) -> Any:
+        """Return the metric from the totals over so many rows: a number, or a list of numbers or of lists."""
         return float(totals) / rows
 
 
@@ -42,6 +43,10 @@ class HookContext(Protocol):
     def memory(self) -> dict[str, Any]:
         """Return the hook's own memory: plain JSON values, saved with the run."""
 
+    @property
+    def folder(self) -> Path | None:
+        """Return the run's folder, if it has one."""
+
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads`` (arrays as host copies), or None if there is none yet."""
 
@@ -51,8 +56,17 @@ class HookContext(Protocol):
     def command(self, command: str, **arguments: Any) -> None:
         """Ask for a change (``set``, ``stop``, ``save`` ...), applied at this boundary."""
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return ``loss`` and the metrics over a whole split of the data."""
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return what one sample of the first input is, and one row of the first output."""
+
+    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first output for samples of the first input, before costs, and the slopes in the samples.
+
+        Slopes are those of the sum over ``output * directions``; samples are such as they come from preprocessing.
+        """
 
     def keep(self) -> None:
         """Keep a copy of the parameters and layer state; saved with the run, replaced by the next one."""
@@ -101,8 +115,13 @@ class Hook(ABC):
 
     @property
     def writes(self) -> Sequence[str]:
-        """Return the addresses that the hook publishes."""
+        """Return the addresses that the hook publishes, patterns allowed."""
         return ()
+
+    @property
+    def settable(self) -> Mapping[str, float]:
+        """Return numbers that people may set while the run goes on, by address, as they are at first."""
+        return {}
 
     @property
     def requires(self) -> Sequence[str]:

@@ -25,7 +25,7 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
     """Measure the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks measured."""
     configuration = load(run / "config.toml")
     configuration.monitors = {}
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)
         for name, trainer in environment.trainers.items():
@@ -37,7 +37,7 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         document({"run": configuration.run.name, "folder": str(run), "on": on, "metrics": found})
     else:
-        table((address, f"{value:.6g}") for address, value in found.items())
+        table((address, f"{value:.6g}" if isinstance(value, float) else str(value)) for address, value in found.items())
 
 
 def restore(run: Path, trainer: Trainer) -> Path:

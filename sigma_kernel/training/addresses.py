@@ -1,7 +1,8 @@
 """The addresses of a session: parameters, live values, the clock and all that is published, in its registry.
 
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``,
-``iteration``, ``epoch``, ``second``, ``goal``, ``training.loss``, and whatever hooks declare in ``writes``.
+``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, and whatever hooks declare in
+``writes`` and ``settable``.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.clock import COUNTED
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaAddressError
 from sigma_kernel.network import LiveSetting, live_settings
-from sigma_kernel.registry import NOTHING, Kind
+from sigma_kernel.registry import Kind, literal
 from sigma_kernel.training.commands import Set
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS
@@ -27,18 +29,31 @@ def register(session: Session) -> None:
     _network(session)
     _live(session)
     for name in ("training.loss", *(f"training.{metric}" for metric in session.model.metrics)):
-        published(session, name)
+        session.show(name)
     for hook in session.runner.hooks.values():
-        for address in hook.writes:
-            published(session, address)
+        _hook(session, hook)
 
 
-def published(session: Session, address: str) -> None:
-    """Make a published value readable under its address."""
-    session.registry.bind(address, lambda: session.published.get(address, NOTHING))
+def _hook(session: Session, hook: Hook) -> None:
+    """Bind what a hook publishes, other than by a pattern, and what it lets people set."""
+    for address in filter(literal, hook.writes):
+        session.show(address)
+    for address, initial in hook.settable.items():
+        _choice(session, address, initial)
+
+
+def _choice(session: Session, address: str, initial: float) -> None:
+    """Bind a number that means nothing but what criteria and hooks make of it."""
+
+    def put(value: float) -> None:
+        _change(session, address, value, partial(session.publish, address, value))
+
+    session.registry.bind(address, lambda: session.published.get(address, initial), put, Kind(float))
 
 
 def _clock(session: Session) -> None:
+    for phase in session.phases:
+        session.registry.bind(f"phases.{phase}", lambda phase=phase: session.phases[phase])  # type: ignore[misc]
     for scale in COUNTED:
         session.registry.bind(scale.value, lambda scale=scale: session.clock.moment.on(scale))  # type: ignore[misc]
     session.registry.bind("goal", session.goal)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from attrs import define
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.hooks import reads
@@ -36,6 +39,12 @@ class Context:
         memory: dict[str, Any] = self.session.runner.memory[self.name]["hook"]
         return memory.setdefault(self.scope, {}) if self.scope else memory
 
+    @property
+    def folder(self) -> Path | None:
+        """Return the run's folder, if it has one."""
+        path = self.session.records.journal.path
+        return None if path is None else path.parent
+
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
         declared = reads(self.session.runner.hooks[self.name])
@@ -45,17 +54,27 @@ class Context:
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``."""
-        if address not in self.session.runner.hooks[self.name].writes:
+        if not any(matches(pattern, address) for pattern in self.session.runner.hooks[self.name].writes):
             raise SigmaStateError(f"hook {self.name!r}: publishes {address!r} without declaring it. Add it to writes.")
         self.session.publish(self.scope + address, value)
+        self.session.show(self.scope + address)
 
     def command(self, command: str, **arguments: Any) -> None:
         """Let a command act at this boundary."""
         self.session.apply(commands.command(command, arguments))
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""
         return self.session.evaluate(on, metrics)
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return what one sample of the first input is, and one row of the first output."""
+        return self.session.model.ends()
+
+    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first output for samples of the first input, and the slopes of it along directions."""
+        session = self.session
+        return session.evaluator.excite(session.arrays, session.steer, samples, directions)
 
     def keep(self) -> None:
         """Keep a copy of the parameters and layer state."""

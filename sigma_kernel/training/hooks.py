@@ -72,11 +72,16 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
     for reader, hook in hooks.items():
         for writer, other in hooks.items():
             shared = (
-                [a for a in other.writes for pattern in reads(hook) if matches(pattern, a)] if reader != writer else []
+                [a for a in other.writes for pattern in reads(hook) if meet(pattern, a)] if reader != writer else []
             )
             if shared:
                 found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
     return found
+
+
+def meet(a: str, b: str) -> bool:
+    """Return whether one of two addresses, patterns allowed, lies within the other."""
+    return matches(a, b) or matches(b, a)
 
 
 def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:

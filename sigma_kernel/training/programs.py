@@ -13,7 +13,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Backend, Dataset, Metric, Order, Program, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
 from sigma_kernel.training.feed import Feed, Host, conform
-from sigma_kernel.training.step import Model
+from sigma_kernel.training.step import DIRECTIONS, Model
 
 Compiled = tuple[Step, Program]
 Steer = Callable[[Step], Mapping[str, Any]]
@@ -71,7 +71,7 @@ class Evaluator:
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def evaluate(
         self, arrays: Mapping[str, Any], steer: Steer, on: str, metrics: Mapping[str, Metric]
-    ) -> dict[str, float]:
+    ) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split, and each metric over them."""
         feed = self._feed(on)
         totals: dict[str, Any] = {}
@@ -149,3 +149,13 @@ class Evaluator:
         )
         ring = program.run(arrays, block, rows[:1], steer(step), 1).ring
         return {name: values[0] for name, values in ring.items()}
+
+    def excite(
+        self, arrays: Mapping[str, Any], steer: Steer, samples: np.ndarray, directions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first output for prepared samples, before costs, and its slopes along directions."""
+        size, place = len(samples), self.programs.backend.to_device
+        step, program = self.programs.get(("excitation", size), lambda: self.model.excitation(size))
+        block = {self.model.network.sections()[0]: place(samples), DIRECTIONS: place(directions)}
+        ring = program.run(arrays, block, np.arange(size, dtype=np.int32)[None], steer(step), 1).ring
+        return ring["output"][0], ring["slopes"][0]

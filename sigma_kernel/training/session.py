@@ -8,7 +8,8 @@ thread; others speak to it through ``control``, which answers at a boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from math import inf
 from typing import Any
@@ -19,7 +20,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
 from sigma_kernel.contracts import Burst, Hook, HookContext, Metric, Step
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.registry import Registry, literal, matches
+from sigma_kernel.registry import NOTHING, Registry, literal, matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
@@ -29,6 +30,8 @@ from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Compiled, Evaluator, Programs
 from sigma_kernel.training.records import Records
 from sigma_kernel.training.step import Model
+
+PHASES = ("burst", "data", "hooks", "evaluation")  # what seconds are spent on; hooks evaluate
 
 
 @define(eq=False)
@@ -53,6 +56,7 @@ class Session:
     kept: dict[str, np.ndarray] = field(factory=dict, init=False)
     published: dict[str, Any] = field(factory=dict, init=False)
     observed: dict[str, np.ndarray] = field(factory=dict, init=False)
+    phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)
     control: Control = field(init=False)
     _settled: Moment = field(factory=Moment, init=False)
     _pause_at: int | None = field(default=None, init=False)  # iterations
@@ -118,7 +122,8 @@ class Session:
 
         ``burst`` replaces the fused program, for operators that cut batches into shards.
         """
-        n = len(self.feed.next(n).rows)  # what one block holds
+        with self.timed("data"):
+            n = len(self.feed.next(n).rows)  # what one block holds
         wanted = self._observed_after(n)
         self.observed = {}
         done = self._run(n - 1 if wanted else n, burst or Session.fused)
@@ -130,8 +135,10 @@ class Session:
     def _run(self, n: int, burst: Callable[[Session, Batches], Burst]) -> int:
         if not n:
             return 0
-        batches = self.feed.next(n)
-        result = burst(self, batches)
+        with self.timed("data"):
+            batches = self.feed.next(n)
+        with self.timed("burst"):
+            result = burst(self, batches)
         self.arrays = result.state
         self._count(batches, result)
         return result.done
@@ -150,8 +157,9 @@ class Session:
         before, now = self._settled, self.clock.moment
         self._settled = now
         due = self.runner.due(before, now)
-        for name in due if self._finite() else self._guards(due):
-            self.fire(name)
+        with self.timed("hooks"):
+            for name in due if self._finite() else self._guards(due):
+                self.fire(name)
         self.records.row(now, force=now.epoch > before.epoch)
         if self._reached(self._pause_at):
             self._pause()
@@ -172,6 +180,13 @@ class Session:
         """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
         now, names = self.clock.moment, [name for name in step.steer if name in self.live.values]
         return self.live.at(names, now.iteration + offset, now.epoch, n)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the seconds that are spent inside to a phase."""
+        began = time.perf_counter()
+        yield
+        self.phases[phase] += time.perf_counter() - began
 
     def _ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
         """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
@@ -209,8 +224,8 @@ class Session:
         if self.feed.cursor.epoch > epoch:
             self.clock.tick(TimeScale.EPOCH)
         ring = self._measured(result.ring, size)
-        self.published.update({name: float(values[-1]) for name, values in ring.items()})
-        self.records.measured(ring)
+        self.published.update({name: values[-1].tolist() for name, values in ring.items()})
+        self.records.measured({name: values for name, values in ring.items() if values.ndim == 1})
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         measured = {"training.loss": ring["loss"]}
@@ -319,6 +334,8 @@ class Session:
         self.runner.forget()
         self.runner.memory.update(deepcopy(values.get("hooks", {})))
         self.published, self.observed = dict(values.get("published", {})), {}
+        for address in self.published:
+            self.show(address)
         self._settled, self._pause_at = self.clock.moment, None
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -344,6 +361,12 @@ class Session:
         if isinstance(value, int | float) and not isinstance(value, bool):
             self.records.measured({address: np.array([value], float)})
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, float]:
+    def show(self, address: str) -> None:
+        """Let what is published under an address be read there, if it is not yet; local values stay apart."""
+        if address not in self.registry and not address.startswith("workers."):
+            self.registry.bind(address, lambda: self.published.get(address, NOTHING))
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data, at the present parameters."""
-        return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
+        with self.timed("evaluation"):
+            return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)

@@ -30,6 +30,7 @@ SLOTS = "optimiser.slots."
 GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
+DIRECTIONS = "excitation.directions"  # a section that no data set has
 
 
 @define
@@ -156,6 +157,18 @@ class Model:
         """Return the predictions for a batch, by output."""
         symbols = Symbols()
         return symbols.step({}, self.forward(symbols, batch, training=False, costs=False).predictions)
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return the specs of one sample of the first input, and of one row of the first output."""
+        return self.sections[self.network.sections()[0]], self.shapes.outputs[self.network.outputs[0].name]
+
+    def excitation(self, batch: int) -> Step:
+        """Return the first output of a batch, before costs, and how its sum along directions changes with the input."""
+        symbols = Symbols()
+        output = self.forward(symbols, batch, training=False, costs=False).values[self.network.outputs[0].name]
+        along = symbols.section(DIRECTIONS, Spec(output.shape[1:], output.dtype), batch)
+        inputs = symbols.data[self.network.sections()[0]]
+        return symbols.step({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
 
     def observing(self, batch: int, wanted: Sequence[str]) -> Step:
         """Return gradients, updates and activations of an iteration by address, computed beside the step."""

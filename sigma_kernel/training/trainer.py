@@ -37,7 +37,7 @@ from sigma_kernel.training.context import Context
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
-from sigma_kernel.training.hooks import Runner, reads
+from sigma_kernel.training.hooks import Runner, meet, reads
 from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import History, Records
@@ -294,7 +294,8 @@ def _known(session: Session) -> None:
     written = {address for hook in session.runner.hooks.values() for address in hook.writes}
     for name, hook in session.runner.hooks.items():
         for address in reads(hook):
-            if not (address in written or session.model.observable([address]) or address in session.registry):
+            there = address in session.registry or session.model.observable([address])
+            if not there and not any(meet(address, a) for a in written):
                 raise SigmaConfigError(
                     f"{session.name}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                     "Add the hook that does, or correct the address."

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.contracts import Burst, Merger
+from sigma_kernel.contracts import Burst, Merger, Metric
 from sigma_kernel.training.feed import Batches
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import GRADIENTS, LAYERS
 
 Records = dict[str, np.ndarray]
+METRICS = "metrics."
 
 
 @frozen
@@ -84,10 +85,15 @@ class Sharding:
         for i, record in enumerate(records):  # a worker's local scope shows the last shard that it held
             session.published[f"workers.{i % self.workers}.training.loss"] = float(record["loss"])
         weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
-        return tree(weighted, self._pair)
+        return tree(weighted, partial(self._pair, session.model.metrics))
 
-    def _pair(self, a: Records, b: Records) -> Records:
-        return {n: self.merger.merge(a[n], b[n]) if n.startswith(GRADIENTS) else a[n] + b[n] for n in a}
+    def _pair(self, metrics: Mapping[str, Metric], a: Records, b: Records) -> Records:
+        return {name: self._both(metrics, name, a[name], b[name]) for name in a}
+
+    def _both(self, metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if name.startswith(GRADIENTS):
+            return self.merger.merge(a, b)
+        return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
 
 
 def _gradients(
@@ -101,7 +107,7 @@ def _gradients(
 
 def _weighted(records: Records, weight: float) -> Records:
     """Return a shard's share: means count by its rows, totals of metrics are sums already."""
-    return {n: v if n.startswith("metrics.") else (v * v.dtype.type(weight)) for n, v in records.items()}
+    return {n: v if n.startswith(METRICS) else (v * v.dtype.type(weight)) for n, v in records.items()}
 
 
 def _updated(session: Session, state: dict[str, Any], merged: Records, offset: int) -> dict[str, Any]:

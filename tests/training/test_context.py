@@ -1,0 +1,182 @@
+"""What hooks may do with a session beyond reading and publishing single values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext, Metric
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaTrainingError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_kernel.testing.steering import Sweep, small_environment
+
+Deep = Callable[..., Environment]
+
+
+@define(eq=False, kw_only=True)
+class Do(Hook):
+    """Does what it is told."""
+
+    every: TimeStep = every(1, "epoch")
+    does: Callable[[HookContext], Any] = lambda context: None
+    taking: Sequence[str] = ()
+    giving: Sequence[str] = ()
+    offering: Mapping[str, float] = {}
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return self.taking
+
+    @property
+    def writes(self) -> Sequence[str]:
+        return self.giving
+
+    @property
+    def settable(self) -> Mapping[str, float]:
+        return self.offering
+
+    def run(self, context: HookContext) -> None:
+        self.does(context)
+
+
+# -- patterns of what is published -------------------------------------------------------------------------------------
+def test_what_is_published_within_a_pattern_is_read_under_its_address() -> None:
+    hook = Do(does=lambda context: context.publish("sizes.a.b", 3), giving=["sizes.**"])
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        assert sigma.get("trainer.sizes.a.b") == 3
+
+
+def test_it_is_there_again_after_a_checkpoint_is_put_back() -> None:
+    hook = Do(does=lambda context: context.publish("sizes.a", 3), giving=["sizes.*"])
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        saved = sigma.trainer("trainer").session.snapshot()
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").session.restore(saved)
+        assert sigma.get("trainer.sizes.a") == 3
+
+
+def test_nothing_is_published_outside_a_pattern() -> None:
+    hook = Do(does=lambda context: context.publish("sizes.a.b", 3), giving=["sizes.*"])
+    with (
+        small_environment(Sweep(), hooks={"it": hook}) as sigma,
+        pytest.raises(SigmaTrainingError, match="publishes 'sizes.a.b' without declaring it"),
+    ):
+        sigma.trainer("trainer").fit(epochs=1)
+
+
+@pytest.mark.parametrize(("wrote", "read"), [("sizes.**", "sizes.a.b"), ("sizes.a", "sizes.*"), ("s.**", "s.**")])
+def test_who_publishes_within_a_pattern_goes_before_who_reads_there(wrote: str, read: str) -> None:
+    hooks = {"a-reader": Do(taking=[read], every=every(2, "epoch")), "writer": Do(giving=[wrote])}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        assert sigma.trainer("trainer").session.runner.order == ["writer", "a-reader"]
+
+
+def test_what_lies_outside_all_patterns_is_still_refused() -> None:
+    with (
+        small_environment(Sweep(), hooks={"a": Do(giving=["sizes.*"]), "b": Do(taking=["size.a"])}) as sigma,
+        pytest.raises(SigmaConfigError, match="reads 'size.a', which nothing here publishes"),
+    ):
+        sigma.prepare()
+
+
+# -- numbers that people set -------------------------------------------------------------------------------------------
+def test_a_settable_number_is_read_set_saved_and_reset() -> None:
+    seen: list[float] = []
+    look = Do(does=lambda context: seen.append(context.read("switch.a")), taking=["switch.a"])
+    hooks = {"switch": Do(offering={"switch.a": 0.5}), "look": look}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        sigma.set("trainer.switch.a", 2)
+        trainer.fit(epochs=1)
+        saved = trainer.session.snapshot()
+        sigma.reset()
+        assert sigma.get("trainer.switch.a") == 0.5
+        trainer.session.restore(saved)
+        assert sigma.get("trainer.switch.a") == 2.0
+    assert seen == [0.5, 2.0]
+
+
+@pytest.mark.parametrize("value", ["banana", True, None])
+def test_what_is_no_number_is_refused_and_changes_nothing(value: Any) -> None:
+    with small_environment(Sweep(), hooks={"switch": Do(offering={"switch.a": 0.5})}) as sigma:
+        sigma.prepare()
+        with pytest.raises(SigmaAddressError, match="switch.a: must be a number"):
+            sigma.set("trainer.switch.a", value)
+        assert sigma.get("trainer.switch.a") == 0.5
+
+
+# -- where time goes, where files go -----------------------------------------------------------------------------------
+def test_seconds_are_told_by_phase() -> None:
+    with small_environment(Sweep(), hooks={"it": Do(does=lambda context: context.evaluate("validation", {}))}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        spent = {phase: sigma.get(f"trainer.phases.{phase}") for phase in ("burst", "data", "hooks", "evaluation")}
+        assert all(seconds > 0 for seconds in spent.values())
+        assert spent["hooks"] > spent["evaluation"]
+        assert sum(spent.values()) - spent["evaluation"] <= sigma.get("trainer.second")
+
+
+def test_hooks_know_the_folder_of_the_run(tmp_path: Path) -> None:
+    seen: list[Path | None] = []
+    for folder in (None, tmp_path):
+        hook = Do(does=lambda context: (seen.append(context.folder), context.command("stop")))
+        with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+            sigma.folder = folder
+            sigma.run()
+            assert seen[-1] == sigma.run_folder
+
+
+# -- exciting an output ------------------------------------------------------------------------------------------------
+def test_slopes_in_the_samples_agree_with_finite_differences(deep: Deep) -> None:
+    found: dict[str, Any] = {}
+    x = np.random.default_rng(1).normal(size=(2, 3))
+    along = np.array([[1.0], [-2.0]])
+
+    def look(context: HookContext) -> None:
+        found["ends"] = [(spec.shape, spec.dtype) for spec in context.ends()]
+        found["output"], found["slopes"] = context.excite(x, along)
+        step, each = 1e-6, np.eye(3)[:, None, :]
+        rises = [context.excite(x + step * d, along)[0] - context.excite(x - step * d, along)[0] for d in each]
+        found["differences"] = np.stack([(rise * along).sum(1) / (2 * step) for rise in rises], axis=1)
+
+    with deep(hooks={"it": Do(does=look)}) as sigma:
+        sigma.trainer("trainer").precision = "float64"
+        sigma.trainer("trainer").fit(epochs=1)
+        predicted = sigma.trainer("trainer").predict(x)
+    assert found["ends"] == [((3,), "float64"), ((1,), "float64")]
+    np.testing.assert_allclose(found["output"], predicted, rtol=1e-12)
+    np.testing.assert_allclose(found["slopes"], found["differences"], rtol=1e-6, atol=1e-9)
+    assert np.abs(found["slopes"]).min() > 1e-4
+
+
+# -- metrics that are lists --------------------------------------------------------------------------------------------
+class Columns(Metric):
+    """The mean of each column of the targets."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.sum(targets, axis=0)
+
+    def value(self, totals: np.ndarray, rows: int) -> list[float]:
+        return [float(total) / rows for total in totals]
+
+
+def test_a_metric_may_be_a_list(deep: Deep) -> None:
+    found: list[Any] = []
+    hook = Do(does=lambda context: found.append(context.evaluate("validation", {"means": Columns()})["means"]))
+    with deep(hooks={"it": hook}, metrics={"means": Columns()}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        targets = trainer.data["validation"].block(0)["targets"]
+        assert found == [pytest.approx(targets.mean(axis=0))]
+        assert len(sigma.get("trainer.training.means")) == 1
+        assert "training.means" not in trainer.history
