@@ -56,7 +56,7 @@ def test_a_mark_of_byte_order_and_blank_lines_are_no_part_of_the_table(held):
 @pytest.mark.parametrize("gap", ["", " ", "?", "NA", "n/a", "NaN", "null", "None"])
 def test_a_missing_value_is_an_error_or_becomes_nan(held, gap):
     content = f"a,b\n1,2\n\n3,{gap}\n".encode()
-    with pytest.raises(SigmaDataError, match=r"held:4: column 'b': (a value is missing|'NaN' is not a finite)"):
+    with pytest.raises(SigmaDataError, match="held:4: column 'b': a value is missing. .* set missing = 'nan'"):
         CsvReader().read(held(content))
     np.testing.assert_array_equal(CsvReader(missing="nan").read(held(content))["b"], [2, np.nan])
 
@@ -74,7 +74,7 @@ def test_a_number_that_is_not_finite_is_named(held, cell):
 
 
 def test_a_word_among_numbers_is_named_with_its_line(held):
-    with pytest.raises(SigmaDataError, match="held:2: column 'species': 'setosa' is not a number. Correct it, leave"):
+    with pytest.raises(SigmaDataError, match="held:2: column 'species': 'setosa' is not a number. Correct it, name"):
         CsvReader().read(held(FLOWERS))
 
 
@@ -138,9 +138,50 @@ def test_a_bomb_of_commas_costs_little(held):
         tracemalloc.stop()
 
 
-def test_a_delimiter_is_one_character():
+@pytest.mark.parametrize("delimiter", [", ", "", "\n", "\r", '"'])
+def test_a_delimiter_is_one_character_that_means_nothing_else(delimiter):
     with pytest.raises(ValueError, match="delimiter"):
-        CsvReader(delimiter=", ")
+        CsvReader(delimiter=delimiter)
+
+
+@pytest.mark.parametrize(("settings", "remedy"), [
+    ({"columns": ("length",)}, "set delimiter = ';'"),
+    ({"columns": ("length",), "header": False}, "set delimiter = ';'"),
+    ({"columns": (1,), "header": False}, "only 0 to 0. .*set delimiter = ';'"),
+])  # fmt: skip
+def test_another_delimiter_is_suspected_where_there_is_one_column_only(held, settings, remedy):
+    with pytest.raises(SigmaDataError, match=remedy):
+        CsvReader(**settings).read(held(FLOWERS.replace(b",", b";")))
+
+
+def test_a_missing_header_is_suspected(held):
+    rows = FLOWERS.partition(b"\n")[2]
+    with pytest.raises(SigmaDataError, match="There are: 5.1, 3.5, setosa. If .* set header = false"):
+        CsvReader(("species",)).read(held(rows))
+    with pytest.raises(SigmaDataError, match="held:1: 2 columns are called '1'. .*set header = false"):
+        CsvReader().read(held(b"1,2,1\n3,4,5\n"))
+    with pytest.raises(SigmaDataError, match="With header = false, columns are called by their numbers"):
+        CsvReader(("species",), header=False).read(held(rows))
+
+
+def test_a_header_that_should_be_none_is_suspected(held):
+    with pytest.raises(SigmaDataError, match="held:1: .*'length' is not a number.*, or set header = true"):
+        CsvReader(header=False).read(held(FLOWERS))
+    with pytest.raises(SigmaDataError, match=r"held:2: .*'x' is not a number. Correct it, name .* in `columns`\.$"):
+        CsvReader(header=False).read(held(b"1,2\n3,x\n"))
+
+
+def test_an_infinite_number_is_never_taken_for_a_missing_one(held):
+    with pytest.raises(SigmaDataError, match="held:2: column 'b': 'inf' is not a finite number"):
+        CsvReader(missing="nan").read(held(b"a,b\n,inf\n"))
+
+
+def test_text_in_an_encoding_that_there_is_not_and_text_that_breaks_its_rules_are_told(held):
+    for encoding in ("latin-99", "rot13", "\0"):
+        with pytest.raises(SigmaDataError, match="encoding: there is no"):
+            CsvReader(encoding=encoding).read(held(FLOWERS))
+    with pytest.raises(SigmaDataError, match="there is no utf-16 text"):
+        CsvReader(encoding="utf-16").read(held(FLOWERS))
 
 
 @given(st.data())

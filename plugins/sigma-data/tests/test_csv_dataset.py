@@ -88,6 +88,11 @@ def test_an_unknown_target_names_what_is_near(path):
         read(path, "specie")
 
 
+def test_no_target_at_all_is_told(path):
+    with pytest.raises(SigmaDataError, match="there is no target. Name a column"):
+        read(path, ())
+
+
 def test_a_target_among_the_inputs_is_told(path):
     with pytest.raises(SigmaDataError, match="column 'weight' is wanted 2 times"):
         read(path, "weight", inputs=("length", -1))
@@ -99,8 +104,71 @@ def test_words_among_the_inputs_are_named_with_their_line(path):
 
 
 def test_fractions_are_no_classes(path):
-    with pytest.raises(SigmaDataError, match="the target: row 0 holds 1.5, which is no class"):
+    with pytest.raises(SigmaDataError, match="the target: line 2 holds 1.5, which is no class"):
         read(path, "weight", inputs=("length",), targets="classes")
+
+
+@pytest.fixture
+def gaps(tmp_path) -> Path:
+    (tmp_path / "gaps.csv").write_text(
+        "a,b,kind,size\n1,2,rose,1.5\n\n,4,aster,2.5\n5,6,,3.5\n7,NA,iris,NA\n9,0,iris,1\n"
+    )
+    return tmp_path / "gaps.csv"
+
+
+def test_a_missing_value_names_settings_that_this_data_set_has(gaps):
+    with pytest.raises(SigmaDataError, match="gaps.csv:4: column 'a': a value is missing. .*set missing = 'drop'"):
+        read(gaps, "size", inputs=("a",))
+    with pytest.raises(SigmaDataError, match="gaps.csv:5: the target: a value is missing. .*set missing = 'drop'"):
+        read(gaps, "kind", inputs=("a",), missing=0)
+    with pytest.raises(SigmaDataError, match="gaps.csv:6: the target: a value is missing. .*set missing = 'drop'"):
+        read(gaps, "size", inputs=("a",), missing=0)
+
+
+def test_rows_with_a_missing_value_can_be_dropped(gaps):
+    block, classes = read(gaps, "kind", inputs=("a", "b"), missing="drop")
+    assert block["inputs"].tolist() == [[1, 2], [9, 0]]
+    assert (block["targets"].tolist(), classes) == ([1, 0], ("iris", "rose"))
+    block, _ = read(gaps, "size", inputs=("b",), missing="drop")
+    assert block["inputs"].tolist() == [[2], [4], [6], [0]]
+    assert block["targets"].tolist() == [[1.5], [2.5], [3.5], [1.0]]
+
+
+def test_a_number_fills_in_for_missing_inputs_before_they_are_scaled(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,0\n?,1\n")
+    assert read(tmp_path / "a.csv", "y", missing=-2, scale=0.5)[0]["inputs"].tolist() == [[0.5], [-1.0]]
+
+
+def test_a_file_with_a_gap_in_every_row_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n,0\n3,\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv: a value is missing in every row\. Name fewer"):
+        read(tmp_path / "a.csv", "y", missing="drop")
+
+
+@pytest.mark.parametrize("missing", ["mean", float("nan"), float("inf"), None])
+def test_another_way_to_treat_what_is_missing_is_told(path, missing):
+    with pytest.raises(SigmaDataError, match="csv: missing must be 'refuse', 'drop' or a number"):
+        Csv(path, "species", missing=missing)
+
+
+def test_a_word_in_a_target_of_numbers_is_named_with_its_line(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,0\n\n3,high\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target 'high' is not a number\. .* targets = 'classes'"):
+        read(tmp_path / "a.csv", "y", targets="numbers")
+    (tmp_path / "a.csv").write_text("x,y,z\n1,0,1\n3,high,1\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv:3: the target 'high' is not a number\. Correct it\.$"):
+        read(tmp_path / "a.csv", ("x", "y"))
+
+
+def test_a_wrong_header_or_delimiter_is_suspected(path):
+    path.write_text(FLOWERS.replace(",", ";"))
+    with pytest.raises(SigmaDataError, match="no column 'species'. .*set delimiter = ';'"):
+        read(path, "species")
+    path.write_text(FLOWERS.partition("\n")[2])
+    with pytest.raises(SigmaDataError, match="no column 'species'. .*set header = false"):
+        read(path, "species")
+    with pytest.raises(ValueError, match="delimiter"):
+        Csv(path, "species", delimiter=", ")
 
 
 def test_a_table_of_nothing_but_targets_is_told(tmp_path):

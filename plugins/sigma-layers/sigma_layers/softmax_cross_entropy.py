@@ -99,7 +99,8 @@ class SoftmaxCrossEntropy(CostLayer):
             place = first_bad(wrong)
             raise SigmaDataError(
                 f"data: section {self.targets!r}, row {place[0]}: label {labels[place]} is none of {classes} classes. "
-                f"Labels are whole numbers from 0 to {classes - 1}; Output({classes}) says how many there are."
+                f"Labels are whole numbers from 0 to {classes - 1}; Output({classes}) says how many there are, "
+                f"and these go from {labels.min()} to {labels.max()}."
             )
 
     def _check_probabilities(self, rows: np.ndarray) -> None:

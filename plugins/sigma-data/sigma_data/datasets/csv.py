@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import isfinite
+from numbers import Real
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from attrs import define, field
+from attrs import Attribute, define, field
 from attrs.validators import in_, min_len, optional
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import REST, cut, listed
 from sigma_data.labels import indices
-from sigma_data.readers.csv import CsvReader, place
+from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, place
 from sigma_data.sources import local
 from sigma_kernel import SigmaDataError
+
+
+class _Table(CsvReader):
+    """Read a table; what it advises are settings of the data set."""
+
+    gap_advice = "set missing = 'drop' to leave such rows out, or to the number to put in its place"
+    words_advice = "or name the other columns in `inputs`"
+
+
+def _missing(owner: Any, attribute: Attribute[Any], value: str | float) -> None:
+    if value not in ("refuse", "drop") and not (isinstance(value, Real) and isfinite(value)):
+        raise SigmaDataError(f"csv: missing must be 'refuse', 'drop' or a number (got {value!r}).")
 
 
 @define(eq=False)
@@ -27,6 +42,10 @@ class Csv(Divided):
     words or whole numbers that become indices in their order (see the property ``classes``), or ``numbers``, a vector
     of them, also from several columns.  With ``auto``, one column of words or of whole numbers holds classes.
     ``shape`` is what a sample is cut into, ``scale`` what it is multiplied by.
+
+    Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` stands between values.
+    ``missing`` says what becomes of rows with a missing value (an empty place, ``?``, ``NA``, ``NaN``, ``None``,
+    ``null``): ``refuse`` them, ``drop`` them, or put a number in its place, in inputs alone.
     """
 
     path: Path = field(converter=Path)
@@ -38,50 +57,79 @@ class Csv(Divided):
     shape: tuple[int, ...] | None = field(default=None, validator=optional(min_len(1)), kw_only=True)
     scale: float = field(default=1.0, kw_only=True)
     header: bool = field(default=True, kw_only=True)
-    delimiter: str = field(default=",", kw_only=True)
+    delimiter: str = field(default=",", validator=DELIMITER, kw_only=True)
+    missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=_missing, kw_only=True)
     encoding: str = field(default="utf-8-sig", kw_only=True)
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
-        """Return all rows."""
-        chosen, targets = self._columns()
-        where = f"{self.path}: inputs"
-        inputs = cut(np.stack(chosen, axis=1) * self.scale, self.shape, where).astype(np.float32)
-        values, classes = self._targets(targets)
-        return Arrays(inputs=inputs, targets=values), classes
+        """Return all rows, but those that are dropped."""
+        lines, chosen, words = self._columns()
+        targets = [self._target(column, lines) for column in words]
+        inputs, targets, lines = self._present(np.stack(chosen, axis=1), targets, lines)
+        shaped = cut(inputs * self.scale, self.shape, f"{self.path}: inputs").astype(np.float32)
+        values, classes = self._classes(targets, lines)
+        return Arrays(inputs=shaped, targets=values), classes
 
-    def _columns(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return the columns of the inputs, and those of the target."""
-        targets = listed(self.target)
-        words = targets if self._one and self.targets != "numbers" else ()
-        rest = tuple(self.inputs) == (REST,)
+    def _columns(self) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+        """Return the number of each row's line, the columns of the inputs, and those of the target as words."""
+        targets, rest = listed(self.target), tuple(self.inputs) == (REST,)
+        if not targets:
+            raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
         wanted = None if rest else (*self.inputs, *targets)
-        reader = CsvReader(wanted, words, self.header, self.delimiter, encoding=self.encoding)
-        columns = reader.read(local(self.path))
+        gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
+        reader = _Table(wanted, targets, self.header, self.delimiter, gaps, self.encoding)
+        lines, columns = reader.table(local(self.path))
         names, values = list(columns), list(columns.values())
         if not rest:
-            return values[: len(self.inputs)], values[len(self.inputs) :]
+            return lines, values[: len(self.inputs)], values[len(self.inputs) :]
         places = [place(target, names, str(self.path)) for target in targets]
         if len(places) == len(names):
             raise SigmaDataError(f"{self.path}: there is no column but the target. Add some to predict it from.")
-        return [value for i, value in enumerate(values) if i not in places], [values[i] for i in places]
+        return lines, [value for i, value in enumerate(values) if i not in places], [values[i] for i in places]
 
-    def _targets(self, columns: list[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
-        numbers = [_numbers(values) for values in columns]
-        if self._one and self.targets != "numbers":
-            values = columns[0] if numbers[0] is None else numbers[0]
-            whole = numbers[0] is None or np.array_equal(values, np.rint(values))
-            if whole or self.targets == "classes":
-                return indices(values, f"{self.path}: the target")
-        return np.stack([values for values in numbers if values is not None], axis=1).astype(np.float32), ()
+    def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        """Return words as the numbers that they are, NaN for a missing one; as they are, if they may be classes."""
+        with suppress(ValueError):
+            return np.asarray(words.astype(np.float64))
+        cells = words.tolist()
+        gaps = np.array([is_gap(cell) for cell in cells])
+        wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or is_number(cell))), None)
+        if wrong is None:
+            return np.array([np.nan if gap else float(cell) for gap, cell in zip(gaps, cells, strict=True)])
+        if self._may_be_classes:
+            return words
+        advice = "Correct it, or set targets = 'classes'." if len(listed(self.target)) == 1 else "Correct it."
+        raise SigmaDataError(f"{self.path}:{lines[wrong]}: the target {cells[wrong]!r} is not a number. {advice}")
+
+    def _present(
+        self, inputs: np.ndarray, targets: list[np.ndarray], lines: np.ndarray
+    ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+        """Return inputs, targets and lines without what is missing."""
+        lost = np.any([_lost(values) for values in targets], axis=0)
+        if self.missing == "drop":
+            kept = ~(lost | np.isnan(inputs).any(axis=1))
+            if not kept.any():
+                raise SigmaDataError(f"{self.path}: a value is missing in every row. Name fewer columns as `inputs`.")
+            return inputs[kept], [values[kept] for values in targets], lines[kept]
+        if lost.any():
+            first = f"{self.path}:{lines[int(lost.argmax())]}"
+            raise SigmaDataError(f"{first}: the target: a value is missing. Fill it in, or set missing = 'drop'.")
+        filled = inputs if isinstance(self.missing, str) else np.where(np.isnan(inputs), self.missing, inputs)
+        return filled, targets, lines
+
+    def _classes(self, targets: list[np.ndarray], lines: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the targets as class indices with their names, or as rows of numbers."""
+        first = targets[0]
+        whole = first.dtype.kind != "f" or np.array_equal(first, np.rint(first))
+        if self._may_be_classes and (whole or self.targets == "classes"):
+            return indices(first, f"{self.path}: the target", lambda row: f"line {lines[row]}")
+        return np.stack(targets, axis=1).astype(np.float32), ()
 
     @property
-    def _one(self) -> bool:
-        return len(listed(self.target)) == 1
+    def _may_be_classes(self) -> bool:
+        return len(listed(self.target)) == 1 and self.targets != "numbers"
 
 
-def _numbers(values: np.ndarray) -> np.ndarray | None:
-    """Return words as the numbers that they are, or None if one of them is none."""
-    try:
-        return values.astype(np.float64)
-    except ValueError:
-        return None
+def _lost(values: np.ndarray) -> np.ndarray:
+    """Return which targets are missing; among words, blanks alone."""
+    return np.isnan(values) if values.dtype.kind == "f" else np.array([not cell.strip() for cell in values.tolist()])

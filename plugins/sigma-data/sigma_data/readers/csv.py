@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from itertools import chain, islice
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
@@ -20,6 +20,9 @@ from sigma_kernel.errors import near
 CELLS = 1_000_000  # values held as text at once
 LONGEST = 1 << 24  # characters of a line
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # what stands where a value is missing
+
+DELIMITER = matches_re(r'[^"\r\n]')
+SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as a configuration has them
 
 Row = tuple[int, list[str]]  # with the number of its line in the file
 
@@ -38,38 +41,59 @@ class CsvReader(Reader):
     columns: tuple[str | int, ...] | None = None
     text: tuple[str | int, ...] = ()
     header: bool = True
-    delimiter: str = field(default=",", validator=matches_re(r"(?s)."))
+    delimiter: str = field(default=",", validator=DELIMITER)
     missing: Literal["refuse", "nan"] = field(default="refuse", validator=in_(("refuse", "nan")))
     encoding: str = "utf-8-sig"
 
+    gap_advice: ClassVar[str] = "set missing = 'nan'"  # what to do about a missing value, and about words
+    words_advice: ClassVar[str] = "name the column in `text`, or the others in `columns`"
+
     def read(self, source: Source) -> dict[str, np.ndarray]:
         """Return the columns."""
+        return self.table(source)[1]
+
+    def table(self, source: Source) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the number of each row's line in the file, and the columns."""
         name = source.name
         with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
-            names, rows = self._names(_rows(text, self.delimiter, name), name)
-            chosen = self._chosen(names, name)
-            words = {place(column, names, name) for column in self.text}
-            parts = list(self._parts(rows, name, names, chosen, words))
+            rows = _rows(text, self.delimiter, name)
+            if (first := next(rows, None)) is None:
+                raise SigmaDataError(f"{name}: the file is empty. Check the path.")
+            names, advice = self._names(*first, name), self._advice(first[1])
+            chosen = self._chosen(names, name, advice)
+            words = {place(column, names, name, advice) for column in self.text}
+            parts = list(self._parts(rows if self.header else chain([first], rows), name, names, chosen, words))
         if not parts:
-            raise SigmaDataError(f"{name}: there is no row of values. Check the file.")
-        return {names[i]: np.concatenate([part[k] for part in parts]) for k, i in enumerate(chosen)}
+            raise SigmaDataError(f"{name}: there is no row of values.{advice or ' Check the file.'}")
+        lines, *columns = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+        return lines, {names[i]: column for i, column in zip(chosen, columns, strict=True)}
 
-    def _names(self, rows: Iterator[Row], name: str) -> tuple[list[str], Iterator[Row]]:
-        first = next(rows, None)
-        if first is None:
-            raise SigmaDataError(f"{name}: the file is empty.")
+    def _names(self, line: int, cells: list[str], name: str) -> list[str]:
         if not self.header:
-            return [str(i) for i in range(len(first[1]))], chain([first], rows)
-        names = [column.strip() for column in first[1]]
+            return [str(i) for i in range(len(cells))]
+        names = [cell.strip() for cell in cells]
         column, times = Counter(names).most_common(1)[0]
         if times > 1:
-            raise SigmaDataError(f"{name}:{first[0]}: {times} columns are called {column!r}. Rename all but one.")
-        return names, rows
+            raise SigmaDataError(
+                f"{name}:{line}: {times} columns are called {column!r}. Rename all but one; or set header = false, "
+                "if this line holds values."
+            )
+        return names
 
-    def _chosen(self, names: list[str], name: str) -> Sequence[int]:
+    def _advice(self, cells: list[str]) -> str:
+        """Return what to set if the first line does not look as these settings say."""
+        if len(cells) == 1 and (found := next((sep for sep in SEPARATORS if sep in cells[0].strip()), None)):
+            return f" If {SEPARATORS[found]} stands between values, set delimiter = '{SEPARATORS[found]}'."
+        if not self.header:
+            return " With header = false, columns are called by their numbers."
+        if any(is_number(cell) for cell in cells):
+            return " If the first line holds values instead of names, set header = false."
+        return ""
+
+    def _chosen(self, names: list[str], name: str, advice: str) -> Sequence[int]:
         if self.columns is None:
             return range(len(names))
-        chosen = [place(column, names, name) for column in self.columns]
+        chosen = [place(column, names, name, advice) for column in self.columns]
         one, times = Counter(chosen).most_common(1)[0]
         if times > 1:
             raise SigmaDataError(f"{name}: column {names[one]!r} is wanted {times} times. Name it once.")
@@ -82,53 +106,71 @@ class CsvReader(Reader):
         while part := list(islice(rows, max(1, CELLS // len(names)))):
             numbers = [line for line, _ in part]
             columns = list(zip(*(row for _, row in part), strict=True))
-            yield [
+            parsed = [
                 (self._words if i in words else self._numbers)(columns[i], numbers, f"column {names[i]!r}", name)
                 for i in chosen
             ]
+            yield [np.array(numbers), *parsed]
 
     def _words(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
-        blank = next((line for cell, line in zip(cells, lines, strict=True) if not cell.strip()), None)
-        if blank is not None and self.missing == "refuse":
-            raise SigmaDataError(f"{name}:{blank}: {column}: a value is missing. Fill it in, or drop the line.")
+        if self.missing == "refuse":
+            blank = next((line for cell, line in zip(cells, lines, strict=True) if not cell.strip()), None)
+            if blank is not None:
+                raise self._gap(f"{name}:{blank}: {column}")
         return np.array(cells, np.dtypes.StringDType())
 
     def _numbers(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
         try:
             values = np.array(cells, np.float64)
+            if np.isfinite(values).all():
+                return values
         except ValueError:
-            values = np.array(
-                [self._number(cell, f"{name}:{line}: {column}") for cell, line in zip(cells, lines, strict=True)]
-            )
-        if self.missing == "refuse" and not np.isfinite(values).all():
-            first = int(np.argmin(np.isfinite(values)))
-            raise SigmaDataError(
-                f"{name}:{lines[first]}: {column}: {cells[first]!r} is not a finite number. Correct it."
-            )
-        return values
+            pass  # told below, with the line
+        return np.array([self._number(c, f"{name}:{n}: {column}", n) for c, n in zip(cells, lines, strict=True)])
 
-    def _number(self, cell: str, where: str) -> float:
-        gap = cell.strip().lower() in GAPS
-        if gap and self.missing == "refuse":
-            raise SigmaDataError(f"{where}: a value is missing. Fill it in, or set missing = 'nan'.")
+    def _number(self, cell: str, where: str, line: int) -> float:
+        if is_gap(cell):
+            if self.missing == "refuse":
+                raise self._gap(where)
+            return np.nan
         try:
-            return np.nan if gap else float(cell)
+            value = float(cell)
         except ValueError:
-            raise SigmaDataError(
-                f"{where}: {cell!r} is not a number. Correct it, leave the column out, or read it as `text`."
-            ) from None
+            header = "" if self.header or line > 1 else ", or set header = true if this line holds names"
+            advice = f"Correct it, {self.words_advice}{header}."
+            raise SigmaDataError(f"{where}: {cell!r} is not a number. {advice}") from None
+        if not np.isfinite(value):
+            raise SigmaDataError(f"{where}: {cell!r} is not a finite number. Correct it.")
+        return value
+
+    def _gap(self, where: str) -> SigmaDataError:
+        return SigmaDataError(f"{where}: a value is missing. Fill it in, or {self.gap_advice}.")
 
 
-def place(column: str | int, names: Sequence[str], where: str) -> int:
+def is_gap(cell: str) -> bool:
+    """Return whether a cell stands for a value that is missing."""
+    return cell.strip().lower() in GAPS
+
+
+def place(column: str | int, names: Sequence[str], where: str, advice: str = "") -> int:
     """Return the number of a column, given by name or by number (from 0; from the end if negative)."""
     if isinstance(column, int):
         if not -len(names) <= column < len(names):
-            raise SigmaDataError(f"{where}: there is no column {column}, only 0 to {len(names) - 1}.")
+            raise SigmaDataError(f"{where}: there is no column {column}, only 0 to {len(names) - 1}.{advice}")
         return column % len(names)
     if column not in names:
         hint = near(column, names) or f" There are: {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}."
-        raise SigmaDataError(f"{where}: there is no column {column!r}.{hint}")
+        raise SigmaDataError(f"{where}: there is no column {column!r}.{hint}{advice}")
     return names.index(column)
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell is a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:
@@ -139,11 +181,13 @@ def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:
             if row:
                 yield reader.line_num, row
     except csv.Error as error:
-        raise SigmaDataError(f"{name}:{reader.line_num}: is not a table: {error}.") from None
+        raise SigmaDataError(f"{name}:{reader.line_num}: is not a table: {error}. Correct the quotes there.") from None
 
 
 def _even(rows: Iterator[Row], width: int, name: str) -> Iterator[Row]:
     for line, row in rows:
         if len(row) != width:
-            raise SigmaDataError(f"{name}:{line}: {len(row)} values instead of {width}. Correct this line.")
+            raise SigmaDataError(
+                f"{name}:{line}: {len(row)} values instead of {width}. Correct this line, or `delimiter`."
+            )
         yield line, row

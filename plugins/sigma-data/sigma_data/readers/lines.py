@@ -35,7 +35,7 @@ def as_text(stream: IO[bytes], encoding: str, newline: str | None = None) -> io.
     """Return a stream of text over one of bytes; an encoding that there is not is a SigmaDataError."""
     try:
         return io.TextIOWrapper(stream, encoding=encoding, newline=newline)
-    except LookupError:
+    except (LookupError, ValueError):  # the latter for a NUL
         raise SigmaDataError(f"encoding: there is no {encoding!r}. Most files are 'utf-8'.") from None
 
 
@@ -50,8 +50,9 @@ def lines(text: io.TextIOWrapper, longest: int, name: str) -> Iterator[str]:
                 )
             yield line
             number += 1
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:  # UTF-16 that does not say its order of bytes has no more than this
         raise SigmaDataError(
-            f"{name}:{number}: in or soon after this line there is no {error.encoding} text ({error.reason}). "
+            f"{name}:{number}: in or soon after this line there is no {text.encoding.removesuffix('-sig')} text "
+            f"({getattr(error, 'reason', error)}). "
             "Give the file's own `encoding`, such as 'latin-1'."
         ) from None
