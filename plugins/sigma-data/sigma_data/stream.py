@@ -26,6 +26,9 @@ class Stream(Dataset):
     ``names``.  With ``keep="blocks"`` it is iterated once, when first used, and all blocks are kept; more than
     ``limit`` bytes of them are a SigmaDataError.  With ``keep="one"`` the last block alone is kept, and the iterable is
     iterated again for every epoch, after a first time to count; it must yield the same each time.
+
+    Rows are shuffled inside their block, and no minibatch has rows of two blocks: what is left of a block is a smaller
+    one, or is dropped with ``last_batch="drop"``.  Make ``block_rows`` a multiple of the batch size, and many times it.
     """
 
     source: Iterable[Any]

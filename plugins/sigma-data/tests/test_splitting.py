@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from sigma_data import Arrays, Stream, split
+from sigma_data import Arrays, Iris, Stream, split
 from sigma_kernel import SigmaDataError
 
 SHARES = st.lists(st.integers(1, 10), min_size=1, max_size=4).map(
@@ -61,6 +61,15 @@ def test_the_same_seed_draws_the_same_rows_and_another_one_others():
         first = rows(split(data, {"training": 0.5}, by, seed=3)["training"])
         assert rows(split(data, {"training": 0.5}, by, seed=3)["training"]) == first
         assert rows(split(data, {"training": 0.5}, by, seed=4)["training"]) != first
+
+
+def test_a_data_set_is_split_by_its_own_seed_which_is_0_unless_it_is_set():
+    def drawn(**settings) -> bytes:
+        return Iris(split_by="record", **settings)["validation"].block(0)["inputs"].tobytes()
+
+    assert drawn() == drawn(seed=0) != drawn(seed=1)
+    whole, _ = Iris().whole()
+    assert drawn(seed=1) == split(whole, Iris().split, seed=1)["validation"].block(0)["inputs"].tobytes()
 
 
 def test_blocks_are_neighbours_in_the_order_of_the_names():
