@@ -18,7 +18,7 @@ from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph.node import Graph, Node
 
-BARRIER_BYTES = 128
+SHARED_BYTES = 3 * 128  # ticket, pieces done, faults: apart, because threads write to them
 
 
 @define(eq=False)
@@ -33,7 +33,7 @@ class Machine:
     @property
     def memory_bytes(self) -> int:
         """Return the bytes of the arena and of every thread's scratch."""
-        return self.source.arena_bytes + BARRIER_BYTES * 2 + self.source.scratch_bytes * self.source.threads
+        return self.source.arena_bytes + SHARED_BYTES + self.source.scratch_bytes * self.source.threads
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None], rows: np.ndarray, n: int) -> int:
         """Run n steps; return how many were done.  An index outside of its side is a SigmaGraphError."""
@@ -44,16 +44,15 @@ class Machine:
         table[count : count + len(outputs)] = [0 if x is None else x.ctypes.data for x in outputs]
         for place, kind in enumerate(self.source.frame.kinds):
             table[count + len(outputs) + place] = kind == STEER and inputs[place].size > 1
-        base, parts = memory.ctypes.data, 2 * BARRIER_BYTES
-        arena = base + parts
-        special = (rows.ctypes.data, arena, base, base + BARRIER_BYTES, arena + self.source.arena_bytes)
+        ticket, ended, fault, arena = range(memory.ctypes.data, memory.ctypes.data + SHARED_BYTES + 1, 128)
+        special = (rows.ctypes.data, arena, ticket, ended, fault, arena + self.source.arena_bytes)
         table[-len(special) :] = special
-        memory[:parts] = 0
+        memory[:SHARED_BYTES] = 0
         wanted = min(self.threads or cores(), self.source.threads)
         address = table.ctypes.data
         try:
             done = CREW.run(lambda number, all_: self.call(address, n, number, all_), wanted)
-            if memory[BARRIER_BYTES]:
+            if memory[fault - ticket]:
                 raise SigmaGraphError(
                     "take: an index lies outside of its axis. Check the labels or places in the data."
                 )

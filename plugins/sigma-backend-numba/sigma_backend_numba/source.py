@@ -1,7 +1,7 @@
 """A whole program as source: its tasks, and the burst that runs them, step by step, on any number of threads.
 
 The table that a burst is handed holds addresses: inputs, outputs, by how much each input moves on a step (in
-elements), then rows, arena, barrier, faults and scratch.
+elements), then rows, arena, ticket, pieces done, faults and scratch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sigma_backend_numba.library import Library, write_all
 from sigma_backend_numba.task import Pointer, Task, indented, size
 from sigma_kernel.graph.node import Graph
 
-SPECIAL = ("rows", "arena", "barrier", "fault", "scratch")
+SPECIAL = ("rows", "arena", "ticket", "ended", "fault", "scratch")
 HEADER = """import math
 
 import numpy as np
@@ -69,10 +69,10 @@ def _burst(program: Source, stages: list[list[Task]], batch: int, watched: int |
         "tab = as_i8(table)",
         f"arena = tab[{program.place('arena')}]",
         f"scratch = tab[{program.place('scratch')}] + t * {program.scratch_bytes}",
-        f"bar = as_i8(tab[{program.place('barrier')}])",
+        *(f"{name} = as_i8(tab[{program.place(name)}])" for name in ("ticket", "ended")),
         f"fault = as_i8(tab[{program.place('fault')}])",
         *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in held.items()),
-        "turn = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
+        "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
     ]  # fmt: skip
     body = [*_stages(stages, program.threads > 1), "done = step + 1", *_watch(program, watched)]
     for pointer, name in held.items():
@@ -96,22 +96,37 @@ def _entry(program: Source, pointer: Pointer) -> int:
 
 
 def _stages(stages: list[list[Task]], threaded: bool) -> list[str]:
-    """Return the calls; a barrier stands between stages unless one thread runs both."""
-    blocks = [stage for stage in stages if stage]
-    lines: list[str] = []
-    for number, stage in enumerate(blocks):
-        several = [task for task in stage if task.chunks > 1]
-        single = [task for task in stage if task.chunks == 1]
-        for task in several:
-            mine = f"range(t * {task.chunks} // T, (t + 1) * {task.chunks} // T)"
-            lines += [f"for ch in {mine}:", "    " + task.piece(_name)]
-        if single and threaded:
-            lines.append(f"if t == {'T - 1' if several else '0'}:")
-        lines += ["    " * threaded + line for task in single for line in task.whole(_name)]
-        following = blocks[number + 1] if number + 1 < len(blocks) else None
-        if threaded and (several or following is None or any(task.chunks > 1 for task in following)):
-            lines += ["if T > 1:", "    turn += T", "    barrier(bar, turn)"]
-    return lines
+    """Return the calls; threads claim the pieces of a stage, where there is more than one thread."""
+    if not threaded:
+        return [line for stage in stages for task in stage for line in task.whole(_name)]
+    return [line for tasks in _joined(stages) for line in _claimed(tasks)]
+
+
+def _joined(stages: list[list[Task]]) -> list[list[list[Task]]]:
+    """Return the stages as lists of what one thread does; those that leave nothing to a second thread become one."""
+    found: list[list[list[Task]]] = []
+    for stage in filter(None, stages):
+        alone = len(stage) == 1 and stage[0].chunks == 1
+        if alone and found and len(found[-1]) == 1 and found[-1][0][0].chunks == 1:
+            found[-1][0] += stage
+        else:
+            found.append([[task] for task in sorted(stage, key=lambda task: task.chunks)])
+    return found
+
+
+def _claimed(parts: list[list[Task]]) -> list[str]:
+    """Return the loop in which a thread claims pieces of a stage until all are done."""
+    lines, first = [], 0
+    for part in parts:
+        count = part[0].chunks
+        lines.append(f"{'elif' if first else 'if'} unit < {first + count}:")
+        if count > 1:
+            lines += [f"    ch = unit - {first}", "    " + part[0].piece(_name)]
+        else:
+            lines += indented([line for task in part for line in task.whole(_name)])
+        first += count
+    start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
+    return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
 
 
 def _watch(program: Source, watched: int | None) -> list[str]:

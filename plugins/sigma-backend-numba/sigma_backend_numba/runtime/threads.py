@@ -1,6 +1,9 @@
-"""What threads of one burst need: a barrier, and denormal numbers counted as 0 while they compute.
+"""What threads of one burst need: pieces of work to claim, and denormal numbers counted as 0 while they compute.
 
-Both exist on x86-64 and aarch64; elsewhere a waiting thread only yields, and denormals stay.
+A stage is over when all of its pieces are done, not when all threads have come by: a thread that has lost its core and
+holds no piece holds up nobody.  Who waits for a piece spins first, gives its core away then, and sleeps at last: on a
+busy machine the one that holds the piece may need this very core.  Denormals and pauses are known on x86-64 and
+aarch64; elsewhere a waiting thread spins without a pause, and denormals stay.
 """
 
 from __future__ import annotations
@@ -16,16 +19,22 @@ from sigma_backend_numba.runtime.memory import driver
 
 MACHINE = platform.machine().lower()
 X86, ARM = MACHINE in ("x86_64", "amd64"), MACHINE in ("aarch64", "arm64")
-SPINS = 2000  # before a waiting thread gives its core away
+SPINS, YIELDS = 1000, 50  # of a waiting thread: before it gives its core away, and before it sleeps
+NAP = 20  # microseconds
+UNITS = 16  # bits of a ticket that number pieces; those above number stages
 ZERO_X86, ZERO_ARM = 0x8040, 1 << 24  # MXCSR: flush to zero, denormals are zero; FPCR: flush to zero
 _void, _word, _wide = ir.VoidType(), ir.IntType(32), ir.IntType(64)
 
 if platform.system() == "Windows":
-    _give_way = ctypes.WinDLL("kernel32").SwitchToThread  # type: ignore[attr-defined]  # there only
+    _kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # there only
+    _give_way, _nap = _kernel.SwitchToThread, _kernel.Sleep
 else:
-    _give_way = ctypes.CDLL(None).sched_yield
-llvm.add_symbol("sigma_yield", ctypes.cast(_give_way, ctypes.c_void_p).value)
+    _give_way, _nap = ctypes.CDLL(None).sched_yield, ctypes.CDLL(None).usleep
+for _name, _address in {"sigma_yield": _give_way, "sigma_nap": _nap}.items():
+    llvm.add_symbol(_name, ctypes.cast(_address, ctypes.c_void_p).value)
 give_way = types.ExternalFunction("sigma_yield", types.intc())
+nap = types.ExternalFunction("sigma_nap", types.intc(types.uintc))
+_REST = np.uint32(0 if platform.system() == "Windows" else NAP)
 
 
 def _function(b: Any, name: str, result: Any, *operands: Any) -> Any:
@@ -105,14 +114,57 @@ def flush() -> Any:
     return before
 
 
+@intrinsic
+def swapped(context: Any, counter: Any, before: Any, after: Any) -> Any:
+    """Change a number that other threads see, if it still is what it was; say whether it was."""
+
+    def generate(target: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.extract_value(b.cmpxchg(*args, "acq_rel", "acquire"), 1)
+
+    return types.boolean(counter, types.int64, types.int64), generate
+
+
+@intrinsic
+def publish(context: Any, counter: Any, value: Any) -> Any:
+    """Set a number that other threads see."""
+
+    def generate(target: Any, b: Any, sig: Any, args: Any) -> Any:
+        b.store_atomic(args[1], args[0], "release", 8)
+        return target.get_dummy_value()
+
+    return types.void(counter, types.int64), generate
+
+
 @driver
-def barrier(counter: Any, target: Any) -> None:
-    """Wait until the counter, which every thread raises by one, reaches a number."""
-    arrive(counter)
-    spins = 0
-    while seen(counter) < target:
+def rest(spins: Any) -> Any:
+    """Wait a little, the longer the more often it was done."""
+    if spins < SPINS:
         pause()
-        spins += 1
-        if spins > SPINS:
-            give_way()
-            spins = SPINS - 10
+    elif spins < SPINS + YIELDS:
+        give_way()
+    else:
+        nap(_REST)
+    return spins + 1
+
+
+@driver
+def claim(ticket: Any, stage: Any, units: Any) -> Any:
+    """Return the number of a piece of a stage that nobody else does, or -1 when all of its pieces are done."""
+    spins = 0
+    while True:
+        word = seen(ticket)
+        number = word & np.int64((1 << UNITS) - 1)
+        if word >> np.int64(UNITS) > stage:
+            return np.int64(-1)
+        if number >= units:
+            spins = rest(spins)
+        elif swapped(ticket, word, word + np.int64(1)):
+            return number
+
+
+@driver
+def finish(ticket: Any, done: Any, stage: Any, units: Any) -> None:
+    """Note that a piece is done; the last one opens the next stage."""
+    if arrive(done) + np.int64(1) == units:
+        publish(done, np.int64(0))
+        publish(ticket, (stage + np.int64(1)) << np.int64(UNITS))
