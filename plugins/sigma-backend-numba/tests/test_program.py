@@ -83,7 +83,7 @@ def test_any_cut_into_bursts_and_any_number_of_threads_give_the_same_bits(name, 
 @pytest.mark.parametrize("name", ["dense", "convolutional"])
 def test_a_thread_that_never_comes_holds_up_nobody(name, monkeypatch):
     wanted = nets.bits(nets.train(NumbaBackend(threads=1), STEPS[name]))
-    monkeypatch.setattr(crew.CREW, "run", lambda part, threads: part(1, 3))  # the second of three
+    monkeypatch.setattr(crew.Crew, "run", lambda self, part, threads: part(1, 3))  # the second of three
     assert nets.bits(nets.train(NumbaBackend(threads=3), STEPS[name])) == wanted
 
 
