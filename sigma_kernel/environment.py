@@ -19,13 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 from attrs.converters import optional
 
 from sigma_kernel.contracts import Monitor
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
+from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training import checkpoint, commands, folder
 from sigma_kernel.training.records import Messages
@@ -43,32 +44,6 @@ LEGAL: dict[str, dict[str, str]] = {
 }
 CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 GRACE = 2.0  # seconds that monitors get to end
-
-
-@frozen
-class Resolver:
-    """Turn what a setting says, a name or an object, into an object."""
-
-    catalogue: Catalogue
-
-    def __call__(self, kind: str, thing: Any) -> Any:
-        """Return the object: names are looked up, tables are ``{"type": name, setting: value}``."""
-        if isinstance(thing, str):
-            return self._made(kind, thing, {})
-        if isinstance(thing, Mapping):
-            if "type" not in thing:
-                raise SigmaConfigError(f"{kind}: {dict(thing)!r} names none. Add its 'type'.")
-            return self._made(kind, str(thing["type"]), {key: value for key, value in thing.items() if key != "type"})
-        return thing() if isinstance(thing, type) else thing
-
-    def _made(self, kind: str, name: str, settings: Mapping[str, Any]) -> Any:
-        found: Any = self.catalogue.load(kind, name)
-        if not isinstance(found, type):
-            return found
-        try:
-            return found(**settings)
-        except (TypeError, ValueError) as error:
-            raise SigmaConfigError(f"{kind} {name!r}: {error}. Check its settings.") from error
 
 
 @define(eq=False)
@@ -117,6 +92,7 @@ class Environment:
             raise SigmaConfigError(f"trainer {name!r}: there is one already. Give this one another name.")
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
+        refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Trainer) if f.init])
         common = {"seed": self.seed, "precision": self.precision, "registry": self.registry.branch(name, "trainer")}
         self.trainers[name] = Trainer(name, Resolver(self.catalogue), **{**common, **settings})
         self.trainers[name].records.say = self.messages.say

@@ -8,7 +8,7 @@ start at ``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weig
 # ruff: noqa: I001  (one name a line would make the tables of names below unreadable)
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from math import prod
 from typing import Any
@@ -69,15 +69,18 @@ class Network:
     text: str = field(repr=False)
 
     @classmethod
-    def build(cls, ends: Architecture | Iterable[Architecture]) -> Network:
+    def build(cls, ends: Architecture | Sequence[Architecture]) -> Network:
         """Return the network of everything that leads to one or several ends.
 
         Raises SigmaNetworkError for cycles, links from or to nowhere, names that are taken, layers that nothing leads
         to and layers that cannot take what leads to them.
         """
-        every = [ends] if isinstance(ends, Architecture) else list(ends)
+        every: list[Any] = list(ends) if isinstance(ends, list | tuple) else [ends]
         if not every:
             raise SigmaNetworkError("network: there is no layer. Begin with an Input(...).")
+        for end in every:
+            if not isinstance(end, Architecture):
+                raise SigmaNetworkError(f"network: {end!r} is no architecture. Set one, such as Input(4) + Dense(3).")
         wired = wire(every)
         _check_links(wired)
         network = cls(place(wired), write(every))

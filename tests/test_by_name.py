@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_data import Arrays
-from sigma_hooks import Accuracy, Stop
+from sigma_data import Arrays, Standardise
+from sigma_hooks import Accuracy, AccuracyMetric, Stop
+from sigma_initialisers import Constant
 from sigma_kernel import Environment
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 
@@ -22,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 def _trained(**settings: Any) -> dict[str, float]:
     data = Arrays(inputs=np.eye(4, dtype=np.float32), targets=np.arange(4) % 2)
     with Environment("named") as sigma:
+        network = Input(4) + Output(2) + SoftmaxCrossEntropy()
         common = {"data": {"training": data, "validation": data}, "batch_size": 4, "optimiser": Adam(0.1)}
-        trainer = sigma.create_trainer(**{**common, **settings})
-        trainer.network = Input(4) + Output(2) + SoftmaxCrossEntropy()
+        trainer = sigma.create_trainer(**{"network": network, **common, **settings})
         trainer.fit(epochs=3)
         return sigma.summary().metrics
 
@@ -49,10 +51,135 @@ def test_a_split_that_is_not_there_is_refused_before_training() -> None:
         _trained(hooks={"score": Accuracy(on="vaildation")})
 
 
-@pytest.mark.parametrize("data", [(np.eye(4), np.zeros(4)), [{"inputs": np.zeros(4)}]])
-def test_data_that_is_none_is_refused_with_what_to_wrap_it_in(data: Any) -> None:
-    with pytest.raises(SigmaConfigError, match="Wrap arrays in Arrays"):
+# -- data --------------------------------------------------------------------------------------------------------------
+X, Y = np.eye(4, dtype=np.float32), np.arange(4) % 2
+ARRAYS = {"inputs": X, "targets": Y}
+HALVES = [{"inputs": X[:2], "targets": Y[:2]}, {"inputs": X[2:], "targets": Y[2:]}]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [ARRAYS, (X, Y), (X.tolist(), Y.tolist()), [ARRAYS], [(X, Y)], (block for block in [[X, Y]]), {"training": (X, Y)}],
+)
+def test_arrays_by_section_pairs_and_iterables_of_blocks_train_as_a_data_set_does(data: Any) -> None:
+    assert _trained(data=data) == _trained(data=Arrays(inputs=X, targets=Y))
+
+
+@pytest.mark.parametrize("data", [HALVES, tuple(HALVES), iter(HALVES), ((h["inputs"], h["targets"]) for h in HALVES)])
+def test_blocks_are_trained_on_one_after_the_other(data: Any) -> None:
+    with Environment("blocks") as sigma:
+        trainer = sigma.create_trainer(data=data, batch_size=2, optimiser="adam")
+        trainer.network = Input(4) + Output(2) + SoftmaxCrossEntropy()
+        trainer.fit(epochs=2)
+        blocks = [trainer.data["training"].block(i)["inputs"].tolist() for i in range(2)]
+        assert sigma.summary().iterations == 4
+    assert blocks == [X[:2].tolist(), X[2:].tolist()]
+
+
+def test_a_data_set_may_be_named_with_its_splits() -> None:
+    with Environment("iris") as sigma:
+        trainer = sigma.create_trainer(data="iris", batch_size=10, optimiser="adam")
+        trainer.network = "input(4) + output(3) + softmax_cross_entropy()"
+        trainer.fit(epochs=1)
+        assert set(trainer.data) == {"training", "validation"}
+        assert trainer.evaluate()["loss"] > 0
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (5, "trainer.data: is no data (got int). Give arrays by section"),
+        (X, "trainer.data: is no data (got ndarray)"),
+        ((X, Y, Y), "trainer.data: is no data (got tuple of 3)"),
+        ([X, Y], "trainer.data: is no data (got ndarray)"),
+        ({"training": 5, "validation": ARRAYS}, "trainer.data.training: is no data (got int)"),
+        ({"inputs": X, "targets": 5}, "data: section 'targets' is a single value. Axis 0 is for the samples."),
+        ({"inputs": X, "targets": [[1, 2], [3]]}, "section 'targets': the samples have different shapes."),
+        ({"inputs": X, "targets": Y[:3]}, "sections must have equally many rows (got {'inputs': 4, 'targets': 3})"),
+        ({"train": ARRAYS, "validation": ARRAYS}, "No split is called 'training', only train, validation."),
+        (iter(()), "there is no block of rows. An iterator can be used only once."),
+        ([ARRAYS, {"inputs": X[:, :3], "targets": Y}], "block 1 holds {'inputs': (3,), 'targets': ()}; block 0 holds"),
+    ],
+)
+def test_data_that_is_none_is_refused_with_what_it_should_be(data: Any, message: str) -> None:
+    with pytest.raises(SigmaError, match=re.escape(message)):
         _trained(data=data)
+
+
+# -- components --------------------------------------------------------------------------------------------------------
+def test_a_network_may_be_its_text() -> None:
+    text = "input(4) + output(2) + softmax_cross_entropy()"
+    assert _trained(network=text) == _trained(network=Input(4) + Output(2) + SoftmaxCrossEntropy())
+
+
+@pytest.mark.parametrize("network", [5, Input, ["input(4)"], lambda x: x])
+def test_a_network_that_is_none_is_refused(network: Any) -> None:
+    with pytest.raises(SigmaNetworkError, match="is no architecture. Set one, such as Input"):
+        _trained(network=network)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [["standardise"], Standardise(), [{"type": "standardise"}], {"same": "standardise"}, {"type": "standardise"}],
+)
+def test_preprocessors_may_be_a_list_or_have_names(steps: Any) -> None:
+    assert _trained(preprocessors=steps) == _trained(preprocessors={"it": Standardise()}) != _trained()
+
+
+def test_preprocessors_of_a_list_are_called_by_what_they_are() -> None:
+    with Environment("steps") as sigma:
+        trainer = sigma.create_trainer(data=(X, Y), network="input(4) + output(2) + softmax_cross_entropy()")
+        trainer.preprocessors, trainer.optimiser = ["sigma-data:standardise", Standardise()], "adam"
+        trainer.prepare()
+        assert list(trainer.preprocessors) == ["standardise", "1-standardise"]
+
+
+@pytest.mark.parametrize("metrics", [{"accuracy": "accuracy"}, ["accuracy"], {"accuracy": AccuracyMetric()}])
+def test_metrics_may_be_names(metrics: Any) -> None:
+    assert 0.0 <= _trained(metrics=metrics)["training.accuracy"] <= 1.0
+
+
+def test_initialisers_may_be_tables_as_in_a_file() -> None:
+    table = {"weights": {"match": "**.weights", "type": "constant", "value": 0.5}}
+    assert _trained(initialisers=table) == _trained(initialisers={"weights": ("**.weights", Constant(0.5))})
+
+
+@pytest.mark.parametrize("rules", ["gaussian", [("**", "gaussian")], {"all": "gaussian"}, {"all": (1, "gaussian")}])
+def test_initialisers_that_are_no_rules_are_refused(rules: Any) -> None:
+    with pytest.raises(SigmaConfigError, match="trainer.initialisers: must be named rules"):
+        _trained(initialisers=rules)
+
+
+def test_an_order_may_be_a_name() -> None:
+    assert "training.loss" in _trained(order="sequential")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"preprocessors": [abs]}, {"metrics": {"x": abs}}, {"hooks": {"x": abs}}, {"optimiser": 5}, {"backend": 5},
+        {"operator": 5}, {"order": 5},
+    ],
+)  # fmt: skip
+def test_an_object_of_another_kind_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SigmaConfigError, match=f"trainer.{next(iter(settings))}.*must be of the kind"):
+        _trained(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batchsize": 3}, "trainer 'trainer': has no setting 'batchsize'. Did you mean 'batch_size'?"),
+        ({"optimizer": "adam"}, "has no setting 'optimizer'. Did you mean 'optimiser'?"),
+        ({"operator": {"type": "local", "worker": 2}}, "operator 'local': has no setting 'worker'. Did you mean 'wor"),
+        ({"optimiser": {"type": "adam", "rate": 2}}, "optimiser 'adam': has no setting 'rate'. It has learning_rate,"),
+        ({"hooks": {"a": {"type": "early_stop", "valu": 1}}}, "hook 'early_stop': has no setting 'valu'. Did you mean"),
+        ({"initialisers": {"w": ("**", "gaussian")}}, "initialiser 'gaussian': needs 'deviation'."),
+    ],
+)
+def test_a_setting_that_is_not_there_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SigmaConfigError, match=re.escape(message)):
+        _trained(**settings)
 
 
 @pytest.mark.parametrize("setting", ["scope", "on_error"])

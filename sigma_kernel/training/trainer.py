@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import (
     Backend,
     Dataset,
@@ -24,18 +23,17 @@ from sigma_kernel.contracts import (
     Parameter,
     Preprocessor,
 )  # fmt: skip
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.network import Network
 from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
+from sigma_kernel.training import choices
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.choices import one, several
 from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.context import Context
-from sigma_kernel.training.control import Control
-from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner, meet, reads
 from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
@@ -61,9 +59,11 @@ def _settle(trainer: Trainer, attribute: Any, value: Any) -> Any:
 class Trainer:
     """Settings until it is prepared, then a session.
 
-    ``backend`` and ``operator`` may be objects, names or tables; ``data`` is one dataset, or one for each split
-    (``training``, ``validation``, ...).  ``initialisers`` are named rules ``(match, initialiser)``, the most specific
-    match winning.
+    Components may be objects, names or tables ``{"type": name, setting: value}``.  ``network`` is an architecture, or
+    its text form.  ``data`` is one data set, or one for each split (``training``, ``validation``, ...): arrays by
+    section, a pair ``(inputs, targets)``, an iterable of such blocks, or a Dataset.  ``preprocessors`` and ``metrics``
+    are a list, or have names.  ``initialisers`` are named rules ``(match, initialiser)``, the most specific match
+    winning.
     """
 
     name: str
@@ -147,7 +147,7 @@ class Trainer:
         failed = True
         try:
             self.session.begin(epochs, iterations)
-            self.resolve("operator", self.operator).run(self.session)
+            one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).run(self.session)
             failed = False
         finally:
             self.session.end(failed)
@@ -173,10 +173,8 @@ class Trainer:
 def prepare(trainer: Trainer) -> Session:
     """Return the session of a trainer: shapes inferred, state drawn, addresses registered; nothing compiled yet."""
     splits = _splits(trainer)
-    hooks = _hooks(trainer, splits)
-    optimiser = None if trainer.optimiser is None else trainer.resolve("optimiser", trainer.optimiser)
-    trainer.optimiser = optimiser
-    backend: Backend = trainer.resolve("backend", trainer.backend)
+    _choose(trainer, splits)
+    backend = one(trainer.resolve, f"{trainer.name}.backend", "backend", Backend, trainer.backend)
     _supported(trainer, backend)
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
     model = _model(trainer, specs(preparation(splits["training"].block(0))))
@@ -193,7 +191,7 @@ def prepare(trainer: Trainer) -> Session:
         programs=programs,
         feed=feed,
         live=Live(live_values(model), trainer.precision),
-        runner=Runner(hooks, trainer.records.say),
+        runner=Runner(trainer.hooks, trainer.records.say),
         evaluator=Evaluator(model, programs, splits, size, preparation, ready),
         records=trainer.records,
         registry=trainer.registry,
@@ -212,33 +210,21 @@ def batch_size(trainer: Trainer, rows: int) -> int:
 
 
 def _splits(trainer: Trainer) -> dict[str, Dataset]:
-    data = trainer.data if isinstance(trainer.data, Mapping) else {"training": trainer.data}
-    if data.get("training") is None:
-        raise SigmaConfigError(f"{trainer.name}: there is no data to train on. Set data, such as Arrays(inputs=...).")
-    for name, dataset in data.items():
-        if not isinstance(dataset, Dataset):
-            raise SigmaConfigError(
-                f"{trainer.name}.data: {name!r} is no data set but a {type(dataset).__name__}. "
-                "Wrap arrays in Arrays(inputs=..., targets=...), and anything that can be iterated in Stream(...)."
-            )
-    return dict(data)
+    trainer.data = splits = choices.splits(trainer.resolve, trainer.name, trainer.data)
+    return splits
 
 
-def _hooks(trainer: Trainer, splits: Mapping[str, Dataset]) -> dict[str, Hook]:
-    """Return the hooks as objects: by name, as a table or made already; texts in them are read."""
-    if not isinstance(trainer.hooks, Mapping):
-        raise SigmaConfigError(f"{trainer.name}.hooks: each needs a name: {{'score': Accuracy()}}.")
-    hooks: dict[str, Hook] = {name: trainer.resolve("hook", hook) for name, hook in trainer.hooks.items()}
-    for name, hook in hooks.items():
-        hook.every = TimeStep.parse(hook.every) if isinstance(hook.every, str) else hook.every
-        hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
-        for split in hook.splits:
-            if split not in splits:
-                raise SigmaConfigError(
-                    f"{trainer.name}.hooks.{name}: the data has no split {split!r}.{near(split, splits)} "
-                    f"There are: {', '.join(splits)}."
-                )
-    return hooks
+def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
+    """Replace names, tables and texts among the settings by the objects that they mean."""
+    resolve, name = trainer.resolve, trainer.name
+    trainer.hooks = choices.hooks(resolve, f"{name}.hooks", trainer.hooks, splits)
+    trainer.metrics = several(resolve, f"{name}.metrics", "metric", Metric, trainer.metrics)
+    steps = several(resolve, f"{name}.preprocessors", "preprocessor", Preprocessor, trainer.preprocessors)
+    trainer.preprocessors = steps
+    trainer.initialisers = choices.initialisers(f"{name}.initialisers", trainer.initialisers)
+    trainer.order = one(resolve, f"{name}.order", "iterator", Order, trainer.order)
+    if trainer.optimiser is not None:
+        trainer.optimiser = one(resolve, f"{name}.optimiser", "optimiser", Optimiser, trainer.optimiser)
 
 
 def _supported(trainer: Trainer, backend: Backend) -> None:
@@ -255,7 +241,7 @@ def _supported(trainer: Trainer, backend: Backend) -> None:
 def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
     if trainer.network is None:
         raise SigmaNetworkError(f"{trainer.name}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
-    network = trainer.network if hasattr(trainer.network, "declare") else Network.build(trainer.network)
+    network = choices.network(trainer.resolve, trainer.network)
     for name in network.sections():
         if name not in sections:
             raise SigmaDataError(

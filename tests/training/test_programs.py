@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.contracts import Backend, Metric
+from sigma_kernel.contracts import Backend, Metric, Preprocessor
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.testing.null import NullBackend
@@ -132,7 +132,7 @@ def test_samples_that_do_not_fit_are_refused(deep: Deep, samples: Any, message: 
 
 
 def test_samples_are_prepared_like_the_data(deep: Deep) -> None:
-    class Shift:
+    class Shift(Preprocessor):
         section = "inputs"
 
         def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:

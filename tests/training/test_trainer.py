@@ -50,7 +50,7 @@ class Draws(Initialiser):
     ("settings", "error", "message"),
     [
         ({"data": None}, SigmaConfigError, "trainer: there is no data to train on. Set data, such as Arrays(inputs="),
-        ({"data": {"validation": 1}}, SigmaConfigError, "trainer: there is no data to train on."),
+        ({"data": {"training": None, "validation": 1}}, SigmaConfigError, "trainer: there is no data to train on."),
         ({"network": None}, SigmaNetworkError, "trainer: there is no network. Set one, such as Input(4) + Dense(3)"),
         ({"batch_size": 0}, SigmaConfigError, "trainer.batch_size: must be 1, 2, 3 ... (got 0)."),
         ({"batch_size": 2.5}, SigmaConfigError, "trainer.batch_size: must be 1, 2, 3 ... (got 2.5)."),
@@ -151,8 +151,9 @@ def test_components_are_objects_names_or_tables(backend: Any) -> None:
 
 def test_settings_that_a_component_refuses_name_it() -> None:
     sigma = Environment("small", catalogue=Catalogue())  # type: ignore[arg-type]
-    for table, what in (({"device": 9}, "there is no device 9"), ({"divice": 0}, "divice")):
-        with pytest.raises(SigmaConfigError, match=f"backend 'device': .*{what}.*Check its settings."):
+    wrong = [({"device": 9}, "there is no device 9. Check its"), ({"divice": 0}, "has no setting 'divice'. Did")]
+    for table, what in wrong:
+        with pytest.raises(SigmaConfigError, match=f"backend 'device': {what}"):
             sigma.create_trainer(
                 f"t{what[0]}", backend={"type": "device", **table}, data=Rows({"x": np.ones(3)})
             ).prepare()

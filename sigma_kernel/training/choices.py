@@ -1,0 +1,97 @@
+"""What people choose for a trainer, by name, as a table or as objects; and the objects that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sigma_kernel.architecture import component_name
+from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts import Dataset, Hook
+from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.network import Network
+from sigma_kernel.notation import parse
+from sigma_kernel.training.criteria import Criterion
+from sigma_kernel.training.feed import dataset
+
+Resolve = Callable[[str, Any], Any]
+
+
+def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
+    """Return the component that was chosen; raises SigmaConfigError for what is none of its kind."""
+    found = resolve(kind, chosen)
+    if not isinstance(found, contract):
+        raise SigmaConfigError(
+            f"{where}: must be of the kind {kind}: an object, a name, or a table with its 'type' "
+            f"(got {type(found).__name__})."
+        )
+    return found
+
+
+def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
+    """Return components by name; those of a list are called by what they are, one that comes again by its place too."""
+    if isinstance(chosen, Mapping) and not isinstance(chosen.get("type"), str):
+        return {name: one(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()}
+    found: dict[str, Any] = {}
+    for place, thing in enumerate(chosen if isinstance(chosen, list | tuple) else [chosen]):
+        made = one(resolve, where, kind, contract, thing)
+        name = thing["type"] if isinstance(thing, Mapping) else thing
+        name = name.rpartition(":")[2] if isinstance(name, str) else component_name(made)
+        found[f"{place}-{name}" if name in found else name] = made
+    return found
+
+
+def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Dataset]) -> dict[str, Hook]:
+    """Return hooks by name; times and criteria in them that are texts are read."""
+    if not isinstance(chosen, Mapping):
+        raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
+    found: dict[str, Hook] = several(resolve, where, "hook", Hook, chosen)
+    for name, hook in found.items():
+        hook.every = TimeStep.parse(hook.every) if isinstance(hook.every, str) else hook.every
+        hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
+        for split in hook.splits:
+            if split not in splits:
+                raise SigmaConfigError(
+                    f"{where}.{name}: the data has no split {split!r}.{near(split, splits)} "
+                    f"There are: {', '.join(splits)}."
+                )
+    return found
+
+
+def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
+    """Return the rules by name: what they match, and the initialiser; a table may hold both, as in a configuration."""
+    rules: dict[str, tuple[str, Any]] = {}
+    for name, rule in chosen.items() if isinstance(chosen, Mapping) else [("", chosen)]:
+        if isinstance(rule, Mapping) and "match" in rule:
+            rule = rule["match"], {key: value for key, value in rule.items() if key != "match"}
+        if not isinstance(rule, tuple) or len(rule) != 2 or not isinstance(rule[0], str):
+            raise SigmaConfigError(
+                f"{where}: must be named rules, such as {{'weights': ('**.weights', 'he_normal')}} (got {rule!r})."
+            )
+        rules[name] = rule
+    return rules
+
+
+def splits(resolve: Resolve, where: str, chosen: Any) -> dict[str, Dataset]:
+    """Return the data set of each split: ``training`` alone, where no splits were given."""
+    if isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str)):
+        chosen = resolve("dataset", chosen)
+    if not isinstance(chosen, Mapping) or not _in_splits(chosen):
+        chosen = {"training": chosen}
+    if chosen.get("training") is None:
+        told = "" if "training" in chosen else f" No split is called 'training', only {', '.join(chosen)}."
+        raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{told}")
+    alone = len(chosen) == 1
+    return {name: dataset(x, f"{where}.data" if alone else f"{where}.data.{name}") for name, x in chosen.items()}
+
+
+def _in_splits(chosen: Mapping[str, Any]) -> bool:
+    """Return whether a mapping holds data sets, and no arrays."""
+    return "training" in chosen or any(isinstance(given, Dataset | Mapping | tuple) for given in chosen.values())
+
+
+def network(resolve: Resolve, chosen: Any) -> Any:
+    """Return the network: of its text form, of an architecture, of several ends; what can declare itself is one."""
+    if hasattr(chosen, "declare"):
+        return chosen
+    return Network.build(parse(chosen, resolve) if isinstance(chosen, str) else chosen)
