@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from sigma_kernel.config import build, load, prepare
-from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.plugins import catalogue
-from sigma_kernel.training import checkpoint
+from sigma_kernel.training.saving import restore
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -29,7 +28,7 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)
         for name, trainer in environment.trainers.items():
-            place = restore(run, trainer)
+            place = restore(run, trainer.session, lambda text: say(f"warning: {text}", "yellow"))
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             measured = trainer.evaluate(on, {metric: metric for metric in (*_measured(trainer), *metrics)})
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
@@ -38,18 +37,6 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
         document({"run": configuration.run.name, "folder": str(run), "on": on, "metrics": found})
     else:
         table((address, f"{value:.6g}" if isinstance(value, float) else str(value)) for address, value in found.items())
-
-
-def restore(run: Path, trainer: Trainer) -> Path:
-    """Put the newest checkpoint that is whole into a trainer; return its folder."""
-    for path in reversed(checkpoint.saved(run, trainer.name)):
-        try:
-            trainer.session.restore(checkpoint.read(path))
-        except SigmaCheckpointError as error:
-            say(f"warning: {error}", "yellow")
-        else:
-            return path
-    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer.name!r} that is whole. Train it again.")
 
 
 def _measured(trainer: Trainer) -> list[str]:

@@ -2,7 +2,11 @@
 
 ``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state tree by name),
 ``manifest.json`` (what is not an array, and the sha256 of every other file) and ``manifest.sha256``, written last.  All
-is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed.
+is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
+path in it is ever followed: a reader opens these three names and nothing else.
+
+The manifest says ``"format": 1, "minor": 1``.  An older minor version can always be read; of a newer one what is
+unknown is ignored, with a warning; another major version is refused.
 """
 
 from __future__ import annotations
@@ -10,143 +14,302 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Mapping
+import stat
+import sys
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
-from attrs import frozen
+from attrs import field, frozen
+from attrs.converters import optional
 from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.training.folder import put_bytes as _put, sync as _sync
 
-FORMAT = 1
+FORMAT, MINOR = 1, 1  # 1.1 added sizes, made_with, score and keep
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
+LARGEST = 16 << 20  # bytes of a manifest, so that reading one needs little memory
+READABLE = {
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
+    "complex64",
+}  # fmt: skip
+KINDS: dict[str, tuple[type, ...]] = {
+    "files": (dict,), "sizes": (dict,), "values": (dict,), "made_with": (dict,), "score": (float, NoneType),
+    "keep": (bool,),
+}  # fmt: skip
+LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.(?P<process>[0-9]+)\.(?P<what>part|old)")
+
+Say = Callable[[str], Any]
 
 
 @frozen
 class Checkpoint:
-    """What was saved: arrays by name, and everything else as plain JSON values."""
+    """What was saved: arrays by name, everything else as plain JSON values, and what is known about the two.
+
+    ``made_with`` are versions by name; ``score`` is what the best are chosen by; one to ``keep`` is never cleared away.
+    """
 
     arrays: Mapping[str, np.ndarray]
     values: Mapping[str, Any]
+    made_with: Mapping[str, str] = field(factory=dict)
+    score: float | None = field(default=None, converter=optional(float))
+    keep: bool = False
 
 
+# -- writing -----------------------------------------------------------------------------------------------------------
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint as ``folder``; either all of it is there afterwards, or nothing is.
 
-    Raises SigmaCheckpointError where the disk is full or the place cannot be written.
+    Raises SigmaCheckpointError where the disk is full, the place cannot be written, or a value cannot be saved.
     """
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    temporary = _beside(folder, "part")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        _make(folder.parent)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         _fill(temporary, checkpoint)
         _replace(temporary, folder)
-    except OSError as error:
+    except (OSError, SafetensorError, TypeError, ValueError, RecursionError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.") from error
     return folder
 
 
+def remove(folder: Path) -> None:
+    """Remove a checkpoint; a crash on the way leaves no half of it under its name."""
+    doomed = _beside(folder, "part")
+    folder.rename(doomed)
+    shutil.rmtree(doomed)
+
+
+def _beside(folder: Path, what: str) -> Path:
+    return folder.with_name(f".{folder.name}.{os.getpid()}.{what}")
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, so that they survive a crash of the machine."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
+
+
 def _fill(folder: Path, checkpoint: Checkpoint) -> None:
-    _put(folder / ARRAYS, safetensors.numpy.save({name: _plain(value) for name, value in checkpoint.arrays.items()}))
-    files = {ARRAYS: _digest((folder / ARRAYS).read_bytes())}
-    manifest = {"format": FORMAT, "files": files, "values": dict(checkpoint.values)}
+    arrays = {name: _plain(name, value) for name, value in checkpoint.arrays.items()}
+    safetensors.numpy.save_file(arrays, folder / ARRAYS)
+    manifest = {
+        "format": FORMAT,
+        "minor": MINOR,
+        "files": {ARRAYS: _synced(folder / ARRAYS)},
+        "sizes": {ARRAYS: (folder / ARRAYS).stat().st_size},
+        "values": dict(checkpoint.values),
+        "made_with": dict(checkpoint.made_with),
+        "score": checkpoint.score,
+        "keep": checkpoint.keep,
+    }
     text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=True).encode()
+    if len(text) > LARGEST:
+        raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
     _put(folder / MANIFEST, text)
-    _put(folder / SEAL, f"{_digest(text)}  {MANIFEST}\n".encode())
+    (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # the library lets nobody but the owner read it
+    _put(folder / SEAL, _seal(text))
     _sync(folder)
 
 
 def _replace(new: Path, folder: Path) -> None:
     """Move a finished folder into place; an older one of that name is out of the way, and gone, only then."""
     aside = new.with_suffix(".old")
-    if folder.exists():
+    if not folder.exists():
+        new.rename(folder)
+    else:
+        shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
-    new.rename(folder)
+        try:
+            new.rename(folder)
+        except OSError:
+            aside.rename(folder)
+            raise
     _sync(folder.parent)
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def read(folder: Path) -> Checkpoint:
+def _plain(name: str, value: np.ndarray) -> np.ndarray:
+    if value.dtype.name not in READABLE:
+        raise TypeError(f"{name} is of type {value.dtype.name}, which could not be read back")
+    return np.asarray(value, order="C")  # ascontiguousarray would make a scalar a vector
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
     """Return a checkpoint after checking every byte of it against its seal.
 
-    Raises SigmaCheckpointError if anything is missing, damaged or written by a newer Sigma.
+    Raises SigmaCheckpointError if anything is missing, damaged, a link, or of another major format.
     """
-    seal = _get(folder / SEAL)
-    text = _get(folder / MANIFEST)
-    if seal != f"{_digest(text)}  {MANIFEST}\n".encode():
-        raise _damaged(folder / MANIFEST)
-    manifest = _parsed(folder / MANIFEST, text)
-    data = _get(folder / ARRAYS)
-    if manifest["files"] != {ARRAYS: _digest(data)}:
-        raise _damaged(folder / ARRAYS)
+    manifest = read_manifest(folder, say)
+    path = folder / ARRAYS
+    data = _get(path, manifest["sizes"].get(ARRAYS))
+    if manifest["files"].get(ARRAYS) != _digest(data):
+        raise _damaged(path)
     try:
-        return Checkpoint(safetensors.numpy.load(data), manifest["values"])
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise SigmaCheckpointError(f"{folder / ARRAYS}: cannot be read: {error}.") from error
+        arrays = safetensors.numpy.load(data)
+    except (SafetensorError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise SigmaCheckpointError(f"{path}: cannot be read: {error}. Use another checkpoint.") from error
+    return Checkpoint(arrays, *(manifest[name] for name in ("values", "made_with", "score", "keep")))
 
 
-def _parsed(path: Path, text: bytes) -> dict[str, Any]:
+def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
+    """Return the manifest of a checkpoint, checked against its seal; what an older version left out is filled in."""
+    path = folder / MANIFEST
+    if not stat.S_ISDIR(_status(folder).st_mode):
+        raise SigmaCheckpointError(f"{folder}: is no folder. Use another checkpoint.")
+    text = _get(path, most=LARGEST)
+    if _get(folder / SEAL, len(_seal(b""))) != _seal(text):
+        raise _damaged(path)
     try:
         manifest = json.loads(text)
-        known = manifest["format"] == FORMAT and isinstance(manifest["files"], dict) and "values" in manifest
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{path}: is not a manifest: {error}. Use another checkpoint.") from error
-    if not known:
-        raise SigmaCheckpointError(f"{path}: has a format that this version cannot read. Update sigma-kernel.")
-    return dict(manifest)
+        _check_format(path, manifest["format"], manifest.get("minor", 0), say)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+        raise SigmaCheckpointError(f"{path}: is not a manifest: {error!r:.200}. Use another checkpoint.") from error
+    manifest = {"sizes": {}, "made_with": {}, "score": None, "keep": False, **manifest}
+    wrong = [name for name, kinds in KINDS.items() if not isinstance(manifest.get(name), kinds)]
+    if wrong:
+        raise SigmaCheckpointError(f"{path}: is not a manifest: {', '.join(wrong)} wrong. Use another checkpoint.")
+    return manifest
 
 
+def _check_format(path: Path, major: Any, minor: Any, say: Say) -> None:
+    if type(major) is not int or type(minor) is not int or minor < 0:
+        raise ValueError(f"format {major!r}, minor {minor!r}")
+    here, there = f"format {FORMAT}.{MINOR}", f"format {major}.{minor}"
+    if major != FORMAT:
+        remedy = "Update sigma-kernel" if major > FORMAT else "Use the sigma-kernel that wrote it"
+        raise SigmaCheckpointError(f"{path}: has {there}, and this version reads {here}. {remedy}.")
+    if minor > MINOR:
+        say(f"{path}: has {there}, newer than {here}: what is unknown in it is ignored. Update sigma-kernel.")
+
+
+def _get(path: Path, exactly: Any = None, most: int | None = None) -> bytes:
+    """Return the bytes of a regular file whose size is as expected; nothing else is opened."""
+    status = _status(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise SigmaCheckpointError(f"{path}: is no regular file. Use another checkpoint.")
+    if exactly not in (None, status.st_size) or (most is not None and status.st_size > most):
+        raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Use another checkpoint.")
+    try:
+        with path.open("rb") as file:
+            return file.read(status.st_size)
+    except (OSError, MemoryError, OverflowError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.lstat()  # of a link itself, which is followed nowhere
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
 def saved(run: Path, trainer: str) -> list[Path]:
     """Return the checkpoints of a trainer in a run folder, oldest first, unverified."""
-    home = run / "checkpoints" / trainer
-    found = [path for path in home.iterdir() if path.name.isdigit()] if home.is_dir() else []
+    return numbered(run / "checkpoints" / trainer)
+
+
+def numbered(home: Path) -> list[Path]:
+    """Return what has a number for its name in a folder, by that number."""
+    found = [path for path in home.iterdir() if re.fullmatch("[0-9]+", path.name)] if home.is_dir() else []
     return sorted(found, key=lambda path: int(path.name))
 
 
 def newest(run: Path, trainer: str = "trainer") -> Path:
-    """Return the newest checkpoint of a trainer; SigmaCheckpointError if there is none."""
+    """Return the newest checkpoint of a trainer, unverified; SigmaCheckpointError if there is none."""
     found = saved(run, trainer)
     if not found:
         raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder?")
     return found[-1]
 
 
-def _plain(value: np.ndarray) -> np.ndarray:
-    return np.asarray(value, order="C")  # ascontiguousarray would make a scalar a vector
+def newest_good(
+    run: Path, trainer: str = "trainer", say: Say = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
+) -> tuple[Path, Checkpoint]:
+    """Return the newest checkpoint of a trainer that is whole, and that ``use`` takes; others are named to ``say``.
+
+    ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
+    """
+    newest(run, trainer)
+    for path in reversed(saved(run, trainer)):
+        try:
+            found = read(path, say)
+            if use is not None:
+                use(path, found)
+        except SigmaCheckpointError as error:
+            say(str(error))
+        else:
+            return path, found
+    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole. Train it again.")
 
 
+def recover(run: Path, say: Say = warnings.warn) -> None:
+    """Clear up what a crash left among a run's checkpoints, before the run goes on.
+
+    A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  What a living
+    process writes is left alone.
+    """
+    found = [(path, LEFT_OVER.fullmatch(path.name)) for path in run.glob("checkpoints/*/.*")]
+    for path, name in sorted(found, key=lambda each: each[0].lstat().st_mtime, reverse=True):
+        if name is None or path.is_symlink() or _at_work(int(name["process"])):
+            continue
+        place = path.with_name(name["name"])
+        if name["what"] == "old" and not place.exists():
+            path.rename(place)
+            say(f"{place}: put back: its successor was never finished.")
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _at_work(process: int) -> bool:
+    """Return whether another process of that number lives; ours has nothing unfinished when it begins."""
+    if process == os.getpid():
+        return False
+    if sys.platform == "win32":
+        return True  # there is no harmless signal to ask with
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+# -- bytes -------------------------------------------------------------------------------------------------------------
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _put(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
+def _seal(manifest: bytes) -> bytes:
+    return f"{_digest(manifest)}  {MANIFEST}\n".encode()
+
+
+def _synced(path: Path) -> str:
+    """Bring a file to the disk and return its sha256."""
+    with path.open("rb+") as file:
+        digest = hashlib.file_digest(file, "sha256")
         os.fsync(file.fileno())
-
-
-def _get(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SigmaCheckpointError(f"{path}: cannot be read: {reason}. Use another checkpoint.") from error
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return digest.hexdigest()
 
 
 def _damaged(path: Path) -> SigmaCheckpointError:
     return SigmaCheckpointError(f"{path}: is damaged: its checksum differs. Use another checkpoint.")
+
+
+def _unreadable(path: Path, error: BaseException) -> SigmaCheckpointError:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return SigmaCheckpointError(f"{path}: cannot be read: {reason}. Use another checkpoint.")

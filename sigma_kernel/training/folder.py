@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -42,10 +44,32 @@ def put_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def put_text(path: Path, text: str) -> None:
-    """Write a file by renaming a finished one, so that it is never half there."""
+    """Write a file by renaming a finished one, so that it is never half there; OSError where that fails."""
     temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        put_bytes(temporary, text.encode())
+        temporary.replace(path)
+        sync(path.parent)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def put_bytes(path: Path, data: bytes) -> None:
+    """Write a file, and return when it is on the disk."""
+    with path.open("wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
+
+
+def sync(folder: Path) -> None:
+    """Return when the names in a folder are on the disk."""
+    if sys.platform == "win32":
+        return  # folders cannot be opened there
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

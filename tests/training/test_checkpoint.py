@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
+from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training import checkpoint
 from sigma_kernel.training.checkpoint import ARRAYS, MANIFEST, SEAL, Checkpoint
 
+GOLDEN = Path(__file__).parent / "golden"
 STATE = Checkpoint(
     {"network.layers.0.weights": np.arange(6, dtype=np.float32).reshape(2, 3), "optimiser.step": np.array(7, np.int32)},
     {"clock": {"iteration": 7}, "hooks": {"stop": {"best": float("inf")}}},
+    {"backend": "numpy"},
+    score=0.25,
 )
+MAKES_A_LINK = hasattr(os, "symlink") and sys.platform != "win32"
 
 
 @pytest.fixture
@@ -25,14 +37,20 @@ def saved(tmp_path: Path) -> Path:
     return checkpoint.write(tmp_path / "checkpoints" / "trainer" / "7", STATE)
 
 
+@pytest.fixture
+def before(saved: Path) -> Path:
+    """Return a whole checkpoint that is older than the one that is to be damaged."""
+    return checkpoint.write(saved.with_name("6"), STATE)
+
+
+def same(found: Checkpoint, state: Checkpoint = STATE) -> bool:
+    bits = [{n: (v.dtype, v.shape, v.tobytes()) for n, v in each.arrays.items()} for each in (found, state)]
+    return bits[0] == bits[1] and evolve(found, arrays={}) == evolve(state, arrays={})
+
+
+# -- there and back ----------------------------------------------------------------------------------------------------
 def test_what_was_saved_is_read_back_to_the_bit(saved: Path) -> None:
-    found = checkpoint.read(saved)
-    assert found.values == STATE.values
-    assert set(found.arrays) == set(STATE.arrays)
-    for name, value in STATE.arrays.items():
-        assert found.arrays[name].dtype == value.dtype
-        assert found.arrays[name].shape == value.shape
-        assert found.arrays[name].tobytes() == value.tobytes()
+    assert same(checkpoint.read(saved))
 
 
 def test_nothing_but_the_three_files_is_left(saved: Path) -> None:
@@ -40,6 +58,59 @@ def test_nothing_but_the_three_files_is_left(saved: Path) -> None:
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
 
 
+def test_whoever_may_read_the_manifest_may_read_the_arrays(saved: Path) -> None:
+    assert (saved / ARRAYS).stat().st_mode == (saved / MANIFEST).stat().st_mode
+
+
+def test_a_later_checkpoint_of_the_same_name_takes_its_place(saved: Path) -> None:
+    checkpoint.write(saved, Checkpoint({}, {"clock": 8}))
+    assert checkpoint.read(saved).values == {"clock": 8}
+    assert [path.name for path in saved.parent.iterdir()] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (Checkpoint({"a": np.array([object()])}, {}), "type object, which could not be read back"),
+        (Checkpoint({"a": np.zeros(2, "datetime64[s]")}, {}), "could not be read back"),
+        (Checkpoint({}, {"hooks": {"a": np.float32(1)}}), "float32 is not JSON serializable"),
+        (Checkpoint({}, {"hooks": {"a": "x" * (16 << 20)}}), "16,777,216 are allowed"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_saved(saved: Path, state: Checkpoint, reason: str) -> None:
+    with pytest.raises(SigmaCheckpointError, match=reason):
+        checkpoint.write(saved, state)
+    assert same(checkpoint.read(saved))
+    assert [path.name for path in saved.parent.iterdir()] == ["7"]
+
+
+def test_a_failed_write_leaves_the_old_checkpoint_and_no_rest(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "_put", full)
+    with pytest.raises(SigmaCheckpointError, match="No space left"):
+        checkpoint.write(saved, Checkpoint({}, {}))
+    assert same(checkpoint.read(saved))
+    assert [path.name for path in saved.parent.iterdir()] == ["7"]
+
+
+def test_a_failed_move_puts_the_old_checkpoint_back(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if path.suffix == ".part":
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(SigmaCheckpointError, match="Input/output error"):
+        checkpoint.write(saved, Checkpoint({}, {}))
+    assert same(checkpoint.read(saved))
+    assert [path.name for path in saved.parent.iterdir()] == ["7"]
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
 def test_every_flipped_bit_is_detected(saved: Path, name: str) -> None:
     good = (saved / name).read_bytes()
@@ -56,67 +127,337 @@ def test_every_flipped_bit_is_detected(saved: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
-def test_a_truncated_or_missing_file_is_named(saved: Path, name: str) -> None:
-    good = (saved / name).read_bytes()
-    for part in range(64):
-        (saved / name).write_bytes(good[: len(good) * part // 64])
-        with pytest.raises(SigmaCheckpointError, match=str(saved)):
-            checkpoint.read(saved)
+def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     (saved / name).unlink()
-    with pytest.raises(SigmaCheckpointError, match=f"{name}: cannot be read"):
+    with pytest.raises(SigmaCheckpointError, match=f"{name}: cannot be read: No such file"):
         checkpoint.read(saved)
 
 
-def test_a_newer_format_is_refused_with_the_remedy(saved: Path) -> None:
-    _reseal(saved, {**json.loads((saved / MANIFEST).read_text()), "format": 2})
-    with pytest.raises(SigmaCheckpointError, match="Update sigma-kernel"):
-        checkpoint.read(saved)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(saved: Path, before: Path, tmp_path: Path) -> None:
+    (saved / ARRAYS).write_bytes(b"?")
+    said: list[str] = []
+    path, found = checkpoint.newest_good(tmp_path, say=said.append)
+    assert path == before
+    assert same(found)
+    assert len(said) == 1
+    assert f"{saved / ARRAYS}: is damaged" in said[0]
 
 
-@pytest.mark.parametrize("manifest", [[], {}, {"format": 1, "files": 3, "values": {}}, "x"])
-def test_a_sealed_manifest_that_is_none_is_refused(saved: Path, manifest: object) -> None:
-    _reseal(saved, manifest)
-    with pytest.raises(SigmaCheckpointError):
-        checkpoint.read(saved)
+def test_one_that_its_user_refuses_is_passed_over_as_well(saved: Path, before: Path, tmp_path: Path) -> None:
+    def use(path: Path, found: Checkpoint) -> None:
+        if path == saved:
+            raise SigmaCheckpointError("does not fit")
+
+    said: list[str] = []
+    assert checkpoint.newest_good(tmp_path, "trainer", said.append, use)[0] == before
+    assert said == ["does not fit"]
 
 
-def test_a_pickle_in_place_of_the_arrays_is_never_executed(saved: Path) -> None:
-    class Bomb:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return (pytest.fail, ("it was executed",))
-
-    data = pickle.dumps(Bomb())
-    (saved / ARRAYS).write_bytes(data)
-    manifest = json.loads((saved / MANIFEST).read_text())
-    _reseal(saved, {**manifest, "files": {ARRAYS: checkpoint._digest(data)}})
-    with pytest.raises(SigmaCheckpointError, match="cannot be read"):
-        checkpoint.read(saved)
+def test_where_none_is_whole_it_is_said_after_naming_each(saved: Path, before: Path, tmp_path: Path) -> None:
+    for path in (saved, before):
+        (path / SEAL).unlink()
+    said: list[str] = []
+    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer' that is whole"):
+        checkpoint.newest_good(tmp_path, say=said.append)
+    assert [str(path / SEAL) in text for path, text in zip((saved, before), said, strict=True)] == [True, True]
 
 
-def test_a_failed_write_leaves_the_old_checkpoint_and_no_rest(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkpoint, "_put", full)
-    with pytest.raises(SigmaCheckpointError, match="No space left"):
-        checkpoint.write(saved, Checkpoint({}, {}))
-    assert checkpoint.read(saved).values == STATE.values
-    assert [path.name for path in saved.parent.iterdir()] == ["7"]
-
-
+# -- which there are ---------------------------------------------------------------------------------------------------
 def test_the_newest_is_the_one_with_the_greatest_number(tmp_path: Path) -> None:
     for step in (9, 10, 100, 11):
         checkpoint.write(tmp_path / "checkpoints" / "trainer" / str(step), STATE)
     shutil.copytree(tmp_path / "checkpoints/trainer/100", tmp_path / "checkpoints/trainer/.101.1.part")
+    (tmp_path / "checkpoints/trainer/²").mkdir()  # a digit to some, a number to none
     assert checkpoint.newest(tmp_path).name == "100"
 
 
-def test_a_folder_without_checkpoints_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("find", [checkpoint.newest, checkpoint.newest_good])
+def test_a_folder_without_checkpoints_says_so(tmp_path: Path, find: Callable[[Path], Any]) -> None:
     with pytest.raises(SigmaCheckpointError, match="Is this a run folder"):
-        checkpoint.newest(tmp_path)
+        find(tmp_path)
 
 
-def _reseal(folder: Path, manifest: object) -> None:
+# -- what a crash leaves -----------------------------------------------------------------------------------------------
+def dead() -> int:
+    """Return the number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be asked after there")
+def test_what_was_moved_aside_for_nothing_is_put_back(saved: Path, tmp_path: Path) -> None:
+    process = dead()
+    shutil.copytree(saved, saved.with_name(f".7.{process}.part"))
+    (saved.with_name(f".7.{process}.part") / SEAL).unlink()
+    saved.rename(saved.with_name(f".7.{process}.old"))
+    said: list[str] = []
+    checkpoint.recover(tmp_path, said.append)
+    assert [path.name for path in saved.parent.iterdir()] == ["7"]
+    assert same(checkpoint.read(saved))
+    assert said == [f"{saved}: put back: its successor was never finished."]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be asked after there")
+def test_what_has_a_successor_or_was_never_finished_is_removed(saved: Path, tmp_path: Path) -> None:
+    for name in (f".7.{dead()}.old", f".8.{dead()}.part", f".8.{os.getpid()}.part", f".8.{9**30}.part"):
+        shutil.copytree(saved, saved.with_name(name))
+    said: list[str] = []
+    checkpoint.recover(tmp_path, said.append)
+    assert [path.name for path in saved.parent.iterdir()] == ["7"]
+    assert said == []
+
+
+def test_what_a_living_process_writes_is_left_alone(saved: Path, tmp_path: Path) -> None:
+    names = {f".8.{os.getppid()}.part", f".9.{os.getppid()}.old", ".something"}
+    for name in names:
+        shutil.copytree(saved, saved.with_name(name))
+    checkpoint.recover(tmp_path)
+    assert {path.name for path in saved.parent.iterdir()} == {"7", *names}
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+GOLDEN_ARRAYS = {  # what was put into the golden files when they were made
+    "network.layers.0.weights": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "optimiser.step": np.array(7, np.int32),
+    "random.key": np.array([0, 2**32 - 1], np.uint32),
+    "flags": np.array([True, False]),
+    "half": np.array([0.5, -0.0, np.inf], np.float16),
+    "empty": np.zeros((0, 2), np.float64),
+}
+GOLDEN_VALUES = {"clock": {"iteration": 7}, "hooks": {"stop": {"best": float("inf")}}}
+MADE_WITH = {
+    "sigma-kernel": "0.1.0", "python": "3.11.7", "numpy": "2.4.6", "processor": "x86_64 of a kind", "backend": "numpy"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "about"), [("1.0", ({}, None, False)), ("1.1", (MADE_WITH, 0.25, True))], ids=["1.0", "1.1"]
+)
+def test_every_format_that_was_ever_written_is_read(version: str, about: tuple[Any, ...]) -> None:
+    assert same(checkpoint.read(GOLDEN / version), Checkpoint(GOLDEN_ARRAYS, GOLDEN_VALUES, *about))
+
+
+def test_there_is_a_golden_file_of_the_format_that_is_written(saved: Path) -> None:
+    here, golden = (json.loads((path / MANIFEST).read_text()) for path in (saved, GOLDEN / "1.1"))
+    assert [here["format"], here["minor"], set(here)] == [golden["format"], golden["minor"], set(golden)]
+
+
+def test_a_newer_minor_format_is_read_and_warned_of(saved: Path) -> None:
+    manifest = json.loads((saved / MANIFEST).read_text())
+    files = {**manifest["files"], "../../more": "0" * 64}
+    reseal(saved, {**manifest, "minor": 9, "mood": ["good"], "files": files})
+    said: list[str] = []
+    assert same(checkpoint.read(saved, said.append))
+    assert len(said) == 1
+    assert "has format 1.9, newer than format 1.1" in said[0]
+    with pytest.warns(UserWarning, match="Update sigma-kernel"):
+        checkpoint.read(saved)
+
+
+@pytest.mark.parametrize(("major", "remedy"), [(2, "Update sigma-kernel"), (0, "Use the sigma-kernel that wrote it")])
+def test_another_major_format_is_refused_with_the_remedy(saved: Path, major: int, remedy: str) -> None:
+    reseal(saved, {**json.loads((saved / MANIFEST).read_text()), "format": major})
+    with pytest.raises(
+        SigmaCheckpointError, match=f"has format {major}.1, and this version reads format 1.1. {remedy}"
+    ):
+        checkpoint.read(saved)
+
+
+# -- what somebody else put there --------------------------------------------------------------------------------------
+class Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (pytest.fail, ("it was executed",))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        [], {}, "x", None, 1, {"format": 1, "files": 3, "values": {}}, {"format": 1, "files": {}, "values": []},
+        {"format": True, "files": {}, "values": {}}, {"format": "1", "files": {}, "values": {}},
+        {"format": 1, "minor": -1, "files": {}, "values": {}}, {"format": 1, "minor": "1", "files": {}, "values": {}},
+        {"format": 1, "minor": 1, "files": {ARRAYS: 3}, "sizes": {ARRAYS: 10**18}, "values": {}},
+        {"format": 1, "minor": 1, "files": {"/etc/passwd": "0" * 64}, "values": {}},
+        {"format": 1, "minor": 1, "files": {"../6/" + ARRAYS: "0" * 64}, "values": {}},
+        {"format": 1, "minor": 1, "files": {}, "values": {}, "score": 10**400},
+        {"format": 1, "minor": 1, "files": {}, "values": {}, "keep": "yes"},
+    ],
+)  # fmt: skip
+def test_a_sealed_manifest_that_is_none_is_refused(saved: Path, manifest: object) -> None:
+    reseal(saved, manifest)
+    with pytest.raises(SigmaCheckpointError, match=str(saved)):
+        checkpoint.read(saved)
+
+
+@pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
+def test_a_pickle_in_place_of_a_file_is_never_executed(saved: Path, name: str) -> None:
+    (saved / name).write_bytes(pickle.dumps(Bomb()))
+    reseal_all(saved)
+    with pytest.raises(SigmaCheckpointError, match=str(saved)):
+        checkpoint.read(saved)
+
+
+@pytest.mark.parametrize("deep", ["[" * 1_000_000, '{"a":' * 1_000_000, '{"format": 1, "values": ' + "[" * 1_000_000])
+def test_a_manifest_that_is_too_deep_is_refused(saved: Path, deep: str) -> None:
+    (saved / MANIFEST).write_text(deep)
+    reseal_all(saved)
+    with pytest.raises(SigmaCheckpointError, match="is not a manifest"):
+        checkpoint.read(saved)
+
+
+@pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
+def test_a_file_of_any_size_takes_no_memory_before_it_is_refused(saved: Path, name: str) -> None:
+    with (saved / name).open("r+b") as file:
+        file.truncate(1 << 40)  # sparse: it takes no room on the disk either
+    tracemalloc.start()
+    try:
+        with pytest.raises(SigmaCheckpointError, match="it has 1,099,511,627,776 bytes"):
+            checkpoint.read(saved)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        {"dtype": "F32", "shape": [1 << 62, 1 << 62], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]},
+        {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]},
+        {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]},
+        {"dtype": "object", "shape": [1], "data_offsets": [0, 4]},
+        {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [0] * 100_000, "data_offsets": [0, 0]},
+    ],
+)
+def test_arrays_that_declare_what_is_not_there_are_refused(saved: Path, tensor: object) -> None:
+    header = json.dumps({"a": tensor}).encode()
+    (saved / ARRAYS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    reseal_all(saved)
+    with pytest.raises(SigmaCheckpointError, match=f"{ARRAYS}: cannot be read"):
+        checkpoint.read(saved)
+
+
+@pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
+@pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
+def test_a_link_in_place_of_a_file_is_not_followed(saved: Path, before: Path, name: str) -> None:
+    (saved / name).unlink()
+    (saved / name).symlink_to(before / name)
+    with pytest.raises(SigmaCheckpointError, match=f"{name}: is no regular file"):
+        checkpoint.read(saved)
+
+
+@pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
+def test_a_link_in_place_of_a_checkpoint_is_not_followed(saved: Path, before: Path, tmp_path: Path) -> None:
+    shutil.rmtree(saved)
+    saved.symlink_to(before, target_is_directory=True)
+    said: list[str] = []
+    assert checkpoint.newest_good(tmp_path, say=said.append)[0] == before
+    assert said == [f"{saved}: is no folder. Use another checkpoint."]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(saved: Path, name: str) -> None:
+    (saved / name).unlink()
+    os.mkfifo(saved / name)
+    with pytest.raises(SigmaCheckpointError, match=f"{name}: is no regular file"):
+        checkpoint.read(saved)
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a place for checkpoints that are made wrong again and again."""
+    return tmp_path_factory.mktemp("fuzzed") / "7"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+offered = st.fixed_dictionaries(
+    {},
+    optional={
+        name: json_values | likely
+        for name, likely in {
+            "format": st.just(1), "minor": st.integers(0, 2), "values": st.just({}), "sizes": st.just({}),
+            "files": st.sampled_from([{}, {"/etc/passwd": "0" * 64}, {"../../x": ""}]), "made_with": st.just({}),
+            "score": st.floats(), "keep": st.booleans(), "more": st.none(),
+        }.items()
+    },
+)  # fmt: skip
+
+
+def refused_or_read(folder: Path) -> None:
+    """Read a checkpoint that may be anything: it is read, or refused as what it is, and nothing else happens."""
+    said = str(folder)
+    try:
+        checkpoint.read(folder, lambda _: None)
+    except SigmaCheckpointError as error:
+        said = str(error)
+    assert str(folder) in said
+
+
+@settings(max_examples=100)
+@given(name=st.sampled_from([ARRAYS, MANIFEST, SEAL]), data=st.binary(max_size=300), sealed=st.booleans())
+def test_any_bytes_in_place_of_a_file_are_refused_or_read(target: Path, name: str, data: bytes, sealed: bool) -> None:
+    checkpoint.write(target, STATE)
+    (target / name).write_bytes(data)
+    if sealed:
+        reseal_all(target)
+    refused_or_read(target)
+
+
+@settings(max_examples=100)
+@given(manifest=offered | json_values)
+def test_any_sealed_manifest_is_refused_or_read(target: Path, manifest: object) -> None:
+    checkpoint.write(target, STATE)
+    reseal(target, manifest)
+    refused_or_read(target)
+
+
+@settings(max_examples=100)
+@given(
+    header=st.dictionaries(
+        st.text(max_size=5),
+        st.fixed_dictionaries(
+            {
+                "dtype": st.sampled_from(["F32", "U8", "BOOL", "F8_E4M3", "BF16", "x"]),
+                "shape": st.lists(st.integers(-1, 2**64), max_size=3),
+                "data_offsets": st.lists(st.integers(0, 40) | st.integers(), min_size=2, max_size=2),
+            }
+        )
+        | json_values,
+        max_size=3,
+    ),
+    length=st.none() | st.integers(0, 2**64 - 1),
+    data=st.binary(max_size=40),
+)
+def test_any_sealed_arrays_are_refused_or_read(target: Path, header: object, length: int | None, data: bytes) -> None:
+    checkpoint.write(target, STATE)
+    text = json.dumps(header).encode()
+    (target / ARRAYS).write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + data)
+    reseal_all(target)
+    refused_or_read(target)
+
+
+def reseal(folder: Path, manifest: object) -> None:
+    """Write a manifest as somebody does who can make checksums."""
     text = json.dumps(manifest).encode()
     (folder / MANIFEST).write_bytes(text)
-    (folder / SEAL).write_bytes(f"{checkpoint._digest(text)}  {MANIFEST}\n".encode())
+    (folder / SEAL).write_bytes(checkpoint._seal(text))
+
+
+def reseal_all(folder: Path) -> None:
+    """Make all checksums right again, where there is still something to write them into."""
+    seal, text, data = ((folder / name).read_bytes() for name in (SEAL, MANIFEST, ARRAYS))
+    try:
+        manifest = json.loads(text)
+        manifest |= {"files": {ARRAYS: checkpoint._digest(data)}, "sizes": {ARRAYS: len(data)}}
+        text = json.dumps(manifest).encode()
+    except (ValueError, TypeError, RecursionError):
+        pass  # not a manifest: only the seal can be made right
+    (folder / MANIFEST).write_bytes(text)
+    (folder / SEAL).write_bytes(checkpoint._seal(text) if len(seal) == len(checkpoint._seal(b"")) else seal)

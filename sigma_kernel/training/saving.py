@@ -1,0 +1,208 @@
+"""Saving beside training, and putting back what was saved.
+
+A saver holds the training thread only while it hands a snapshot over.  One thread writes them in order; a snapshot that
+still waits for it gives way to a newer one, unless it is to be kept.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import threading
+from collections.abc import Mapping
+from math import isnan
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel import __version__
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, numbered, read_manifest, remove, write
+
+Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
+
+
+@define(eq=False)
+class Saver:
+    """Save the checkpoints of one trainer in the background, in ``home``, and clear away those that nobody wants.
+
+    Kept are the newest ``last`` (all, if that is None), the ``best`` by their score, of equals the earlier, and those
+    marked to keep.  What fails, such as a full disk, is told as an alarm: training goes on, and what was saved stays.
+    """
+
+    home: Path
+    tell: Say
+    last: int | None = None
+    best: int = 0
+    prefer: Literal["greatest", "least"] = "greatest"
+    _waiting: tuple[int, Checkpoint] | None = field(default=None, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _gate: threading.Condition = field(factory=threading.Condition, init=False)
+    _failure: Exception | None = field(default=None, init=False)
+    _marks: dict[int, Mark] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        if self.best < 0 or (self.last is not None and self.last < 1) or self.prefer not in ("greatest", "least"):
+            raise SigmaConfigError(
+                f"checkpoints: cannot keep the last {self.last} and the best {self.best}, the {self.prefer} preferred. "
+                "Keep the last 1, 2, 3 ..., the best 0, 1, 2 ..., and prefer 'greatest' or 'least'."
+            )
+
+    def save(self, number: int, checkpoint: Checkpoint) -> Path:
+        """Hand a checkpoint over to be written; return where it will lie.  Nobody may change its arrays after this.
+
+        Returns at once, unless one that is to be kept still waits behind another.
+        """
+        with self._gate:
+            self._gate.wait_for(lambda: self._waiting is None or not self._wanted(*self._waiting))
+            self._waiting = (number, checkpoint)
+            if self._thread is None:  # no daemon: whoever leaves without flush() still gets the last one written
+                self._thread = threading.Thread(target=self._work, name="sigma-saver")
+                self._thread.start()
+        return self.home / str(number)
+
+    def flush(self) -> None:
+        """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
+        with self._gate:
+            self._gate.wait_for(lambda: self._thread is None)
+        if self._failure is not None:
+            raise SigmaCheckpointError(str(self._failure)) from self._failure
+
+    def _work(self) -> None:
+        try:
+            while (job := self._next()) is not None:
+                self._write(*job)
+        finally:
+            with self._gate:
+                if self._thread is threading.current_thread():  # only where telling failed
+                    self._thread = None
+                self._gate.notify_all()
+
+    def _next(self) -> tuple[int, Checkpoint] | None:
+        with self._gate:
+            job, self._waiting = self._waiting, None
+            if job is None:
+                self._thread = None
+            self._gate.notify_all()
+            return job
+
+    def _write(self, number: int, checkpoint: Checkpoint) -> None:
+        try:
+            write(self.home / str(number), checkpoint)
+            self._failure = None
+        except Exception as error:  # told; training must not end for it
+            self._failure = error
+            self.tell(f"ALARM: checkpoint {number}: {error} Training goes on.")
+        else:
+            self._clear(number)
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+    def _clear(self, number: int) -> None:
+        """Remove what nobody wants, now that a newer one is whole."""
+        if self.last is None:
+            return
+        for old in sorted(self._unwanted(number)):
+            try:
+                remove(self.home / str(old))
+            except OSError as error:
+                self.tell(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
+
+    def _unwanted(self, newest: int) -> set[int]:
+        numbers = [int(path.name) for path in numbered(self.home)]
+        with self._gate:
+            self._marks.pop(newest, None)
+            self._marks = {n: self._marks.get(n) or _mark(self.home / str(n)) for n in numbers}
+            kept = {n for n, (_, keep) in self._marks.items() if keep}
+            return {*numbers} - {newest, *numbers[-(self.last or 0) :], *self._best(self._marks), *kept}
+
+    def _best(self, marks: Mapping[int, Mark]) -> list[int]:
+        scores = {n: score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
+        sign = -1 if self.prefer == "greatest" else 1
+        return sorted(scores, key=lambda n: (sign * scores[n], n))[: self.best]
+
+    def _wanted(self, number: int, checkpoint: Checkpoint) -> bool:
+        mark = (checkpoint.score, checkpoint.keep)
+        return checkpoint.keep or number in self._best({**self._marks, number: mark})
+
+
+def _mark(folder: Path) -> Mark:
+    try:
+        manifest = read_manifest(folder, lambda _: None)
+    except SigmaCheckpointError:  # who reads it will be told
+        return None, False
+    return manifest["score"], manifest["keep"]
+
+
+# -- putting back ------------------------------------------------------------------------------------------------------
+class Restorable(Protocol):
+    """What a checkpoint can be put into: a session."""
+
+    name: str
+
+    def snapshot(self) -> Checkpoint:
+        """Return the whole state."""
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Put a state back."""
+
+
+def restore(run: Path, session: Restorable, say: Say) -> Path:
+    """Put the newest checkpoint that is whole and fits into a session; return its folder.
+
+    Those that are passed over are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if
+    there is none.
+    """
+    before = session.snapshot()
+
+    def put(path: Path, found: Checkpoint) -> None:
+        check_fit(path, found, before)
+        try:
+            session.restore(found)
+        except Exception as error:
+            raise SigmaCheckpointError(f"{path}: does not fit: {error!r:.200}. Use another checkpoint.") from error
+
+    try:
+        return newest_good(run, session.name, say, put)[0]
+    except SigmaCheckpointError:
+        session.restore(before)
+        raise
+
+
+def check_fit(path: Path, found: Checkpoint, session: Checkpoint) -> None:
+    """Raise SigmaCheckpointError unless a checkpoint has the arrays of a session, of the same shapes and types."""
+    there, here = _described(found), _described(session)
+    for name in sorted({*there, *here}):
+        held, wanted = there.get(name), here.get(name)
+        if name.startswith("kept."):  # kept.<hook>.<address>: a copy of what lies at that address
+            held, wanted = held or wanted, here.get(name.split(".", 2)[-1], held)
+        if held != wanted:
+            raise SigmaCheckpointError(
+                f"{path}: {name} is {held or 'missing'} in it, and {wanted or 'missing'} here. "
+                "Use the configuration that it was saved under."
+            )
+
+
+def _described(checkpoint: Checkpoint) -> dict[str, str]:
+    return {name: f"{value.dtype.name}{list(value.shape)}" for name, value in checkpoint.arrays.items()}
+
+
+# -- what a checkpoint was made with -----------------------------------------------------------------------------------
+def made_with(backend: str) -> dict[str, str]:
+    """Return what the bits of a run depend on beside its configuration: versions and the processor's type."""
+    versions = {"sigma-kernel": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    return {**versions, "processor": f"{platform.machine()} {_processor()}".strip(), "backend": backend}
+
+
+def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return a line for each thing that a checkpoint was made with, and that is another one now."""
+    changed = [name for name in now if then.get(name, now[name]) != now[name]]
+    return [f"{name} was {then[name]}, and is {now[name]} now" for name in changed]
+
+
+def _processor() -> str:
+    described = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*: (.*)$", described.read_text(), re.MULTILINE) if described.exists() else None
+    return found[1] if found else platform.processor()

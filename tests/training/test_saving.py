@@ -1,0 +1,344 @@
+"""Saving goes on beside training, keeps what is wanted, and what was saved is put back or refused."""
+
+from __future__ import annotations
+
+import json
+import platform
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+from hypothesis import given, settings, strategies as st
+
+import sigma_kernel
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
+from sigma_kernel.training import checkpoint, saving
+from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.saving import Saver, differences, made_with, restore
+
+KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
+
+
+def state(number: int, **about: Any) -> Checkpoint:
+    return Checkpoint({"x": np.full(3, number)}, {"number": number}, **about)
+
+
+def numbers(home: Path) -> list[int]:
+    return [int(path.name) for path in checkpoint.numbered(home)]
+
+
+class Disk:
+    """A disk that writes nothing until it is let, and records what it wrote and in which thread."""
+
+    def __init__(self) -> None:
+        self.free, self.begun = threading.Event(), threading.Semaphore(0)
+        self.wrote: list[int] = []
+        self.threads: set[threading.Thread] = set()
+        self.failure: Exception | None = None
+
+    def write(self, folder: Path, state: Checkpoint) -> Path:
+        self.begun.release()
+        assert self.free.wait(30)
+        self.threads.add(threading.current_thread())
+        if self.failure is not None:
+            raise self.failure
+        self.wrote.append(int(folder.name))
+        return checkpoint.write(folder, state)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    disk = Disk()
+    monkeypatch.setattr(saving, "write", disk.write)
+    yield disk
+    disk.free.set()
+
+
+# -- beside training ---------------------------------------------------------------------------------------------------
+def test_saving_returns_while_the_disk_is_still_at_work(tmp_path: Path, disk: Disk) -> None:
+    saver = Saver(tmp_path, pytest.fail)
+    assert saver.save(1, state(1)) == tmp_path / "1"
+    assert disk.begun.acquire(timeout=30)
+    assert not disk.wrote
+    disk.free.set()
+    saver.flush()
+    assert disk.wrote == [1]
+    assert threading.current_thread() not in disk.threads
+    assert checkpoint.read(tmp_path / "1").values == {"number": 1}
+
+
+def test_a_waiting_snapshot_gives_way_to_a_newer_one(tmp_path: Path, disk: Disk) -> None:
+    saver = Saver(tmp_path, pytest.fail)
+    saver.save(1, state(1))
+    assert disk.begun.acquire(timeout=30)
+    for number in (2, 3, 4):
+        saver.save(number, state(number))
+    disk.free.set()
+    saver.flush()
+    assert disk.wrote == [1, 4]
+
+
+@pytest.mark.parametrize("about", [{"keep": True}, {"score": 0.9}])
+def test_a_waiting_snapshot_that_is_to_be_kept_is_written_first(
+    tmp_path: Path, disk: Disk, about: dict[str, Any]
+) -> None:
+    saver = Saver(tmp_path, pytest.fail, last=5, best=1)
+    saver.save(1, state(1, score=0.5))
+    assert disk.begun.acquire(timeout=30)
+    saver.save(2, state(2, **about))
+    third = threading.Thread(target=saver.save, args=(3, state(3, score=0.1)))
+    third.start()
+    third.join(0.1)
+    assert third.is_alive()  # it waits for its turn
+    disk.free.set()
+    third.join(30)
+    saver.flush()
+    assert disk.wrote == [1, 2, 3]
+
+
+def test_leaving_without_waiting_loses_nothing(tmp_path: Path, disk: Disk) -> None:
+    Saver(tmp_path, pytest.fail).save(1, state(1))
+    found = [thread for thread in threading.enumerate() if thread.name == "sigma-saver"]
+    assert [thread.daemon for thread in found] == [False]  # the interpreter waits for it
+    disk.free.set()
+    found[0].join(30)
+    assert numbers(tmp_path) == [1]
+
+
+def test_waiting_for_nothing_takes_no_time(tmp_path: Path) -> None:
+    Saver(tmp_path, pytest.fail).flush()
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+def test_a_full_disk_is_an_alarm_and_the_next_save_works_once_there_is_room(tmp_path: Path, disk: Disk) -> None:
+    told: list[str] = []
+    saver = Saver(tmp_path, told.append, last=1)
+    disk.free.set()
+    saver.save(1, state(1))
+    saver.flush()
+    disk.failure = SigmaCheckpointError("2: cannot be written: No space left on device.")
+    saver.save(2, state(2))
+    with pytest.raises(SigmaCheckpointError, match="No space left on device"):
+        saver.flush()
+    assert told == ["ALARM: checkpoint 2: 2: cannot be written: No space left on device. Training goes on."]
+    assert numbers(tmp_path) == [1]
+    disk.failure = None
+    saver.save(3, state(3))
+    saver.flush()
+    assert numbers(tmp_path) == [3]
+    assert len(told) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_alarm_that_cannot_be_told_hangs_nobody(tmp_path: Path, disk: Disk) -> None:
+    def tell(text: str) -> None:
+        raise BrokenPipeError("nobody listens")
+
+    saver = Saver(tmp_path, tell)
+    disk.free.set()
+    disk.failure = MemoryError("no room")
+    saver.save(1, state(1))
+    with pytest.raises(SigmaCheckpointError, match="no room"):
+        saver.flush()
+    disk.failure = None
+    saver.save(2, state(2))
+    saver.flush()
+    assert numbers(tmp_path) == [2]
+
+
+def test_what_cannot_be_removed_is_told_and_saving_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(saving, "remove", refuse)
+    told: list[str] = []
+    saver = Saver(tmp_path, told.append, last=1)
+    save_all(saver, [(1, {}), (2, {})])
+    assert numbers(tmp_path) == [1, 2]
+    assert "checkpoint 1: cannot be removed: [Errno 13] Permission denied" in told[0]
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+def save_all(saver: Saver, all_of_them: list[tuple[int, dict[str, Any]]]) -> None:
+    for number, about in all_of_them:
+        saver.save(number, state(number, **about))
+        saver.flush()
+
+
+def test_all_are_kept_unless_something_else_is_said(tmp_path: Path) -> None:
+    save_all(Saver(tmp_path, pytest.fail), [(n, {}) for n in range(1, 7)])
+    assert numbers(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        ({"last": 2}, [5, 6]),
+        ({"last": 1, "best": 1}, [2, 6]),  # of equals the earlier
+        ({"last": 1, "best": 2}, [2, 4, 6]),
+        ({"last": 1, "best": 1, "prefer": "least"}, [1, 6]),
+        ({"last": 2, "best": 3}, [2, 3, 4, 5, 6]),
+    ],
+)
+def test_the_last_and_the_best_are_kept(tmp_path: Path, policy: dict[str, Any], kept: list[int]) -> None:
+    scores = [0.1, 0.9, 0.4, 0.9, float("nan"), None]
+    save_all(Saver(tmp_path, pytest.fail, **policy), [(n, {"score": score}) for n, score in enumerate(scores, 1)])
+    assert numbers(tmp_path) == kept
+
+
+def test_what_is_marked_to_keep_stays(tmp_path: Path) -> None:
+    save_all(Saver(tmp_path, pytest.fail, last=1), [(1, {"keep": True}), (2, {}), (3, {})])
+    assert numbers(tmp_path) == [1, 3]
+
+
+def test_another_saver_knows_the_best_from_the_files(tmp_path: Path) -> None:
+    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(1, {"score": 0.9}), (2, {"score": 0.1})])
+    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(3, {"score": 0.5}), (4, {})])
+    assert numbers(tmp_path) == [1, 4]
+
+
+def test_a_damaged_one_is_neither_good_nor_in_the_way(tmp_path: Path) -> None:
+    save_all(Saver(tmp_path, pytest.fail), [(1, {"score": 0.9}), (2, {"score": 0.8})])
+    (tmp_path / "1" / checkpoint.MANIFEST).write_text("{}")
+    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(3, {})])
+    assert numbers(tmp_path) == [2, 3]
+
+
+def test_an_older_one_goes_only_when_the_newer_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def remove(folder: Path) -> None:
+        assert checkpoint.read(folder.with_name("2")).values == {"number": 2}
+        gone.append(folder.name)
+
+    gone: list[str] = []
+    monkeypatch.setattr(saving, "remove", remove)
+    save_all(Saver(tmp_path, pytest.fail, last=1), [(1, {}), (2, {})])
+    assert gone == ["1"]
+
+
+@pytest.mark.parametrize("policy", [{"last": 0}, {"best": -1}, {"prefer": "largest"}])
+def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: dict[str, Any]) -> None:
+    with pytest.raises(SigmaConfigError, match="checkpoints: cannot keep"):
+        Saver(tmp_path, pytest.fail, **policy)
+
+
+# -- putting back ------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def trained(deep: Callable[..., Environment], tmp_path: Path) -> Environment:
+    """Return an environment after two epochs, whose state is saved after each."""
+    sigma = deep()
+    trainer = sigma.trainer("trainer")
+    for number in (1, 2):
+        trainer.fit(epochs=1)
+        checkpoint.write(tmp_path / "checkpoints" / "trainer" / str(number), trainer.session.snapshot())
+    return sigma
+
+
+def prepared(deep: Callable[..., Environment]) -> Any:
+    sigma = deep()
+    sigma.prepare()
+    return sigma.trainer("trainer")
+
+
+def test_the_newest_is_put_back(trained: Environment, deep: Callable[..., Environment], tmp_path: Path) -> None:
+    fresh = prepared(deep)
+    assert restore(tmp_path, fresh.session, pytest.fail) == tmp_path / "checkpoints" / "trainer" / "2"
+    assert state_bytes(fresh) == state_bytes(trained.trainer("trainer"))
+    found, saved = (trainer.session.snapshot().values for trainer in (fresh, trained.trainer("trainer")))
+    assert [found[name] for name in KEYS] == [saved[name] for name in KEYS]
+
+
+def misfit(name: str, there: Checkpoint) -> Checkpoint:
+    """Return a whole checkpoint that no session could go on from."""
+    arrays, first = dict(there.arrays), min(there.arrays)
+    match name:
+        case "shape":
+            arrays[first] = np.zeros((77, 3), arrays[first].dtype)
+        case "type":
+            arrays[first] = arrays[first].astype(np.int8)
+        case "missing":
+            del arrays[first]
+        case "more":
+            arrays["optimiser.slots.more"] = np.zeros(1)
+        case "kept":
+            arrays[f"kept.early.{first}"] = np.zeros((1, 2, 3))
+        case "values":
+            return evolve(there, values={"clock": "noon"})
+    return evolve(there, arrays=arrays)
+
+
+@pytest.mark.parametrize("wrong", ["shape", "type", "missing", "more", "kept", "values"])
+def test_what_does_not_fit_is_named_and_the_one_before_is_used(
+    trained: Environment, deep: Callable[..., Environment], tmp_path: Path, wrong: str
+) -> None:
+    newest = checkpoint.newest(tmp_path)
+    checkpoint.write(newest, misfit(wrong, checkpoint.read(newest)))
+    fresh, said = prepared(deep), []
+    assert restore(tmp_path, fresh.session, said.append).name == "1"
+    assert [text.startswith(f"{newest}: ") for text in said] == [True]
+    before = checkpoint.read(newest.with_name("1"))
+    assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
+
+
+def test_where_nothing_fits_the_session_stays_as_it_was(
+    trained: Environment, deep: Callable[..., Environment], tmp_path: Path
+) -> None:
+    for path in checkpoint.saved(tmp_path, "trainer"):
+        checkpoint.write(path, misfit("values", checkpoint.read(path)))
+    fresh = prepared(deep)
+    before = fresh.session.snapshot()
+    with pytest.raises(SigmaCheckpointError, match="none|that is whole"):
+        restore(tmp_path, fresh.session, lambda _: None)
+    assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
+    assert fresh.session.snapshot().values == before.values
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=100)
+@given(values=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), json_values, max_size=4))
+def test_whatever_the_values_are_they_are_taken_or_refused(
+    fuzzed: tuple[Path, Checkpoint, Any], values: dict[str, Any]
+) -> None:
+    run, good, trainer = fuzzed
+    checkpoint.write(run / "checkpoints" / "trainer" / "2", evolve(good, values={**good.values, **values}))
+    said: list[str] = []
+    assert restore(run, trainer.session, said.append).name == ("1" if said else "2")
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Checkpoint, Any]:
+    """Return a run folder with one good checkpoint, that, and a trainer to put others into."""
+    run, sigma = tmp_path_factory.mktemp("fuzzed"), small_environment(Sweep())
+    trainer = sigma.trainer("trainer")
+    trainer.fit(epochs=1)
+    good = trainer.session.snapshot()
+    checkpoint.write(run / "checkpoints" / "trainer" / "1", good)
+    return run, good, trainer
+
+
+# -- what a checkpoint was made with -----------------------------------------------------------------------------------
+def test_a_checkpoint_says_what_it_was_made_with(tmp_path: Path) -> None:
+    made = made_with("numpy")
+    assert made["sigma-kernel"] == sigma_kernel.__version__
+    assert (made["python"], made["numpy"]) == (platform.python_version(), np.__version__)
+    assert made["processor"].startswith(platform.machine())
+    assert made["backend"] == "numpy"
+    checkpoint.write(tmp_path / "1", state(1, made_with=made))
+    assert checkpoint.read(tmp_path / "1").made_with == json.loads(json.dumps(made))
+
+
+def test_what_differs_from_then_is_said() -> None:
+    then = {"python": "3.11.7", "numpy": "2.1.0", "gone": "1"}
+    now = {"python": "3.11.7", "numpy": "2.4.6", "new": "1"}
+    assert differences(then, now) == ["numpy was 2.1.0, and is 2.4.6 now"]
