@@ -91,6 +91,18 @@ def finite(name: str, array: np.ndarray, rows: Iterable[int]) -> None:
         )
 
 
+def converted(values: np.ndarray, dtype: npt.DTypeLike, where: str) -> np.ndarray:
+    """Return values in another type.  Floats are rounded; what an integer or a bool cannot hold is a SigmaDataError."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        changed = values.astype(dtype)
+    if changed.dtype.kind != "f" and not np.array_equal(changed, values):
+        wrong = np.argwhere(changed != values)[0]
+        raise SigmaDataError(
+            f"{where}, row {wrong[0]}: {values[tuple(wrong)]} is no {changed.dtype}. Round it first, or choose floats."
+        )
+    return changed
+
+
 def equal_length(arrays: Mapping[str, np.ndarray], where: str) -> int:
     """Return the number of rows that all sections have."""
     lengths = {name: len(values) for name, values in arrays.items()}

@@ -52,6 +52,11 @@ def test_an_unknown_column_names_the_section_and_what_is_near(records):
         Columns({"targets": Column("specie")}).extract(records)
 
 
+def test_fractions_are_no_whole_numbers(records):
+    with pytest.raises(SigmaDataError, match="section 'inputs', column 'length', row 0: 0.5 is no int32. Round it"):
+        Columns({"inputs": Column("length", dtype="int32", scale=0.5)}).extract(records)
+
+
 def test_words_among_numbers_are_told(records):
     with pytest.raises(SigmaDataError, match="section 'inputs', column 'species': holds words, such as 'rose'"):
         Columns({"inputs": Column("species", dtype="float32")}).extract(records)

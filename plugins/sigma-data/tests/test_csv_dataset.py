@@ -160,6 +160,14 @@ def test_a_word_in_a_target_of_numbers_is_named_with_its_line(tmp_path):
         read(tmp_path / "a.csv", ("x", "y"))
 
 
+def test_a_number_beyond_32_bits_is_named_with_its_line(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,0\n1e39,0.5\n0,inf\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv:3: inputs: 1e\+39 is no number of 32 bits\. Scale"):
+        read(tmp_path / "a.csv", "y")
+    with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target: inf is no number of 32 bits"):
+        read(tmp_path / "a.csv", "y", scale=0.01)
+
+
 def test_a_wrong_header_or_delimiter_is_suspected(path):
     path.write_text(FLOWERS.replace(",", ";"))
     with pytest.raises(SigmaDataError, match="no column 'species'. .*set delimiter = ';'"):

@@ -57,3 +57,9 @@ def test_what_is_no_record_of_bytes_is_told():
 def test_a_type_that_is_no_number_is_told(dtype):
     with pytest.raises(SigmaDataError, match="dtype: .* is no type of numbers"):
         Field(0, dtype)
+
+
+def test_whole_numbers_beyond_32_bits_are_told_instead_of_wrapped():
+    records = np.array([[1, 0, 0, 0], [0, 0, 0, 128]], np.uint8)
+    with pytest.raises(SigmaDataError, match="section 'n', row 1: 2147483648 is no int32"):
+        Offsets({"n": Field(0, "<u4")}).extract({"records": records})

@@ -66,7 +66,7 @@ class Csv(Divided):
         lines, chosen, words = self._columns()
         targets = [self._target(column, lines) for column in words]
         inputs, targets, lines = self._present(np.stack(chosen, axis=1), targets, lines)
-        shaped = cut(inputs * self.scale, self.shape, f"{self.path}: inputs").astype(np.float32)
+        shaped = cut(self._float32(inputs * self.scale, lines, "inputs"), self.shape, f"{self.path}: inputs")
         values, classes = self._classes(targets, lines)
         return Arrays(inputs=shaped, targets=values), classes
 
@@ -123,7 +123,17 @@ class Csv(Divided):
         whole = first.dtype.kind != "f" or np.array_equal(first, np.rint(first))
         if self._may_be_classes and (whole or self.targets == "classes"):
             return indices(first, f"{self.path}: the target", lambda row: f"line {lines[row]}")
-        return np.stack(targets, axis=1).astype(np.float32), ()
+        return self._float32(np.stack(targets, axis=1), lines, "the target"), ()
+
+    def _float32(self, values: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
+        with np.errstate(over="ignore"):  # told below
+            found = values.astype(np.float32)
+        if not np.isfinite(found).all():
+            row, column = np.argwhere(~np.isfinite(found))[0]
+            raise SigmaDataError(
+                f"{self.path}:{lines[row]}: {what}: {values[row, column]:g} is no number of 32 bits. Scale the column."
+            )
+        return found
 
     @property
     def _may_be_classes(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays
+from sigma_data.arrays import Arrays, converted
 from sigma_data.datasets.splits import Divided
 from sigma_data.readers.npy import NpyReader
 from sigma_data.sources import local
@@ -25,5 +25,5 @@ class Npy(Divided):
         """Return all rows."""
         inputs, targets = (NpyReader().read(local(path))["values"] for path in (self.inputs, self.targets))
         if self.scale != 1.0:
-            inputs = np.multiply(inputs, self.scale, dtype=np.float64).astype(np.float32)
+            inputs = converted(np.multiply(inputs, self.scale, dtype=np.float64), np.float32, str(self.inputs))
         return Arrays(inputs=inputs, targets=targets), ()

@@ -10,6 +10,7 @@ import numpy as np
 from attrs import field, frozen
 from attrs.validators import in_, min_len, optional
 
+from sigma_data.arrays import converted
 from sigma_data.labels import indices
 from sigma_data.readers.csv import place
 from sigma_kernel import Extractor, SigmaDataError
@@ -87,4 +88,4 @@ def _typed(values: np.ndarray, column: Column, where: str) -> np.ndarray:
     if words:
         raise SigmaDataError(f"{where}: holds words, such as {str(values[0])!r}. Leave it out, or use dtype = 'class'.")
     dtype = "float32" if column.dtype == "auto" else column.dtype
-    return (values * column.scale if column.scale != 1.0 else values).astype(dtype)
+    return converted(values * column.scale if column.scale != 1.0 else values, dtype, where)

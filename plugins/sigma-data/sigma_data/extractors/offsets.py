@@ -10,6 +10,7 @@ import numpy as np
 from attrs import Attribute, field, frozen
 from attrs.validators import ge, min_len
 
+from sigma_data.arrays import converted
 from sigma_kernel import Extractor, SigmaDataError
 
 
@@ -62,5 +63,6 @@ def _cut(name: str, one: Field, records: np.ndarray) -> np.ndarray:
         )
     raw: np.ndarray = np.ascontiguousarray(records[:, one.offset : end]).view(dtype).reshape(len(records), *one.shape)
     if one.scale is not None:
-        return np.asarray(raw * one.scale, np.float32)
-    return raw.astype(dtype.newbyteorder("=") if dtype.kind == "f" or dtype.itemsize == 8 else np.int32)
+        return converted(raw * one.scale, np.float32, f"section {name!r}")
+    wide = dtype.kind == "f" or dtype.itemsize == 8
+    return converted(raw, dtype.newbyteorder("=") if wide else np.int32, f"section {name!r}")

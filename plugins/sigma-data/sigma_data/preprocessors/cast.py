@@ -9,7 +9,8 @@ import numpy as np
 from attrs import field, frozen
 from attrs.validators import in_
 
-from sigma_kernel import Preprocessor, SigmaDataError
+from sigma_data.arrays import converted
+from sigma_kernel import Preprocessor
 
 NAMES = ("float32", "float64", "int32", "int64", "bool")
 
@@ -27,10 +28,4 @@ class Cast(Preprocessor):
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the values in the new type."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            changed = values.astype(self.dtype)
-        if changed.dtype.kind != "f" and not np.array_equal(changed, values):
-            wrong = np.argwhere(changed != values)[0]
-            where = f"cast: section {self.section!r}, row {wrong[0]}"
-            raise SigmaDataError(f"{where}: {values[tuple(wrong)]} is no {self.dtype}. Round it first.")
-        return changed
+        return converted(values, self.dtype, f"cast: section {self.section!r}")

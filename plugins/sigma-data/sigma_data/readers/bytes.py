@@ -6,7 +6,7 @@ import numpy as np
 from attrs import field, frozen
 from attrs.validators import ge
 
-from sigma_data.bounds import CHUNK, exactly
+from sigma_data.bounds import CHUNK, exactly, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
 
 
@@ -34,4 +34,4 @@ class BytesReader(Reader):
                 f"{source.name}: byte {self.skip + rows * self.size}: record {rows} has {rest} bytes instead of "
                 f"{self.size}. The file is cut off, or `size` or `skip` is wrong."
             )
-        return {"records": np.frombuffer(data, np.uint8).reshape(rows, self.size)}
+        return {"records": shaped(data, np.dtype("u1"), (rows, self.size), "C", source.name)}

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import in_, matches_re
+from attrs.validators import in_, matches_re, min_len, optional
 
 from sigma_data.readers.lines import as_text, lines
 from sigma_kernel import Reader, SigmaDataError, Source
@@ -38,7 +38,7 @@ class CsvReader(Reader):
     ``file:line``.
     """
 
-    columns: tuple[str | int, ...] | None = None
+    columns: tuple[str | int, ...] | None = field(default=None, validator=optional(min_len(1)))
     text: tuple[str | int, ...] = ()
     header: bool = True
     delimiter: str = field(default=",", validator=DELIMITER)
