@@ -143,7 +143,7 @@ def test_a_wrong_configuration_ends_with_code_2_and_leaves_nothing_behind(file, 
         (None, "no.csv"),
         ("", "data.csv"),
         ("a,b,target\n", "data.csv"),
-        ("a,b,target\n1,2,0\n1,nan,1\n", "is not a finite number"),
+        ("a,b,target\n1,2,0\n1,nan,1\n", "a value is missing"),
         ("a,b,target\n1,2,0\n1,x,1\n", "'x'"),
         ("a,b,target\n" + "1,2,0\n3,4,1\n" * 4 + "5,6,2\n" * 2, "none of 2 classes"),
         ("a,b,target\n1,2,0\n3,4,1\n", "larger than the data"),
@@ -193,7 +193,9 @@ def test_several_trainers_run_side_by_side_and_have_their_names_in_the_summary(f
         "run", "two.toml", "--set", "trainers.b.data.dataset=iris", "--set", "trainers.b.hooks.score.top=0"
     )
     assert code == 2
-    assert err == "--set trainers.b.hooks.score.top: must be >= 1 (got 0)\n"
+    wrong, shapes = err.splitlines()
+    assert wrong == "--set trainers.b.hooks.score.top: must be >= 1 (got 0)"
+    assert "trainers.b.network.architecture: 0-input: input(2,): the samples of section 'inputs' have" in shapes
 
 
 def test_a_recipe_runs_by_its_name(file, sigma):
@@ -387,11 +389,13 @@ def test_check_names_the_line_of_a_hook_that_waits_for_nothing(file, sigma):
     Path(file).write_text(XOR.replace("epoch reaches 20", "validation.acuracy reaches 1"), encoding="utf-8")
     code, _, err = sigma("check", file)
     assert code == 2
-    assert err.startswith("small.toml:20: hooks.finish: reads 'validation.acuracy', which nothing here publishes.")
+    assert err.startswith("small.toml:22: hooks.finish.when: reads 'validation.acuracy', which nothing here publishes.")
 
 
 def test_check_reads_data_that_is_here(file, sigma):
-    assert sigma("check", file, "--set", "data.batch_size=5")[0] == 1
+    code, _, err = sigma("check", file, "--set", "data.batch_size=5")
+    assert (code, err.partition(".")[0]) == (2, "--set data")
+    assert err.startswith("--set data.batch_size: a batch of 5 is larger than the data, 4 rows.")
 
 
 def test_check_downloads_nothing(file, sigma, monkeypatch):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sigma_kernel import notation
 from sigma_kernel.architecture import write
+from sigma_kernel.config.complaints import InText, complaint
 from sigma_kernel.config.document import Document, Path as Place, override, parse, read
 from sigma_kernel.config.schema import ArchitectureText, Configuration, Several, Single
-from sigma_kernel.config.structure import Faults, Mismatch, Structure, sentence
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaPluginError
+from sigma_kernel.config.structure import Faults, Mismatch, Structure
+from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins import Catalogue, catalogue as installed
 
 _IN_TEXT = re.compile(r"architecture, line (?P<line>\d+), column (?P<column>\d+): ")
@@ -33,8 +34,12 @@ def load(
     return structured(document, catalogue or installed())
 
 
-def structured(document: Document, catalogue: Catalogue) -> Configuration:
-    """Return what a document means."""
+def structured(
+    document: Document,
+    catalogue: Catalogue,
+    beyond: Callable[[Structure, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
+) -> Configuration:
+    """Return what a document means; where something is wrong, ``beyond`` may tell what else is, in the right parts."""
     values = dict(document.values)
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"backend": "numpy", "operator": "local", **run}
@@ -46,26 +51,7 @@ def structured(document: Document, catalogue: Catalogue) -> Configuration:
         found: Configuration = structure.record(values, cls)
         found.document = document
         return found
-    raise complaint(document, faults.found)
-
-
-class InText(SigmaError):
-    """An error at a line of the architecture's text."""
-
-    def __init__(self, line: int, text: str, error: SigmaError) -> None:
-        super().__init__(text)
-        self.line, self.error = line, error
-
-
-def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> SigmaError:
-    """Return one error for all mistakes, in the order of the file."""
-    lines, missing = set(), set()
-    for path, error in wrong:
-        line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
-        lines.add(document.describe(path, sentence(error), line))
-        missing.add(isinstance(cause, SigmaPluginError))
-    text = "\n".join(text for _, text in sorted(lines))
-    return SigmaPluginError(text) if missing == {True} else SigmaConfigError(text)
+    raise complaint(document, [*faults.found, *(beyond(structure, values) if beyond else [])])
 
 
 def _architecture(structure: Structure, text: Any, type_: Any) -> str:

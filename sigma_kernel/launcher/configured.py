@@ -9,9 +9,12 @@ from typing import Any
 
 import click
 
-from sigma_kernel.config import Document, override, parse, read
+from sigma_kernel.config import Configuration, Document, override, parse, prepare, read, structured
 from sigma_kernel.contracts import Recipe
+from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.launcher.examination import examine
+from sigma_kernel.launcher.partial import beyond
 from sigma_kernel.plugins import Catalogue, catalogue
 
 
@@ -28,6 +31,16 @@ def opened(what: str, overrides: Iterable[str] = ()) -> Document:
     for assignment in overrides:
         document = override(document, assignment)
     return document
+
+
+def understood(document: Document) -> Configuration:
+    """Return what a document means; raises one error for every mistake that can be told."""
+    return structured(document, catalogue(), beyond)
+
+
+def prepared(configuration: Configuration, environment: Environment) -> None:
+    """Prepare an environment; raises one error for every mistake that can be told."""
+    prepare(configuration, environment, examine)
 
 
 def recipe(name: str) -> Recipe:

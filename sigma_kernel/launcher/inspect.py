@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import click
 
-from sigma_kernel.config import build, check_shapes, prepare, structured
-from sigma_kernel.errors import SigmaDataError, SigmaError
-from sigma_kernel.launcher.configured import opened, recipe_or_file
+from sigma_kernel.config import Configuration, build
+from sigma_kernel.config.building import in_file
+from sigma_kernel.config.complaints import complaint
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.launcher.configured import opened, prepared, recipe_or_file, understood
+from sigma_kernel.launcher.examination import examine
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.launcher.partial import OFFLINE, offline
 from sigma_kernel.plugins import catalogue
-
-OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources download nothing, and say so
 
 
 @click.command()
@@ -38,27 +40,24 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
 
 def _checked(what: str, overrides: tuple[str, ...]) -> bool:
     """Return whether everything could be checked; if not, the data is not here yet."""
-    configuration = structured(opened(what, overrides), catalogue())
-    with build(configuration, catalogue()) as environment, _offline():
+    configuration = understood(opened(what, overrides))
+    with build(configuration, catalogue()) as environment, offline():
         try:
-            prepare(configuration, environment)
-        except SigmaDataError as error:
+            prepared(configuration, environment)
+        except SigmaError as error:
             if OFFLINE not in str(error):
                 raise
-            check_shapes(configuration, environment)
+            _check_the_rest(configuration, environment)
             return False
     return True
 
 
-@contextmanager
-def _offline() -> Iterator[None]:
-    before = os.environ.get(OFFLINE)
-    os.environ[OFFLINE] = before or "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(OFFLINE)
-        os.environ.update({} if before is None else {OFFLINE: before})
+def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
+    """Check everything but the data, with inputs of the shapes that the networks themselves state."""
+    document, trainers = configuration.document, environment.trainers
+    found = [in_file(document, name, examine(trainer, {"data"})) for name, trainer in trainers.items()]
+    if wrong := list(chain(*found)):
+        raise complaint(document, wrong)
 
 
 @click.command()
@@ -66,9 +65,9 @@ def _offline() -> Iterator[None]:
 @json_option
 def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Explain a recipe or a configuration file: layers, parameters and their rules, hooks and why, memory, bursts."""
-    configuration = structured(opened(what, overrides), catalogue())
+    configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment:
-        prepare(configuration, environment)
+        prepared(configuration, environment)
         trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
     run = configuration.run
     if as_json:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from sigma_kernel.config import Document, build, override, prepare, structured
+from sigma_kernel.config import Document, build, override
 from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import offered, opened, recipe_or_file
+from sigma_kernel.launcher.configured import offered, opened, prepared, recipe_or_file, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins import catalogue
 
@@ -34,9 +34,9 @@ def run(
     """
     described = _optioned(opened(what, overrides), backend, seed)
     described = _watched(described, monitors, quiet)
-    configuration = structured(described, catalogue())
+    configuration = understood(described)
     with build(configuration, catalogue(), configuration.run.folder) as environment:
-        prepare(configuration, environment)
+        prepared(configuration, environment)
         summary = _run(environment, as_json)
     if not quiet:
         _tell(summary)

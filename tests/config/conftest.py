@@ -13,6 +13,7 @@ from attrs import define, field, validators
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import (
     Backend,
+    CostLayer,
     Dataset,
     Hook,
     Initialiser,
@@ -21,6 +22,7 @@ from sigma_kernel.contracts import (
     Operator,
     Optimiser,
     Order,
+    Parameter,
     Preprocessor,
     Schedule,
     Source,
@@ -28,6 +30,7 @@ from sigma_kernel.contracts import (
     live,
 )  # fmt: skip
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph import functions as f
 from sigma_kernel.plugins import Catalogue, Plugin
 from sigma_kernel.specs import Component
 
@@ -84,10 +87,10 @@ class Table(Dataset):
     blocks: ClassVar[Any] = 1
 
     def rows(self, block: int) -> int:
-        return 1
+        return 20
 
     def block(self, block: int) -> Any:
-        return {}
+        return {"inputs": np.zeros((20, 4)), "targets": np.zeros((20, 2))}
 
 
 @define(eq=False)
@@ -116,7 +119,7 @@ class Normal(Initialiser):
     mean: float = 0.0
 
     def values(self, address: str, parameter: Any, draws: Any) -> Any:
-        return None
+        return np.zeros(parameter.shape)
 
 
 @define(eq=False, kw_only=True)
@@ -165,11 +168,35 @@ class Backwards(Order):
 
 
 @define(eq=False)
-class Anything(Layer):
+class Start(Layer):
+    size: int = 1
+    section: ClassVar[str] = "inputs"
+    dtype: ClassVar[Any] = None
+    role: ClassVar[str] = "input"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def run(self, context: Any, x: Any) -> Any:
+        return x
+
+
+@define(eq=False)
+class Dense(Layer):
     size: int = 1
 
-    def run(self, context: Any, *inputs: Any) -> Any:
-        return inputs[0]
+    def parameters(self, x: Any) -> Any:
+        return {"weights": Parameter((*x.shape, self.size))}
+
+    def run(self, context: Any, x: Any) -> Any:
+        return x @ context.parameters["weights"]
+
+
+@define(eq=False, kw_only=True)
+class Cost(CostLayer):
+    def run(self, context: Any, output: Any, targets: Any) -> Any:
+        return f.mean(f.square(output - targets))
 
 
 OBJECTS: dict[tuple[str, str], Any] = {
@@ -178,7 +205,7 @@ OBJECTS: dict[tuple[str, str], Any] = {
     ("schedule", "halve"): Halve,
     ("optimiser", "descent"): Descent, ("initialiser", "normal"): Normal, ("hook", "score"): Score,
     ("monitor", "watch"): Watch, ("preprocessor", "centre"): Centre, ("iterator", "backwards"): Backwards,
-    ("layer", "input"): Anything, ("layer", "dense"): Anything, ("modifier", "centre"): Centre,
+    ("layer", "input"): Start, ("layer", "dense"): Dense, ("layer", "cost"): Cost, ("modifier", "centre"): Centre,
     ("preprocessor", "columns"): Columns, ("modifier", "shorten"): Shorten,
 }  # fmt: skip
 

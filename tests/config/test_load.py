@@ -29,7 +29,7 @@ type = "centre"
 [network]
 architecture = """
 input(4) + dense(3)
-+ dense(2)
++ dense(2) + cost()
 """
 
 [initialisers.weights]
@@ -93,7 +93,7 @@ def test_every_part_of_a_file_is_chosen_with_its_defaults(load):
     assert str(trainer.optimiser.make().schedules["learning_rate"].interval) == "every 2 epochs"
     assert str(trainer.hooks["score"].make().when) == "epoch reaches 2"
     assert found.monitors["eye"].make().port == 80
-    assert trainer.network.architecture == "acme:input(4) + acme:dense(3) + acme:dense(2)"
+    assert trainer.network.architecture == "acme:input(4) + acme:dense(3) + acme:dense(2) + acme:cost()"
 
 
 def test_a_name_and_a_table_choose_the_same(load):
@@ -210,7 +210,7 @@ def test_other_settings_are_another_configuration(load):
         ("format = 1", "format = true", "format", "format: must be 1 (got true)"),
         ("format = 1", "format = 2", "format", "format: must be 1 (got 2)"),
         ("+ dense(2)", "+ dence(2)", "+ dence", "network.architecture: column 3: "),
-        ("+ dense(2)", "+ dense(2", "+ dense(2", "network.architecture: column 10: "),
+        ("+ dense(2)", "+ dense(2", "+ dense(2", "network.architecture: column 11: "),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(errors, old, new, start, message):

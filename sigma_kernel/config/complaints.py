@@ -1,0 +1,98 @@
+"""Where a mistake stands in a file, and one error for all of them."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sigma_kernel.config.document import Document, Path as Place
+from sigma_kernel.config.structure import sentence
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError
+
+LOADING: Place = ("data", "dataset")  # where it is said that data cannot be had
+
+
+class InText(SigmaError):
+    """An error at a line of the architecture's text."""
+
+    def __init__(self, line: int, text: str, error: SigmaError) -> None:
+        super().__init__(text)
+        self.line, self.error = line, error
+
+
+def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> SigmaError:
+    """Return one error for all mistakes, in the order of the file.
+
+    A SigmaPluginError or a SigmaDataError if all of them are, else a SigmaConfigError.
+    """
+    lines, causes = set(), list[Exception]()
+    for path, error in wrong:
+        line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
+        lines.add(document.describe(path, sentence(error), line))
+        causes.append(cause)
+    text = "\n".join(text for _, text in sorted(lines))
+    kinds = (kind for kind in (SigmaPluginError, SigmaDataError) if all(isinstance(cause, kind) for cause in causes))
+    return next(kinds, SigmaConfigError)(text)
+
+
+def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception) -> tuple[Place, Exception]:
+    """Return a mistake of a trainer, whose tables stand below ``head``, with its path in the file.
+
+    The path is made as exact as the text allows: it may begin with an address, quote a value, or name a file.
+    """
+    place = _absolute(head, path)
+    address, colon, text = sentence(error).partition(": ")
+    parts = tuple(address.split(".")) if colon else ()
+    # the settings of a data set may stand beside its name
+    within = place[:-1] if path == LOADING else place
+    exact = next((p for p in _meant(head, path, parts) if p[: len(within)] == within and holds(values, p)), None)
+    text = text if exact is not None or parts in ((head or ("trainer",))[-1:], path[:1]) else sentence(error)
+    place = exact or place
+    base = within if exact is None else place
+    named = next(_named(_at(values, base), text), ())
+    place = base if named else place
+    unexplained = isinstance(error, SigmaDataError) and path == LOADING and not named and exact is None
+    own = unexplained or isinstance(error, SigmaPluginError)
+    return (*place, *named), type(error)(text) if own else SigmaConfigError(text)
+
+
+def _absolute(head: Place, path: Place) -> Place:
+    if path[:1] == ("run",):
+        return path
+    return (*(head or ("trainer",)), *path) if path[:1] == ("optimiser",) else (*head, *path)
+
+
+def _meant(head: Place, path: Place, parts: Place) -> Iterator[Place]:
+    """Yield what an address may mean, of the trainer or in it."""
+    for inner in (parts, parts[1:], (*path[:1], *parts)):
+        if parts and inner:
+            yield _absolute(head, inner)
+
+
+def holds(values: Any, path: Place) -> bool:
+    """Return whether a path is written in a file."""
+    return not path or (isinstance(values, Mapping) and path[0] in values and holds(values[path[0]], path[1:]))
+
+
+def _at(values: Any, path: Place) -> Any:
+    for key in path:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
+
+
+def _named(table: Any, text: str) -> Iterator[Place]:
+    """Yield the paths in a table whose text a message quotes, then those whose file it begins with."""
+    leaves = [(path, leaf) for path, leaf in _leaves(table) if path and path[-1] not in ("type", "dataset")]
+    yield from (path for path, leaf in leaves if repr(str(leaf)) in text)
+    files = re.split(r"[/\\:]", text.partition(": ")[0])
+    yield from (path for path, leaf in leaves if pathlib.PurePath(leaf).name in files)
+
+
+def _leaves(value: Any) -> Iterator[tuple[Place, str]]:
+    if isinstance(value, str):
+        yield (), value
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in inner:
+        yield from (((key, *path), leaf) for path, leaf in _leaves(below))

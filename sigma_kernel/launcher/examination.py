@@ -1,0 +1,212 @@
+"""Every mistake of a trainer at once, each part judged by itself; what depends on a part that is wrong is left out.
+
+:meth:`Trainer.prepare` ends at the first mistake.  Only then is this asked: it costs nothing where all is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from types import SimpleNamespace
+from typing import Any
+
+from attrs import evolve, frozen
+
+from sigma_kernel.clock import COUNTED
+from sigma_kernel.config.building import check_cost
+from sigma_kernel.config.complaints import LOADING
+from sigma_kernel.config.document import Path as Place
+from sigma_kernel.config.structure import Faults
+from sigma_kernel.contracts import Dataset, Hook, Optimiser
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network import Network, live_settings
+from sigma_kernel.registry import matches
+from sigma_kernel.training.feed import Feed, Preparation, specs
+from sigma_kernel.training.hooks import OBSERVED, merged, ordered, reads
+from sigma_kernel.training.live import check_matches, check_rules
+from sigma_kernel.training.step import Model
+from sigma_kernel.training.trainer import Trainer, batch_size, drawn, initialiser_rule, patterns, ready_block
+
+ARCHITECTURE: Place = ("network", "architecture")
+ELSEWHERE = ("network.", "optimiser.", "phases.", *OBSERVED)  # addresses that are known to a whole trainer only
+
+
+@frozen
+class Rows:
+    """The rows to train on, and what is done to them."""
+
+    dataset: Dataset
+    preparation: Preparation
+    sections: Mapping[str, Spec]
+
+
+def examine(trainer: Trainer, missing: Container[str] = ()) -> list[tuple[Place, Exception]]:
+    """Return every mistake, each with its path in the trainer's tables; parts that are ``missing`` are not looked at.
+
+    Parts are ``run``, ``data``, ``network``, ``optimiser`` and ``hooks``.
+    """
+    faults = Faults()
+    if "run" not in missing and not _precise(trainer, faults):
+        trainer = evolve(trainer, precision="float32")  # else all else would seem to be wrong
+    if trainer.optimiser is not None:
+        _rules(trainer.optimiser, faults)
+    rows = None if "data" in missing else _rows(trainer, faults)
+    model = None if "network" in missing else _model(trainer, rows, faults)
+    if model is not None:
+        _parameters(trainer, model, faults)
+    if rows is not None and model is not None and model.sections == rows.sections:
+        with faults.at("data"):
+            ready_block(model, rows.preparation, rows.dataset.block(0))
+    _hooks(trainer, faults, "data" in missing, "hooks" in missing)
+    return faults.found
+
+
+def _precise(trainer: Trainer, faults: Faults) -> bool:
+    with faults.at("run", "precision"):
+        dtypes = trainer.resolve("backend", trainer.backend).dtypes
+        if trainer.precision not in dtypes:
+            known = ", ".join(sorted(dtypes))
+            raise SigmaConfigError(f"the backend has no {trainer.precision!r}. It has {known}.")
+        return True
+    return False
+
+
+def _rules(optimiser: Optimiser, faults: Faults) -> None:
+    """Look at each setting of each rule, and at each schedule, as if there were no other."""
+    check = partial(check_rules, settings=live_settings(optimiser))
+    alone: Callable[..., Any] = partial(SimpleNamespace, settings={}, schedules={})
+    for name, rule in optimiser.settings.items():
+        with faults.at("optimiser", "settings", name):
+            check(alone(settings={name: {key: rule[key] for key in ["match"] if key in rule}}))
+        for key, value in rule.items():
+            with faults.at("optimiser", "settings", name, key):
+                check(alone(settings={name: {"match": "**", key: value}}))
+    for key, schedule in optimiser.schedules.items():
+        with faults.at("optimiser", "schedules", key):
+            check(alone(schedules={key: schedule}))
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
+def _rows(trainer: Trainer, faults: Faults) -> Rows | None:
+    with faults.at(*LOADING):
+        data = trainer.data
+        dataset: Dataset = data["training"] if isinstance(data, Mapping) else data
+        with faults.at("data", "batch_size"):
+            size = batch_size(trainer, len(dataset))
+            Feed(dataset, size, 0, dict, lambda values: values, keep_last=trainer.last_batch == "keep")
+        preparation = _preparation(trainer, dataset, faults)
+        return Rows(dataset, preparation, specs(preparation(dataset.block(0)))) if preparation else None
+    return None
+
+
+def _preparation(trainer: Trainer, dataset: Dataset, faults: Faults) -> Preparation | None:
+    """Return the fitted preprocessors; the first one that fails is the one to blame."""
+    done = Preparation(trainer.precision).fit(dataset)
+    for count, name in enumerate(trainer.preprocessors, 1):
+        fitted = len(faults.found)
+        with faults.at("data", "preprocessors", name):
+            done = Preparation(trainer.precision, dict(islice(trainer.preprocessors.items(), count))).fit(dataset)
+            done(dataset.block(0))
+        if len(faults.found) > fitted:
+            return None
+    return done
+
+
+# -- the network -------------------------------------------------------------------------------------------------------
+def _model(trainer: Trainer, rows: Rows | None, faults: Faults) -> Model | None:
+    """Return the traced network: on the data, or else on inputs of the shapes that it states itself."""
+    with faults.at(*ARCHITECTURE):
+        network = Network.build(trainer.network)
+        with faults.at(*ARCHITECTURE):
+            check_cost(network)
+        own = {p.layer.section: Spec(p.layer.shape, p.layer.dtype or trainer.precision) for p in network.inputs}
+        if rows is None:
+            return _traced(trainer, network, own)
+        with faults.at(*ARCHITECTURE):
+            _check_sections(network, rows.sections)
+            return _traced(trainer, network, {name: rows.sections[name] for name in network.sections()})
+        with suppress(SigmaError):  # has been told; parameters have the same addresses
+            return _traced(trainer, network, own)
+    return None
+
+
+def _check_sections(network: Network, sections: Mapping[str, Spec]) -> None:
+    for name in network.sections():
+        if name not in sections:
+            raise SigmaNetworkError(
+                f"the network reads section {name!r}; the data has {', '.join(sections)}.{near(name, sections)} "
+                "Name one of these in input(section=...) or a cost's targets=..."
+            )
+
+
+def _traced(trainer: Trainer, network: Network, sections: Mapping[str, Spec]) -> Model:
+    shapes = network.declare(sections, trainer.precision, trainer.resolve)
+    return Model(network, shapes, sections, trainer.precision, trainer.resolve)
+
+
+def _parameters(trainer: Trainer, model: Model, faults: Faults) -> None:
+    """Look at whatever concerns parameters: who matches none, and first values that cannot be had."""
+    for name, pattern in patterns(_with_matches(trainer)):
+        with faults.at(*name.split("."), "match"):
+            check_matches(trainer.name, {name: pattern}, model)
+    failed = set[str]()
+    for address, parameter in model.shapes.parameters.items():
+        rule = initialiser_rule(trainer, model, address)
+        if rule is not None and rule not in failed:
+            with faults.at("initialisers", rule):
+                failed.add(rule)
+                drawn(trainer, model, address, parameter)
+                failed.remove(rule)
+
+
+def _with_matches(trainer: Trainer) -> Trainer:
+    """Return a trainer without the optimiser's rules that match nobody, as they do not say whom."""
+    if trainer.optimiser is None:
+        return trainer
+    rules = {name: rule for name, rule in trainer.optimiser.settings.items() if "match" in rule}
+    return evolve(trainer, optimiser=evolve(trainer.optimiser, settings=rules))
+
+
+# -- hooks -------------------------------------------------------------------------------------------------------------
+def _hooks(trainer: Trainer, faults: Faults, no_data: bool, some_missing: bool) -> None:
+    hooks = trainer.hooks
+    if not no_data:
+        splits = list(trainer.data) if isinstance(trainer.data, Mapping) else ["training"]
+        for name, hook in hooks.items():
+            with faults.at("hooks", name):
+                _check_splits(hook, splits)
+    if some_missing:  # what they would publish is not known
+        return
+    with faults.at("hooks"):
+        ordered(merged(hooks))
+    known = {*map(str, (scale.value for scale in COUNTED)), "goal", "training.loss"}
+    known |= {address for hook in hooks.values() for address in (*hook.writes, *getattr(hook, "settable", ()))}
+    for name, hook in hooks.items():
+        for key, address in _read(hook):
+            if not address.startswith(ELSEWHERE) and not any(_meet(address, a) for a in known):
+                with faults.at("hooks", name, *key):
+                    raise SigmaConfigError(
+                        f"reads {address!r}, which nothing here publishes. Add the hook that does, or correct the "
+                        f"address.{near(address, known)}"
+                    )
+
+
+def _check_splits(hook: Hook, splits: list[str]) -> None:
+    for split in hook.splits:
+        if split not in splits:
+            raise SigmaConfigError(
+                f"the data has no split {split!r}.{near(split, splits)} There are: {', '.join(splits)}."
+            )
+
+
+def _meet(a: str, b: str) -> bool:
+    return matches(a, b) or matches(b, a)
+
+
+def _read(hook: Hook) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield every address that a hook reads, and the key that says so, if it is its criterion."""
+    for address in dict.fromkeys(reads(hook)):
+        yield (() if address in hook.reads else ("when",)), address

@@ -1,0 +1,97 @@
+"""What can be told of a file in which something is wrong: its right parts are examined all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any, cast, get_args
+
+from attrs import define, field
+
+from sigma_kernel.config.building import settings_of
+from sigma_kernel.config.choice import settings
+from sigma_kernel.config.complaints import placed
+from sigma_kernel.config.document import Path as Place
+from sigma_kernel.config.schema import Run, Trainer as Declared
+from sigma_kernel.config.structure import Structure, Wrong
+from sigma_kernel.environment import Resolver
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.launcher.examination import examine
+from sigma_kernel.training.trainer import Trainer
+
+OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources download nothing, and say so
+
+
+def beyond(structure: Structure, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
+    """Return what is wrong with parts that can be read; nothing is downloaded for it."""
+    with offline():
+        found = [_Parts(structure, table).mistakes(values, head) for head, table in _tables(values)]
+    return [(path, error) for path, error in chain(*found) if OFFLINE not in str(error)]
+
+
+def _tables(values: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """Yield where the tables of each trainer stand, and these tables."""
+    several, one = values.get("trainers"), values.get("trainer")
+    if isinstance(several, dict):
+        yield from ((("trainers", name), table) for name, table in several.items() if isinstance(table, dict))
+    else:
+        yield (), {**values, **(one if isinstance(one, dict) else {})}
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Let nothing be downloaded for a while."""
+    before = os.environ.get(OFFLINE)
+    os.environ[OFFLINE] = before or "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(OFFLINE)
+        os.environ.update({} if before is None else {OFFLINE: before})
+
+
+@define
+class _Parts:
+    """The parts of one trainer's tables that can be read, and the names of those that cannot."""
+
+    structure: Structure
+    table: Mapping[str, Any]
+    found: dict[str, Any] = field(factory=dict, init=False)
+    missing: set[str] = field(factory=set, init=False)
+
+    def mistakes(self, values: Mapping[str, Any], head: Place) -> list[tuple[Place, Exception]]:
+        """Return the mistakes that these parts make together."""
+        for name, setting in settings(Declared).items():
+            if name in ("initialisers", "hooks"):
+                self.found[name] = self._tables(name, get_args(setting.type)[-1])
+            else:
+                self.found[name] = self._read(name, self.table.get(name), setting.type)
+        run = self._run(values.get("run"))
+        declared = cast("Declared", SimpleNamespace(**self.found))  # its own checks have been made
+        chosen = settings_of(run, declared, self.structure.catalogue)
+        name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
+        trainer = Trainer(name, Resolver(self.structure.catalogue), precision=precision, **chosen)
+        return [placed(values, head, path, error) for path, error in examine(trainer, self.missing)]
+
+    def _read(self, name: str, value: Any, type_: Any) -> Any:
+        with suppress(Wrong, ValueError, TypeError, SigmaError):  # told already
+            return self.structure.converter.structure(value, type_)
+        self.missing.add("run" if name in ("backend", "operator") else name)
+        return None
+
+    def _tables(self, name: str, kind: Any) -> dict[str, Any]:
+        tables = self.table.get(name, {})
+        if not isinstance(tables, dict):
+            self.missing.add(name)
+            return {}
+        read = {key: self._read(name, table, kind) for key, table in tables.items()}
+        return {key: value for key, value in read.items() if value is not None}
+
+    def _run(self, table: Any) -> Run | None:
+        """Return what of ``[run]`` concerns a trainer."""
+        known = table if isinstance(table, dict) else {}
+        concerned = {key: known[key] for key in ("backend", "operator", "precision") if key in known}
+        return cast("Run | None", self._read("run", concerned, Run))

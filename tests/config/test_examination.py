@@ -1,0 +1,285 @@
+"""What is wrong beyond keys and values, in files for the rooms' own components: each with its place, all at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sigma_kernel.launcher.group import main
+
+pytestmark = pytest.mark.rooms
+
+TEXT = """format = 1
+
+[run]
+name = "flowers"
+seed = 0
+
+[data]
+dataset = "iris"
+batch_size = 10
+
+[data.preprocessors.even]
+type = "standardise"
+
+[network]
+architecture = '''
+input(4) + dense(8, activation="relu")
++ output(3) + softmax_cross_entropy()
+'''
+
+[initialisers.weights]
+match = "**.weights"
+type = "he_normal"
+
+[trainer.optimiser]
+type = "adam"
+
+[trainer.optimiser.settings.slow]
+match = "1-dense.*"
+learning_rate = 0.001
+
+[hooks.score]
+type = "accuracy"
+
+[hooks.finish]
+type = "stop"
+when = "epoch reaches 2"
+"""
+CSV = """
+[data]
+dataset = "csv"
+path = "four.csv"
+target = "kind"
+split = { training = 1.0 }
+"""
+
+
+@pytest.fixture
+def check(tmp_path, monkeypatch, capsys):
+    """Return a function that checks TEXT after replacements, and returns the exit code and what was said."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*changes, command="check", more=()):
+        text = TEXT
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        Path("f.toml").write_text(text, encoding="utf-8")
+        code = main([command, "f.toml", *more])
+        return code, [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]
+
+    return run
+
+
+@pytest.fixture
+def table():
+    """Write a table of four rows, and return the change of TEXT that reads it."""
+    old = TEXT[TEXT.index("[data]") : TEXT.index("[network]")]
+
+    def write(change=("", ""), text="a,b,kind\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n"):
+        Path("four.csv").write_text(text)
+        return old, CSV.replace(*change) + "\n"
+
+    return write
+
+
+SMALL = ("input(4)", "input(2)")
+ON = ('type = "accuracy"', 'type = "accuracy"\non = "training"')
+
+
+def test_the_file_itself_is_right(check):
+    assert check() == (0, ["ok"])
+
+
+# -- one mistake -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("command", ["check", "run", "explain"])
+def test_a_network_without_a_cost_is_refused_before_anything_is_made(check, command):
+    code, said = check((" + softmax_cross_entropy()", ""), command=command)
+    assert (code, said) == (
+        2, ["f.toml:15: network.architecture: there is no cost to minimise. End it with one, such as + "
+            "softmax_cross_entropy()."],
+    )  # fmt: skip
+    assert os.listdir() == ["f.toml"]
+
+
+def test_a_batch_larger_than_the_data_is_refused_only_where_somebody_wrote_it(check, table):
+    assert check(table(), SMALL, ON) == (0, ["ok"])
+    code, said = check(table(("[data]", "[data]\nbatch_size = 5")), SMALL, ON)
+    assert code == 2
+    assert said == [
+        "f.toml:9: data.batch_size: a batch of 5 is larger than the data, 4 rows. Choose a smaller batch_size."
+    ]
+
+
+def test_a_file_of_data_that_is_missing_is_named_where_the_file_names_it(check, table):
+    code, said = check(table(('"four.csv"', '"five.csv"')), SMALL, ON)
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:10: data.path: ")
+    assert "five.csv: there is no such file. Did you mean 'four.csv'?" in said[0]
+
+
+def test_a_column_that_is_missing_is_named_where_the_file_names_it(check, table):
+    code, said = check(table(('"kind"', '"kidn"')), SMALL, ON)
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:11: data.target: ")
+    assert "there is no column 'kidn'. Did you mean 'kind'?" in said[0]
+
+
+def test_a_line_of_data_that_is_wrong_is_named_with_the_path_in_the_file(check, table):
+    change = table(text="a,b,kind\n1,2,0\n3,x,1\n")
+    code, said = check(change, SMALL, ON)
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:10: data.path: ")
+    assert "four.csv:3: column 'b': 'x' is not a number." in said[0]
+
+
+def test_labels_that_are_no_class_are_named_with_the_data(check):
+    code, said = check(("output(3)", "output(2)"))
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:7: data: section 'targets', row ")
+    assert "none of 2 classes" in said[0]
+
+
+def test_shares_that_leave_a_split_empty_are_named_where_the_file_gives_them(check, table):
+    code, said = check(table(("training = 1.0", "training = 0.95, validation = 0.05")), SMALL, ON)
+    assert code == 2
+    assert said[0].startswith("f.toml:12: data.split: 'validation' gets none of 4 rows")
+
+
+def test_a_preprocessor_that_cannot_be_fitted_is_the_one_that_is_named(check):
+    code, said = check(('type = "standardise"', 'type = "one_hot"\nsection = "inputs"'))
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:13: data.preprocessors.even.section: one_hot: section 'inputs' holds float32.")
+
+
+def test_a_run_to_start_from_that_is_not_there_is_named_where_the_file_names_it(check):
+    code, said = check(('type = "he_normal"', 'type = "warm_start"\nrun = "runs/none"'))
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:23: initialisers.weights.run: ")
+    assert "runs/none" in said[0]
+
+
+def test_a_precision_that_the_backend_lacks_is_named_where_it_stands(check):
+    code, said = check(("seed = 0", 'precision = "bfloat16"'))
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith("f.toml:5: run.precision: the backend has no 'bfloat16'. It has ")
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ("learning_rate = 'fast'", "f.toml:29: trainer.optimiser.settings.slow.learning_rate: must be a finite number"),
+        ("learning_rate = -1", "f.toml:29: trainer.optimiser.settings.slow.learning_rate: must be at least 0 (got -1"),
+        ("frozen = 1", "f.toml:29: trainer.optimiser.settings.slow.frozen: must be true or false (got 1)"),
+        ("learning_rat = 1", "f.toml:29: trainer.optimiser.settings.slow.learning_rat: no such setting. Did you mean"),
+    ],
+)
+def test_a_setting_of_a_rule_is_named_by_the_users_own_key(check, new, message):
+    code, said = check(("learning_rate = 0.001", new))
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith(message)
+
+
+def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):
+    code, said = check(('type = "accuracy"', 'type = "accuracy"\non = "tets"'))
+    assert code == 2
+    assert said == ["f.toml:33: hooks.score.on: the data has no split 'tets'. There are: training, validation."]
+
+
+def test_what_cannot_be_downloaded_is_a_failure_and_no_mistake_of_the_file(check, monkeypatch):
+    monkeypatch.setenv("SIGMA_OFFLINE", "1")
+    code, said = check(('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), command="run")
+    assert code == 1
+    assert said[0].startswith("f.toml:8: data.dataset: ")
+
+
+# -- all at once -------------------------------------------------------------------------------------------------------
+ALL = [
+    ("batch_size = 10", "batch_size = 1000"),
+    ("input(4)", "input(5)"),
+    ('"**.weights"', '"**.wights"'),
+    ('match = "1-dense.*"', 'match = "7-dense.*"'),
+    ("learning_rate = 0.001", "learning_rate = 'fast'"),
+    ('"epoch reaches 2"', '"validation.acuracy reaches 1"'),
+]
+PLACES = [
+    "9: data.batch_size", "15: network.architecture", "21: initialisers.weights.match",
+    "28: trainer.optimiser.settings.slow.match", "29: trainer.optimiser.settings.slow.learning_rate",
+    "36: hooks.finish.when",
+]  # fmt: skip
+
+
+def places(said):
+    return [": ".join(line.removeprefix("f.toml:").split(": ")[:2]) for line in said]
+
+
+def test_mistakes_that_do_not_depend_on_each_other_are_told_at_once(check):
+    code, said = check(*ALL)
+    assert (code, places(said)) == (2, PLACES)
+
+
+def test_mistakes_of_meaning_are_told_beside_those_of_keys_and_values(check):
+    code, said = check(*ALL, ("seed = 0", "sead = 0"), ('type = "adam"', 'type = "adam"\nbeta1 = 2.0'))
+    found = ["5: run.sead", *PLACES]
+    found[4:6] = ["26: trainer.optimiser.beta1"]  # which leaves the rules of the optimiser open
+    found[-1] = "37: hooks.finish.when"
+    assert (code, places(said)) == (2, found)
+
+
+def test_what_depends_on_a_part_that_is_wrong_is_not_blamed(check):
+    code, said = check(
+        ('type = "accuracy"', 'type = "acuracy"'), ('"epoch reaches 2"', '"validation.accuracy reaches 1"')
+    )
+    assert (code, places(said)) == (2, ["32: hooks.score.type"])
+    code, said = check(('dataset = "iris"', 'dataset = "irsi"'), ("input(4)", "input(5)"))
+    assert (code, places(said)) == (2, ["8: data.dataset"])
+
+
+def test_nothing_is_downloaded_to_tell_more_of_a_wrong_file(check):
+    code, said = check(
+        ('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), ("seed = 0", "sead = 0"), ("input(4)", "input(28)"),
+        ('"**.weights"', '"**.wights"'), command="run",
+    )  # fmt: skip
+    assert (code, places(said)) == (2, ["5: run.sead", "22: initialisers.weights.match"])
+    assert not Path("cache").exists()
+
+
+def test_check_tells_what_is_wrong_beside_data_that_is_not_here(check):
+    code, said = check(
+        ('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), ('"**.weights"', '"**.wights"'),
+        (" + softmax_cross_entropy()", ""),
+    )  # fmt: skip
+    assert (code, places(said)) == (2, ["16: network.architecture", "22: initialisers.weights.match"])
+
+
+def test_each_of_several_trainers_has_its_own_places(check, tmp_path, capsys):
+    tables = TEXT.partition("[data]")[2]
+    tables = "[data]" + tables
+    for name in ("data", "network", "initialisers", "hooks"):
+        tables = tables.replace(f"[{name}", f"[trainers.a.{name}")
+    tables = tables.replace("[trainer.", "[trainers.a.").replace("**.weights", "**.wights").replace("0.001", "'fast'")
+    Path("two.toml").write_text(f"format = 1\n{tables}")
+    assert main(["check", "two.toml", "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)["errors"]
+    assert [error.split(": ")[1] for error in found] == [
+        "trainers.a.initialisers.weights.match", "trainers.a.optimiser.settings.slow.learning_rate",
+    ]  # fmt: skip
+
+
+def test_the_plugins_of_a_run_are_those_that_it_used(check):
+    assert check(command="run", more=["--quiet"])[0] == 0
+    [folder] = Path("runs").iterdir()
+    found = json.loads((folder / "plugins.json").read_text())["plugins"]
+    assert {"sigma-kernel", "sigma-data", "sigma-layers", "sigma-optimisers", "sigma-backend-numpy"} <= set(found)
