@@ -22,8 +22,13 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "sigma-export-onnx": {"exporter": "onnx"},
     "sigma-hooks": {
-        "hook": "evaluate accuracy loss report running_time extrema stop early_stop nan_guard function",
-        "metric": "accuracy",
+        "hook": "evaluate accuracy threshold_accuracy precision recall f1 confusion_matrix"
+        " mean_absolute_error root_mean_square_error r_squared loss report progress running_time"
+        " phase_time extrema accumulate statistics update_rate histogram stop time_limit"
+        " early_stop nan_guard reduce_on_plateau learning_rate_finder switch target_maximisation"
+        " function",
+        "metric": "accuracy threshold_accuracy precision recall f1 confusion_matrix mean_absolute_error"
+        " root_mean_square_error r_squared",
     },
     "sigma-initialisers": {
         "initialiser": "constant gaussian truncated_normal uniform glorot_uniform glorot_normal he_uniform"

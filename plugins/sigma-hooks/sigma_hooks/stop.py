@@ -9,14 +9,16 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.training.criteria import Criterion
 
 EACH_ITERATION = ("iteration", "second", "sample", "training.")  # what changes between the ends of two epochs
+AT_ANY_TIME = ("switch.",)  # what people change
 
 
 @define(eq=False, kw_only=True)
 class Stop(Hook):
     """End training at the first boundary at which ``when`` holds.
 
-    It is asked once an epoch, or at every iteration if the criterion is about something that changes faster, unless
-    ``every`` says otherwise.  Without a criterion, training ends when ``every`` is due for the first time.
+    Unless ``every`` says otherwise, it is asked once an epoch, ten times a second if the criterion is about a switch,
+    or at every iteration if it is about something that changes as fast.  Without a criterion, training ends when
+    ``every`` is due for the first time.
     """
 
     every: TimeStep | None = None  # type: ignore[assignment]  # decided below
@@ -27,8 +29,12 @@ class Stop(Hook):
         self.when = Criterion.parse(self.when) if isinstance(self.when, str) else self.when
         if self.every is None:
             asked = self.when.addresses() if self.when is not None else ()
-            fast = any(address.startswith(EACH_ITERATION) for address in asked)
-            self.every = every(1, "iteration" if fast else "epoch")
+            if any(address.startswith(EACH_ITERATION) for address in asked):
+                self.every = every(1, "iteration")
+            elif any(address.startswith(AT_ANY_TIME) for address in asked):
+                self.every = every(0.1, "second")  # soon enough for people, and no burst is cut for it
+            else:
+                self.every = every(1, "epoch")
 
     @property
     def ends(self) -> bool:

@@ -1,0 +1,58 @@
+"""Gather a value over many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from attrs import define, field
+from attrs.validators import deep_iterable, ge, in_, optional
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+WAYS: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "sum": sum, "minimum": min, "maximum": max}
+
+
+@define(eq=False, kw_only=True)
+class Accumulate(Hook):
+    """Publish ``accumulated.<value>.<way>`` for each of the ways: ``mean``, ``sum``, ``minimum``, ``maximum``.
+
+    They are taken over the last ``window`` times at which this hook fired, or over all of them.
+    """
+
+    every: TimeStep = every(1, "epoch")
+    value: str = field(kw_only=False)
+    window: int | None = field(default=None, validator=optional(ge(1)))
+    ways: Sequence[str] = field(default=("mean",), validator=deep_iterable(in_(tuple(WAYS))))
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the value to gather."""
+        return [self.value]
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return one address for each way."""
+        return [f"accumulated.{self.value}.{way}" for way in self.ways]
+
+    def run(self, context: HookContext) -> None:
+        """Add the value, and publish what all come to."""
+        value = context.read(self.value)
+        if value is None:
+            return
+        found = self._within(context, value) if self.window else self._ever(context, value)
+        for way in self.ways:
+            context.publish(f"accumulated.{self.value}.{way}", found[way])
+
+    def _within(self, context: HookContext, value: float) -> dict[str, float]:
+        last = [*context.memory.get("last", []), value][-(self.window or 0) :]
+        context.memory["last"] = last
+        return {way: WAYS[way](last) for way in self.ways}
+
+    def _ever(self, context: HookContext, value: float) -> dict[str, float]:
+        memory = context.memory
+        memory["count"], memory["sum"] = memory.get("count", 0) + 1, memory.get("sum", 0.0) + value
+        memory["minimum"] = min(memory.get("minimum", value), value)
+        memory["maximum"] = max(memory.get("maximum", value), value)
+        return {**memory, "mean": memory["sum"] / memory["count"]}

@@ -1,0 +1,44 @@
+"""Count the elements of arrays by their size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import and_, ge, le
+
+from sigma_hooks.reading import read_all
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+
+@define(eq=False, kw_only=True)
+class Histogram(Hook):
+    """Publish ``histogram.<address>.edges`` and ``.counts``, two lists, of every array that the pattern ``of`` matches.
+
+    There are ``bins`` counts, at most 1,000, and one edge more; they reach from the least to the greatest element.
+    Elements that are not finite are left out.  ``of`` may be parameters or, say, ``gradients.**``.
+    """
+
+    every: TimeStep = every(1, "epoch")
+    of: str = field(default="network.layers.**", kw_only=False)
+    bins: int = field(default=30, validator=and_(ge(1), le(1000)))
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the pattern."""
+        return [self.of]
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return the pattern of all addresses."""
+        return ["histogram.**"]
+
+    def run(self, context: HookContext) -> None:
+        """Count and publish."""
+        for address, value in read_all(context, self.of).items():
+            values = np.asarray(value, np.float64)
+            counts, edges = np.histogram(values[np.isfinite(values)], self.bins)
+            context.publish(f"histogram.{address}.edges", edges.tolist())
+            context.publish(f"histogram.{address}.counts", counts.tolist())

@@ -1,0 +1,115 @@
+"""Find a learning rate by trying many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import ge, gt
+
+from sigma_hooks.reading import read_all
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.errors import SigmaConfigError
+
+MEMORY = 0.9  # share of the smoothed loss that one iteration hands to the next
+
+
+@define(eq=False, kw_only=True)
+class LearningRateFinder(Hook):
+    """Raise the learning rate from ``low`` to ``high`` in ``steps`` iterations, and say where the loss fell fastest.
+
+    After them, or once the smoothed loss is ``worse`` times the least one, the parameters and the rates from before
+    are back, and training ends.  Publishes ``learning_rate_finder.rates``, ``.losses`` and ``.suggestion``.  ``rates``
+    is the address, or a pattern, of what is raised; a schedule on it would multiply what is set.  Smith, Cyclical
+    Learning Rates for Training Neural Networks, 2017, section 3.3.
+    """
+
+    every: TimeStep = every(1, "iteration")
+    low: float = field(default=1e-6, validator=gt(0.0))
+    high: float = field(default=1.0, validator=gt(0.0))
+    steps: int = field(default=100, validator=ge(5))
+    worse: float = field(default=4.0, validator=gt(1.0))
+    rates: str = "optimiser.learning_rate"
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a range that is none."""
+        if self.low >= self.high:
+            raise SigmaConfigError(f"learning_rate_finder: low {self.low:g} must be less than high {self.high:g}.")
+
+    @property
+    def guards(self) -> bool:
+        """Run at once when the loss is not finite: the rate has become too high."""
+        return True
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the loss and the rates."""
+        return ["training.loss", self.rates]
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return what was tried, and what came of it."""
+        return [f"learning_rate_finder.{name}" for name in ("rates", "losses", "suggestion")]
+
+    def run(self, context: HookContext) -> None:
+        """Note the loss at the present rate, and raise it."""
+        memory, loss = context.memory, context.read("training.loss")
+        if loss is None or memory.get("over"):
+            return
+        if "before" not in memory:
+            context.keep()
+            memory.update(before=read_all(context, self.rates), losses=[])
+        elif math.isfinite(loss):
+            memory["losses"].append(loss)
+        tried = len(memory["losses"])
+        if tried == self.steps or not math.isfinite(loss) or self._worse(memory["losses"]):
+            self._finish(context)
+        else:
+            self._set(context, dict.fromkeys(memory["before"], float(self._tried()[tried])))
+
+    def _tried(self) -> np.ndarray:
+        return np.geomspace(self.low, self.high, self.steps)
+
+    def _worse(self, losses: Sequence[float]) -> bool:
+        if len(losses) < 10:  # the first ones are noise
+            return False
+        smooth = smoothed(losses)
+        return bool(smooth[-1] > self.worse * smooth.min() > 0)
+
+    def _set(self, context: HookContext, rates: dict[str, float]) -> None:
+        for address, rate in rates.items():
+            context.command("set", pattern=address, value=rate)
+
+    def _finish(self, context: HookContext) -> None:
+        losses = context.memory["losses"]
+        tried = self._tried()[: len(losses)]
+        context.bring_back()
+        self._set(context, context.memory["before"])
+        context.memory["over"] = True
+        context.publish("learning_rate_finder.rates", tried.tolist())
+        context.publish("learning_rate_finder.losses", list(losses))
+        rate = steepest(tried, losses)
+        if rate is None:
+            context.tell("learning rate: the loss did not fall at any rate. Try lower ones.")
+        else:
+            context.publish("learning_rate_finder.suggestion", rate)
+            context.tell(f"learning rate: the loss fell fastest at {rate:.3g}; the parameters from before are back")
+        context.command("stop")
+
+
+def smoothed(losses: Sequence[float]) -> np.ndarray:
+    """Return the exponential moving average without its bias towards 0, one value for each loss."""
+    weights = MEMORY ** np.arange(len(losses))
+    sums = [float(weights[: i + 1][::-1] @ losses[: i + 1]) for i in range(len(losses))]
+    return np.asarray(np.array(sums) / np.cumsum(weights))
+
+
+def steepest(rates: np.ndarray, losses: Sequence[float]) -> float | None:
+    """Return the rate at which the smoothed loss falls fastest over the rates' logarithms; None if it never falls."""
+    if len(losses) < 5:
+        return None
+    slopes = np.gradient(smoothed(losses), np.log(rates))
+    return float(rates[slopes.argmin()]) if slopes.min() < 0 else None

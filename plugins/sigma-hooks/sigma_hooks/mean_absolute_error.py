@@ -1,0 +1,31 @@
+"""Measure by how much predictions are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, frozen
+
+from sigma_hooks.evaluate import Evaluate
+from sigma_hooks.regression import like, per_row
+from sigma_kernel.contracts import Metric
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+@frozen
+class MeanAbsoluteErrorMetric(Metric):
+    """The mean of ``|prediction - target|``, in units of the target."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        """Return the sum over rows, each the mean over its outputs."""
+        return per_row(f.abs(prediction - like(prediction, targets)))
+
+
+@define(eq=False, kw_only=True)
+class MeanAbsoluteError(Evaluate):
+    """Publish ``<on>.loss`` and ``<on>.mean_absolute_error``."""
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the error beside the metrics that were asked for."""
+        return {"mean_absolute_error": MeanAbsoluteErrorMetric(), **self.metrics}

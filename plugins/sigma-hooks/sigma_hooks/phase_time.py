@@ -1,0 +1,44 @@
+"""Measure what time is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+PHASES = ("burst", "data", "hooks", "evaluation")
+
+
+@define(eq=False, kw_only=True)
+class PhaseTime(Hook):
+    """Publish ``phase_time.<phase>``, the seconds since this hook fired last.
+
+    Phases are ``burst`` (training steps), ``data`` (waiting for it), ``evaluation``, and ``hooks`` without what they
+    evaluate.
+    """
+
+    every: TimeStep = every(1, "epoch")
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the seconds of all phases since the start."""
+        return [f"phases.{phase}" for phase in PHASES]
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return one address for each phase."""
+        return [f"phase_time.{phase}" for phase in PHASES]
+
+    def run(self, context: HookContext) -> None:
+        """Publish the differences."""
+        now = {phase: context.read(f"phases.{phase}") or 0.0 for phase in PHASES}
+        now["hooks"] -= now["evaluation"]
+        last = context.memory.get("last", {})
+        if any(now[phase] < seconds for phase, seconds in last.items()):  # counted anew, in another process
+            last = {}
+        for phase, seconds in now.items():
+            context.publish(f"phase_time.{phase}", seconds - last.get(phase, 0.0))
+        context.memory["last"] = now

@@ -1,0 +1,46 @@
+"""Values by address, and files named after them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any
+
+from sigma_kernel.clock import TimeScale
+from sigma_kernel.contracts import HookContext
+from sigma_kernel.errors import SigmaConfigError
+
+CLOCK = ("iteration", "epoch", "sample", "second")
+
+
+def read_all(context: HookContext, pattern: str) -> dict[str, Any]:
+    """Return everything that a pattern matches by its address, short addresses first; what is not there is left out."""
+    found = context.read(pattern)
+    values = found if isinstance(found, Mapping) else {pattern: found}
+    return {a: values[a] for a in sorted(values, key=lambda a: a.count(".")) if values[a] is not None}
+
+
+def placeholders(name: str) -> tuple[str, ...]:
+    """Return the addresses in braces in the name of a file, such as ``epoch-{epoch}-{validation.accuracy:.3f}``.
+
+    Raises SigmaConfigError for braces that do not fit together.
+    """
+    try:
+        return tuple(field for _, field, _, _ in Formatter().parse(name) if field is not None)
+    except ValueError as error:
+        raise SigmaConfigError(f"{name!r}: is no name of a file: {error}. Write an address in braces.") from error
+
+
+def file_name(name: str, context: HookContext, own: Mapping[str, Any]) -> str:
+    """Return the name of a file with every address in braces replaced by its value; ``own`` are further names."""
+    parts = []
+    for text, field, form, _ in Formatter().parse(name):
+        parts += [text] if field is None else [text, format(_value(field, context, own), form or "")]
+    return re.sub(r"[^\w.+-]", "_", "".join(parts)).lstrip(".") or "_"  # one file in its folder, whatever was read
+
+
+def _value(field: str, context: HookContext, own: Mapping[str, Any]) -> Any:
+    if field in own:
+        return own[field]
+    return context.moment.on(TimeScale(field)) if field in CLOCK else context.read(field)

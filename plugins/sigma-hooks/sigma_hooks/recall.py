@@ -1,0 +1,33 @@
+"""Measure how many samples of a class a classifier finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from attrs import define, field, frozen
+from attrs.validators import in_
+
+from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
+from sigma_hooks.evaluate import Evaluate
+from sigma_kernel.contracts import Metric
+
+
+@frozen
+class RecallMetric(ClassMetric):
+    """The share of the samples of a class that were said to be."""
+
+    def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the recall from the counts."""
+        return ratio(both, right)
+
+
+@define(eq=False, kw_only=True)
+class Recall(Evaluate):
+    """Publish ``<on>.loss`` and ``<on>.recall``; or ``<on>.recall_<average>``, if that is not ``macro``."""
+
+    average: str = field(default="macro", validator=in_(AVERAGES))
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the recall beside the metrics that were asked for."""
+        return {named("recall", self.average): RecallMetric(self.average), **self.metrics}

@@ -1,0 +1,63 @@
+"""Lower the learning rate when it no longer helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field
+from attrs.validators import and_, ge, gt, in_, lt
+
+from sigma_hooks.reading import read_all
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+
+
+@define(eq=False, kw_only=True)
+class ReduceOnPlateau(Hook):
+    """Multiply the learning rates by ``factor`` when ``value`` has not improved ``patience`` times in a row.
+
+    An improvement is a value better than the best one by more than ``by``; ``better`` says which way that is.  After a
+    reduction, ``rest`` times do not count.  No rate falls below ``least``.  ``rates`` is an address or a pattern:
+    ``optimiser.learning_rate`` is that of all parameters, ``optimiser.0-dense.*.learning_rate`` that of one layer's.
+    Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold, where ``patience`` is 1 less.
+    """
+
+    every: TimeStep = every(1, "epoch")
+    value: str = field(default="validation.loss", kw_only=False)
+    rates: str = "optimiser.learning_rate"
+    factor: float = field(default=0.1, validator=and_(gt(0.0), lt(1.0)))
+    patience: int = field(default=10, validator=ge(1))
+    by: float = field(default=0.0, validator=ge(0.0))
+    better: str = field(default="lower", validator=in_(("lower", "higher")))
+    rest: int = field(default=0, validator=ge(0))
+    least: float = field(default=0.0, validator=ge(0.0))
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the value to watch, and the rates."""
+        return [self.value, self.rates]
+
+    def run(self, context: HookContext) -> None:
+        """Compare, remember, and reduce when patience is at its end."""
+        value, memory = context.read(self.value), context.memory
+        if value is None:
+            return
+        resting = memory.get("resting", 0)
+        if "best" not in memory or self._improved(value, memory["best"]):
+            memory.update(best=value, waited=0)
+        else:
+            memory["waited"] = 0 if resting else memory["waited"] + 1
+        memory["resting"] = max(0, resting - 1)
+        if memory["waited"] >= self.patience:
+            memory.update(waited=0, resting=self.rest)
+            self._reduce(context)
+
+    def _improved(self, value: float, best: float) -> bool:
+        return (best - value if self.better == "lower" else value - best) > self.by
+
+    def _reduce(self, context: HookContext) -> None:
+        for address, rate in read_all(context, self.rates).items():
+            new = max(rate * self.factor, self.least)
+            if new < rate:
+                context.command("set", pattern=address, value=new)
+                context.tell(f"{self.value} no longer improves: {address} is {new:.4g} now")

@@ -1,0 +1,36 @@
+"""Measure by how much predictions are wrong, large errors counting more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from attrs import define, frozen
+
+from sigma_hooks.evaluate import Evaluate
+from sigma_hooks.regression import like, per_row
+from sigma_kernel.contracts import Metric
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+
+
+@frozen
+class RootMeanSquareErrorMetric(Metric):
+    """The root of the mean of ``(prediction - target)^2`` over rows and outputs, in units of the target."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        """Return the sum of squares over rows, each the mean over its outputs."""
+        return per_row(f.square(prediction - like(prediction, targets)))
+
+    def value(self, totals: np.ndarray, rows: int) -> float:
+        """Return the root of the mean."""
+        return float(np.sqrt(totals / rows))
+
+
+@define(eq=False, kw_only=True)
+class RootMeanSquareError(Evaluate):
+    """Publish ``<on>.loss`` and ``<on>.root_mean_square_error``."""
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the error beside the metrics that were asked for."""
+        return {"root_mean_square_error": RootMeanSquareErrorMetric(), **self.metrics}

@@ -1,0 +1,125 @@
+"""Draw what excites an output most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from attrs import define, field
+from attrs.validators import ge, gt
+
+from sigma_hooks.png import png, shades
+from sigma_hooks.reading import file_name, placeholders
+from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+
+OWN = ("output",)
+START = 0.01  # standard deviation of the noise that the ascent begins with, in units of the input
+
+
+@define(eq=False, kw_only=True)
+class TargetMaximisation(Hook):
+    """Find, for each output, the input that excites it most, and write it as a PNG image.
+
+    Climbs for ``steps`` along the slope of the output before its cost, the parameters fixed, from noise drawn with
+    ``seed``; each step is as long, root mean square, as ``rate``.  ``l2`` pulls the input to 0; ``low`` and ``high``
+    bound its elements, which are such as they come from preprocessing.  ``outputs`` are the numbers of those to draw,
+    all by default.
+
+    Images lie in ``folder``, within the run's folder, or nowhere if the run has none.  ``name`` may hold addresses in
+    braces, and ``{output}``; the images' shades reach from the least to the greatest element.  Inputs are ``(height,
+    width)`` or ``(channels, height, width)`` with 1 or 3 channels; ``shape`` says which one a flat input is.  Publishes
+    ``target_maximisation.<output>``, the excitation that was reached.
+
+    Erhan, Bengio, Courville and Vincent, Visualizing Higher-Layer Features of a Deep Network, 2009; with ``l2`` as in
+    Simonyan, Vedaldi and Zisserman, Deep Inside Convolutional Networks, 2014.
+    """
+
+    every: TimeStep = TimeStep("stop")
+    outputs: Sequence[int] | None = None
+    steps: int = field(default=200, validator=ge(1))
+    rate: float = field(default=0.05, validator=gt(0.0))
+    l2: float = field(default=0.01, validator=ge(0.0))
+    low: float | None = None
+    high: float | None = None
+    seed: int = field(default=0, validator=ge(0))
+    shape: Sequence[int] | None = None
+    folder: str = "images"
+    name: str = "output-{output}.png"
+    zoom: int = field(default=8, validator=ge(1))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a name that would write all images to one file, and a folder outside the run's."""
+        if "output" not in placeholders(self.name):
+            raise SigmaConfigError(
+                f"target_maximisation.name: {self.name!r} is one file for all. Put {{output}} in it."
+            )
+        if Path(self.folder).is_absolute() or ".." in Path(self.folder).parts:
+            raise SigmaConfigError(f"target_maximisation.folder: {self.folder!r} must lie within the run's folder.")
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Return the addresses in the name."""
+        return [name for name in placeholders(self.name) if name not in OWN]
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """Return the pattern of all addresses."""
+        return ["target_maximisation.*"]
+
+    def run(self, context: HookContext) -> None:
+        """Climb, publish and draw."""
+        samples, reached = self.climb(context, self._chosen(context))
+        for output, sample, value in zip(self._chosen(context), samples, reached, strict=True):
+            context.publish(f"target_maximisation.{output}", float(value))
+            self._draw(context, output, sample)
+
+    def _chosen(self, context: HookContext) -> Sequence[int]:
+        shape = context.ends()[1].shape
+        if len(shape) != 1:
+            raise SigmaNetworkError(f"target_maximisation: the output has shape {shape}; it takes a row of numbers.")
+        chosen = range(shape[0]) if self.outputs is None else self.outputs
+        wrong = [output for output in chosen if not 0 <= output < shape[0]]
+        if wrong:
+            raise SigmaConfigError(f"target_maximisation.outputs: there are 0 to {shape[0] - 1} (got {wrong[0]}).")
+        return chosen
+
+    def climb(self, context: HookContext, outputs: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return one sample for each output, and how strongly it excites it."""
+        inputs, row = context.ends()
+        draws = np.random.Generator(np.random.Philox(self.seed))
+        samples = draws.normal(scale=START, size=(len(outputs), *inputs.shape)).astype(inputs.dtype)
+        along = np.eye(row.shape[0], dtype=row.dtype)[list(outputs)]
+        for _ in range(self.steps):
+            _, slopes = context.excite(samples, along)
+            samples = self._step(samples, slopes)
+        return samples, (context.excite(samples, along)[0] * along).sum(axis=1)
+
+    def _step(self, samples: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        slopes = slopes - self.l2 * samples
+        size = np.sqrt(np.mean(np.square(slopes), axis=tuple(range(1, slopes.ndim)), keepdims=True))
+        moved = samples + self.rate * slopes / np.where(size == 0, 1, size)
+        bounded = moved if self.low is None and self.high is None else np.clip(moved, self.low, self.high)
+        return bounded.astype(samples.dtype)
+
+    def _draw(self, context: HookContext, output: int, sample: np.ndarray) -> None:
+        image = sample if self.shape is None else sample.reshape(self._shape(sample))
+        if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[0] not in (1, 3)):
+            raise SigmaNetworkError(
+                f"target_maximisation: an input of shape {sample.shape} is no image. Set shape = [height, width]."
+            )
+        if context.folder is None:
+            return
+        folder = context.folder / self.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / file_name(self.name, context, {"output": output})
+        path.write_bytes(png(shades(image, self.zoom)))
+        context.tell(f"output {output}: what excites it most is drawn in {path}")
+
+    def _shape(self, sample: np.ndarray) -> Sequence[int]:
+        shape = tuple(self.shape or ())
+        if int(np.prod(shape)) != sample.size:
+            raise SigmaConfigError(f"target_maximisation.shape: {shape} does not hold {sample.size} elements.")
+        return shape

@@ -1,0 +1,47 @@
+"""End training when its time is up."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.errors import SigmaConfigError
+
+UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+@define(eq=False, kw_only=True)
+class TimeLimit(Hook):
+    """End training after ``limit``, such as ``"90 seconds"`` or ``"1.5 hours"``.
+
+    All time counts but pauses, also that before a run was resumed.  Another unit, or no time, is a SigmaConfigError.
+    """
+
+    every: TimeStep = every(0.1, "second")
+    limit: str = field(kw_only=False)
+    priority: int = -100  # after everything that may still want to measure
+
+    def __attrs_post_init__(self) -> None:
+        """Read the limit."""
+        self.seconds()
+
+    @property
+    def ends(self) -> bool:
+        """Return that this is what it is for."""
+        return True
+
+    def seconds(self) -> float:
+        """Return the limit in seconds."""
+        found = re.fullmatch(r"(\d+\.?\d*) ?([a-z]+?)s?", self.limit.strip())
+        if found is None or found[2] not in UNITS or float(found[1]) <= 0:
+            raise SigmaConfigError(f"time_limit: {self.limit!r} is no length of time. Write '90 seconds' or '2 hours'.")
+        return float(found[1]) * UNITS[found[2]]
+
+    def run(self, context: HookContext) -> None:
+        """Stop if it is time."""
+        if context.moment.second >= self.seconds():
+            context.tell(f"stopped: {self.limit} are over")
+            context.command("stop")

@@ -1,0 +1,213 @@
+"""Hooks that gather and measure, against numpy and closed forms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_hooks import Accumulate, FunctionHook, Histogram, PhaseTime, Progress, Statistics, Stop, UpdateRate
+from sigma_kernel import when
+from sigma_kernel.clock import Moment, every
+from sigma_kernel.contracts import Hook
+from sigma_kernel.environment import Environment
+from sigma_kernel.testing.steering import Desk, HookSuite, Sweep, small_environment
+
+Make = Callable[..., Environment]
+WEIGHTS = "network.layers.1-linear.weights"
+ARRAY = np.array([[0.0, 1.0], [2.0, 5.0]])
+
+
+class TestAccumulate(HookSuite):
+    def hook(self) -> Hook:
+        return Accumulate("training.loss", window=3, ways=["mean", "sum", "minimum", "maximum"])
+
+
+class TestAccumulateEver(HookSuite):
+    def hook(self) -> Hook:
+        return Accumulate("training.loss")
+
+
+class TestProgress(HookSuite):
+    def hook(self) -> Hook:
+        return Progress()
+
+
+class TestPhaseTime(HookSuite):
+    def hook(self) -> Hook:
+        return PhaseTime()
+
+
+class TestStatistics(HookSuite):
+    def hook(self) -> Hook:
+        return Statistics(measures=["mean", "deviation", "norm", "minimum", "maximum", "zeros"])
+
+    def values(self) -> dict[str, Any]:
+        return {"network.layers.**": {"network.layers.a": ARRAY}}
+
+
+class TestUpdateRate(HookSuite):
+    def hook(self) -> Hook:
+        return UpdateRate()
+
+    def values(self) -> dict[str, Any]:
+        updates, parameters = {"updates.a.weights": ARRAY}, {"network.layers.a.weights": ARRAY}
+        return {"updates.**.weights": updates, "network.layers.**.weights": parameters}
+
+
+class TestHistogram(HookSuite):
+    def hook(self) -> Hook:
+        return Histogram("gradients.**", bins=3)
+
+    def values(self) -> dict[str, Any]:
+        return {"gradients.**": {"gradients.a": ARRAY}}
+
+
+# -- gathering ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("window", [None, 1, 3, 100])
+def test_values_are_gathered_over_a_window_or_ever(window: int | None) -> None:
+    hook, desk = Accumulate("x", window=window, ways=["mean", "sum", "minimum", "maximum"]), Desk()
+    series = [3.0, -1.0, 4.0, 1.0, 5.0]
+    for i, value in enumerate(series, 1):
+        desk.values["x"] = value
+        hook.run(desk)
+        seen = np.array(series[:i][-(window or i) :])
+        found = [desk.values[f"accumulated.x.{way}"] for way in ("mean", "sum", "minimum", "maximum")]
+        assert found == pytest.approx([seen.mean(), seen.sum(), seen.min(), seen.max()])
+
+
+def test_what_is_not_there_yet_is_not_gathered() -> None:
+    desk = Desk()
+    Accumulate("x").run(desk)
+    assert (desk.values, desk.memory) == ({}, {})
+
+
+@pytest.mark.parametrize("settings", [{"window": 0}, {"ways": ["median"]}])
+def test_a_window_or_a_way_that_is_none_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="window|ways"):
+        Accumulate("x", **settings)
+
+
+def test_what_was_gathered_is_read_by_others() -> None:
+    hooks = {
+        "gather": Accumulate("training.loss", ways=["minimum"], every=every(1, "iteration")),
+        "stop": Stop(when=when("accumulated.training.loss.minimum").below(0.5)),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.run()
+        history = sigma.trainer("trainer").history
+    assert history["accumulated.training.loss.minimum"] == pytest.approx(
+        np.minimum.accumulate(history["training.loss"])
+    )
+    assert history["accumulated.training.loss.minimum"][-1] < 0.5
+
+
+# -- progress and time -------------------------------------------------------------------------------------------------
+def test_progress_is_told_with_the_end_where_it_is_known() -> None:
+    desk = Desk(moment=Moment(iteration=30, epoch=2))
+    Progress().run(desk)
+    desk.values["goal"] = 120
+    Progress().run(desk)
+    assert desk.told == ["epoch 2, iteration 30", "epoch 2, iteration 30 of 120 (25%)"]
+    assert desk.values["progress"] == 0.25
+
+
+def test_progress_knows_the_end_from_the_hooks() -> None:
+    hooks = {"progress": Progress(), "end": Stop(when=when("epoch").reaches(4))}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.run()
+        assert sigma.trainer("trainer").history["progress"].tolist() == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_phases_are_told_as_differences_and_hooks_without_what_they_evaluate() -> None:
+    hook, desk = PhaseTime(), Desk()
+    for now in ([1.0, 2.0, 5.0, 3.0], [2.0, 2.5, 9.0, 6.0], [0.5, 0.5, 0.5, 0.25]):
+        desk.values.update(zip([f"phases.{p}" for p in ("burst", "data", "hooks", "evaluation")], now, strict=True))
+        hook.run(desk)
+        found = [desk.values[f"phase_time.{p}"] for p in ("burst", "data", "hooks", "evaluation")]
+        if now[0] == 2.0:
+            assert found == [1.0, 0.5, 1.0, 3.0]
+    assert found == [0.5, 0.5, 0.25, 0.25]  # counted anew: another process goes on with the run
+
+
+def test_phases_add_up_to_the_time_of_training() -> None:
+    hooks = {"phases": PhaseTime(), "end": Stop(when=when("epoch").reaches(3))}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.run()
+        history = sigma.trainer("trainer").history
+        total = sum(history[f"phase_time.{phase}"].sum() for phase in ("burst", "data", "hooks", "evaluation"))
+        assert 0 < total <= sigma.get("trainer.second")
+
+
+# -- arrays by address -------------------------------------------------------------------------------------------------
+def test_arrays_are_measured_as_numpy_does() -> None:
+    desk = Desk({"a.**": {"a.b": ARRAY, "a.c": 2.0, "a.d": np.zeros((0, 2))}})
+    Statistics("a.**", measures=["mean", "deviation", "norm", "minimum", "maximum", "zeros"]).run(desk)
+    del desk.values["a.**"]
+    of = {name.removeprefix("statistics.a.b."): value for name, value in desk.values.items() if ".b." in name}
+    expected = {"mean": 2.0, "deviation": np.std(ARRAY), "norm": np.sqrt(30), "minimum": 0, "maximum": 5, "zeros": 0.25}
+    assert of == pytest.approx(expected)
+    assert desk.values["statistics.a.c.mean"] == 2.0
+    assert not [name for name in desk.values if ".d." in name]
+
+
+@pytest.mark.parametrize("of", ["network.layers.**", "gradients.**", "updates.**", "activations.*"])
+def test_whatever_a_step_knows_can_be_measured(classifier: Make, of: str) -> None:
+    with classifier(hooks={"it": Statistics(of)}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        found = dict(sigma.registry.find("trainer.statistics.**.deviation"))
+        assert found
+        assert all(np.isfinite(value) for value in found.values())
+
+
+def test_one_update_of_gradient_descent_has_the_rate_of_its_gradient(classifier: Make) -> None:
+    seen: dict[str, Any] = {}
+
+    def look(context: Any) -> None:
+        seen.update(gradients=context.read("gradients.1-linear.weights"), weights=context.read(WEIGHTS))
+
+    look_at = FunctionHook(look, inputs=["gradients.**", WEIGHTS], every=every(1, "iteration"))
+    hooks = {"rate": UpdateRate(every=every(1, "iteration")), "look": look_at}
+    with classifier(hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(iterations=3)
+        rate = sigma.get("trainer.update_rate.1-linear.weights")
+    assert rate == pytest.approx(0.05 * seen["gradients"].std() / seen["weights"].std(), rel=1e-4)
+
+
+def test_equal_elements_have_no_rate() -> None:
+    desk = Desk({"updates.**": {"updates.a": ARRAY}, "network.layers.**": {"network.layers.a": np.ones(3)}})
+    UpdateRate("**").run(desk)
+    assert not [name for name in desk.values if name.startswith("update_rate")]
+
+
+def test_histograms_count_every_finite_element_once() -> None:
+    values = np.array([0.0, 0.1, 0.9, 1.0, 0.5, np.nan, np.inf])
+    desk = Desk({"a.*": {"a.b": values, "a.c": np.zeros(0)}})
+    Histogram("a.*", bins=2).run(desk)
+    assert desk.values["histogram.a.b.edges"] == [0.0, 0.5, 1.0]
+    assert desk.values["histogram.a.b.counts"] == [2, 3]
+    assert sum(desk.values["histogram.a.c.counts"]) == 0
+    json.dumps({name: value for name, value in desk.values.items() if name.startswith("histogram")})
+
+
+@pytest.mark.parametrize("bins", [0, 1001])
+def test_bins_are_bounded(bins: int) -> None:
+    with pytest.raises(ValueError, match="bins"):
+        Histogram(bins=bins)
+
+
+def test_watching_changes_no_bit(classifier: Make) -> None:
+    found = []
+    watching = {
+        "a": Statistics("gradients.**"),
+        "b": UpdateRate(),
+        "c": Histogram("updates.**", every=every(3, "iteration")),
+    }
+    for hooks in ({}, watching):
+        with classifier(hooks=hooks) as sigma:
+            sigma.trainer("trainer").fit(epochs=3)
+            found.append(sigma.get(f"trainer.{WEIGHTS}").tobytes())
+    assert found[0] == found[1]

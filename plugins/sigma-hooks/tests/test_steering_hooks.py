@@ -1,0 +1,215 @@
+"""Hooks that act: limits, switches, learning rates."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_hooks import Evaluate, FunctionHook, LearningRateFinder, ReduceOnPlateau, Stop, Switch, TimeLimit
+from sigma_hooks.learning_rate_finder import smoothed, steepest
+from sigma_kernel import when
+from sigma_kernel.clock import Moment, every
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.testing.steering import Desk, HookSuite, Slow, Sweep, small_environment
+
+RATE = "optimiser.learning_rate"
+
+
+class TestTimeLimit(HookSuite):
+    def hook(self) -> Hook:
+        return TimeLimit("2 hours")
+
+
+class TestSwitch(HookSuite):
+    def hook(self) -> Hook:
+        return Switch("brake")
+
+
+class TestReduceOnPlateau(HookSuite):
+    def hook(self) -> Hook:
+        return ReduceOnPlateau(patience=1)
+
+
+class TestLearningRateFinder(HookSuite):
+    def hook(self) -> Hook:
+        return LearningRateFinder(steps=5)
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [("90 seconds", 90), ("1 second", 1), ("1.5 hours", 5400), ("3 minutes", 180), ("1day", 86400)],
+)
+def test_a_limit_is_read_as_it_is_said(limit: str, seconds: float) -> None:
+    assert TimeLimit(limit).seconds() == seconds
+
+
+@pytest.mark.parametrize("limit", ["soon", "5", "5 epochs", "0 seconds", "-1 hours", "5 secondss"])
+def test_what_is_no_length_of_time_is_refused(limit: str) -> None:
+    with pytest.raises(SigmaConfigError, match="time_limit: .* is no length of time"):
+        TimeLimit(limit)
+
+
+def test_time_is_up_when_the_limit_is_reached() -> None:
+    desk = Desk(moment=Moment(second=89.9))
+    TimeLimit("90 seconds").run(desk)
+    assert not desk.commands
+    desk.moment = Moment(second=90.0)
+    TimeLimit("90 seconds").run(desk)
+    assert desk.commands == [("stop", {})]
+    assert desk.told == ["stopped: 90 seconds are over"]
+
+
+def test_a_run_ends_within_its_limit() -> None:
+    with small_environment(Sweep(), hooks={"limit": TimeLimit("0.3 seconds"), "slow": Slow()}) as sigma:
+        summary = sigma.run()
+        assert summary.status == "finished"
+        assert sigma.get("trainer.second") >= 0.3
+
+
+# -- switches ----------------------------------------------------------------------------------------------------------
+def test_a_switch_ends_training_when_somebody_flips_it() -> None:
+    hooks = {"switch": Switch("brake"), "end": Stop(when="switch.brake equals 1"), "slow": Slow()}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        thread = threading.Thread(target=sigma.run)
+        thread.start()
+        while sigma.state != "running" or sigma.get("trainer.iteration") < 3:
+            time.sleep(0.001)
+        assert sigma.get("trainer.switch.brake") == 0.0
+        sigma.set("trainer.switch.brake", 1)
+        thread.join(10)
+        assert not thread.is_alive()
+        assert "stopped: switch.brake equals 1" in [text for _, text in sigma.messages.after(0)]
+
+
+def test_a_stop_that_waits_for_a_switch_cuts_no_burst() -> None:
+    assert Stop(when=when("switch.brake").equals(1)).every == every(0.1, "second")
+    both = when("switch.brake").equals(1) | when("iteration").reaches(5)
+    assert Stop(when=both).every == every(1, "iteration")
+
+
+def test_a_switch_has_the_name_of_one_level() -> None:
+    with pytest.raises(ValueError, match="name"):
+        Switch("a.b")
+
+
+# -- plateaus ----------------------------------------------------------------------------------------------------------
+def _reduced(hook: ReduceOnPlateau, values: list[float], rates: Any = 1.0) -> list[float]:
+    """Return the rate after each value."""
+    desk, seen = Desk({RATE: rates}), []
+    for value in values:
+        desk.values[hook.value] = value
+        desk.commands.clear()
+        hook.run(desk)
+        for _, arguments in desk.commands:
+            desk.values[arguments["pattern"]] = arguments["value"]
+        seen.append(desk.values[RATE])
+    return seen
+
+
+def test_the_rate_falls_when_patience_is_at_its_end() -> None:
+    hook = ReduceOnPlateau("loss", factor=0.5, patience=2)
+    assert _reduced(hook, [3, 2, 2, 2, 2, 2, 1]) == [1, 1, 1, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_after_a_reduction_some_times_do_not_count() -> None:
+    hook = ReduceOnPlateau("loss", factor=0.5, patience=1, rest=2)
+    assert _reduced(hook, [1, 1, 1, 1, 1]) == [1, 0.5, 0.5, 0.5, 0.25]
+
+
+def test_the_rate_has_a_floor() -> None:
+    assert _reduced(ReduceOnPlateau("loss", patience=1, least=0.05), [1, 1, 1, 1]) == [1, 0.1, 0.05, 0.05]
+
+
+def test_a_score_may_have_to_rise() -> None:
+    hook = ReduceOnPlateau("score", factor=0.5, patience=1, better="higher", by=0.1)
+    assert _reduced(hook, [0.5, 0.7, 0.75, 0.9]) == [1, 1, 0.5, 0.5]
+
+
+def test_a_group_and_its_members_are_each_reduced_once() -> None:
+    hooks = {
+        "score": Evaluate(),
+        "reduce": ReduceOnPlateau(rates="optimiser.**.learning_rate", factor=0.5, patience=1, by=1e9),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+        assert sigma.get("trainer.optimiser.weights.learning_rate") == pytest.approx(0.05 / 4)
+        assert sigma.get(f"trainer.{RATE}") == pytest.approx(0.05 / 4)
+
+
+# -- finding a rate ----------------------------------------------------------------------------------------------------
+def test_losses_are_smoothed_without_a_bias_towards_zero() -> None:
+    assert smoothed([2.0, 2.0, 2.0]) == pytest.approx([2.0, 2.0, 2.0])
+    average, expected = 0.0, []
+    for t, loss in enumerate([5.0, 3.0, 4.0, 1.0], 1):
+        average = 0.9 * average + 0.1 * loss
+        expected.append(average / (1 - 0.9**t))
+    assert smoothed([5.0, 3.0, 4.0, 1.0]) == pytest.approx(expected)
+
+
+def test_the_suggestion_lies_where_the_loss_falls_fastest() -> None:
+    rates = np.geomspace(1e-5, 10, 61)
+    losses = 1 / (1 + np.exp(4 * np.log(rates / 1e-2)))  # falls fastest at 1e-2; smoothing lags a little
+    found = steepest(rates, losses.tolist())
+    assert found is not None
+    assert 1e-2 <= found <= 1e-1
+    assert steepest(rates, list(range(61))) is None
+    assert steepest(rates[:3], [3.0, 2.0, 1.0]) is None
+
+
+def test_the_search_raises_the_rate_evenly_and_leaves_everything_as_it_was() -> None:
+    used: list[float] = []
+    seen = FunctionHook(lambda c: used.append(c.read(RATE)), inputs=[RATE], every=every(1, "iteration"))
+    kept: list[bytes] = []
+    first = FunctionHook(
+        lambda c: kept.append(c.read("network.layers.weights").tobytes()), inputs=["network.**"],
+        every=every(1, "iteration"), priority=100,
+    )  # fmt: skip
+    hooks = {"find": LearningRateFinder(low=1e-4, high=1e-1, steps=7), "seen": seen, "first": first}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.iteration") == 8
+        assert sigma.get("trainer.network.layers.weights").tobytes() == kept[0]
+        assert kept[-1] != kept[0]
+        assert sigma.get(f"trainer.{RATE}") == 0.05
+        assert used[:7] == pytest.approx(np.geomspace(1e-4, 1e-1, 7))
+        assert sigma.get("trainer.learning_rate_finder.rates") == pytest.approx(used[:7])
+        assert len(sigma.get("trainer.learning_rate_finder.losses")) == 7
+        assert 1e-4 <= sigma.get("trainer.learning_rate_finder.suggestion") <= 1e-1
+
+
+def test_the_search_ends_early_when_the_loss_grows() -> None:
+    with small_environment(Sweep(), hooks={"find": LearningRateFinder(low=1e-3, high=1e6, steps=60)}) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.iteration") < 61
+        assert sigma.get("trainer.learning_rate_finder.suggestion") < 2
+        assert np.isfinite(sigma.get("trainer.network.layers.weights")).all()
+
+
+def test_a_loss_that_is_not_finite_ends_the_search_and_not_the_run() -> None:
+    hook = LearningRateFinder(low=1e-3, high=1e30, steps=8, worse=1e300)
+    with small_environment(Sweep(), hooks={"find": hook}) as sigma:
+        assert sigma.run().status == "finished"
+        assert np.isfinite(sigma.get("trainer.learning_rate_finder.losses")).all()
+        assert np.isfinite(sigma.get("trainer.network.layers.weights")).all()
+
+
+def test_a_loss_that_never_falls_suggests_nothing() -> None:
+    desk = Desk({RATE: 0.1})
+    hook = LearningRateFinder(steps=5)
+    for loss in (1, 1, 2, 3, 4, 5):
+        desk.values["training.loss"] = float(loss)
+        hook.run(desk)
+    assert "learning_rate_finder.suggestion" not in desk.values
+    assert desk.told == ["learning rate: the loss did not fall at any rate. Try lower ones."]
+    assert desk.commands[-1] == ("stop", {})
+
+
+def test_a_range_that_is_none_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="low 1 must be less than high 0.1"):
+        LearningRateFinder(low=1, high=0.1)

@@ -1,0 +1,165 @@
+"""What excites an output most: a linear network's answer is known."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_hooks import Stop, TargetMaximisation
+from sigma_hooks.png import png, shades
+from sigma_hooks.reading import file_name, placeholders
+from sigma_kernel.clock import Moment, after
+from sigma_kernel.contracts import Hook
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.testing.steering import Desk, HookSuite
+
+Make = Callable[..., Environment]
+END = {"end": Stop(every=after(4, "epoch"))}
+
+
+class TestTargetMaximisation(HookSuite):
+    def hook(self) -> Hook:
+        return TargetMaximisation(steps=3)
+
+
+# -- the ascent --------------------------------------------------------------------------------------------------------
+def test_a_linear_output_is_excited_most_along_its_weights(classifier: Make) -> None:
+    found: dict[str, Any] = {}
+
+    class Look(TargetMaximisation):
+        def run(self, context: Any) -> None:
+            found["samples"], found["reached"] = self.climb(context, [0, 1])
+
+    with classifier(hooks={**END, "look": Look(l2=1.0, steps=2000, rate=0.001)}) as sigma:
+        sigma.run()
+        weights = sigma.get("trainer.network.layers.1-linear.weights")
+    for k in (0, 1):  # the slope of w.x - x.x/2 vanishes at x = w
+        assert found["samples"][k].ravel() == pytest.approx(weights[:, k], abs=0.003)
+        assert found["reached"][k] == pytest.approx(weights[:, k] @ weights[:, k], rel=0.02)
+
+
+def test_bounds_are_kept_and_reached() -> None:
+    samples, reached = TargetMaximisation(low=0.0, high=1.0, l2=0.0).climb(Desk(), [0, 1])
+    upper = np.arange(12).reshape(3, 4) < 6
+    assert samples[0][upper].tolist() == [1.0] * 6
+    assert samples[1][~upper].tolist() == [1.0] * 6
+    assert reached.tolist() == [6.0, 6.0]
+
+
+def test_the_same_seed_climbs_to_the_same_bits() -> None:
+    first, second, other = (TargetMaximisation(seed=seed, steps=5).climb(Desk(), [0])[0] for seed in (1, 1, 2))
+    assert first.tobytes() == second.tobytes() != other.tobytes()
+
+
+def test_no_bit_of_training_changes(classifier: Make) -> None:
+    bits = []
+    for hooks in (END, {**END, "draw": TargetMaximisation(steps=3, every=after(2, "epoch"))}):
+        with classifier(hooks=hooks) as sigma:
+            sigma.run()
+            bits.append(sigma.get("trainer.network.layers.1-linear.weights").tobytes())
+    assert bits[0] == bits[1]
+
+
+# -- the images --------------------------------------------------------------------------------------------------------
+def test_an_image_is_drawn_for_each_output(classifier: Make, tmp_path: Path) -> None:
+    draw = TargetMaximisation(steps=20, zoom=2, name="epoch-{epoch}-class-{output}.png")
+    with classifier(hooks={**END, "draw": draw}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        folder = Path(str(sigma.run_folder)) / "images"
+        scores = [sigma.get(f"trainer.target_maximisation.{k}") for k in (0, 1)]
+    assert sorted(path.name for path in folder.iterdir()) == ["epoch-4-class-0.png", "epoch-4-class-1.png"]
+    assert all(score > 0 for score in scores)
+    pixels = [_decoded((folder / f"epoch-4-class-{k}.png").read_bytes()).astype(float) for k in (0, 1)]
+    assert pixels[0].shape == (8, 6)
+    upper, lower = pixels[1][:4].mean(), pixels[1][4:].mean()
+    assert upper > lower  # class 1 is brighter above
+
+
+def test_nothing_is_written_without_a_folder(classifier: Make) -> None:
+    with classifier(hooks={**END, "draw": TargetMaximisation(steps=2, outputs=[1])}) as sigma:
+        sigma.run()
+        assert not [text for _, text in sigma.messages.after(0) if "drawn" in text]
+        assert [a for a, _ in sigma.registry.find("trainer.target_maximisation.*")] == ["trainer.target_maximisation.1"]
+
+
+def test_a_flat_input_is_drawn_in_the_shape_that_is_said(classifier: Make, tmp_path: Path) -> None:
+    with classifier((12,), hooks={**END, "draw": TargetMaximisation(steps=2, shape=[3, 4], zoom=1)}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        assert _decoded((Path(str(sigma.run_folder)) / "images" / "output-0.png").read_bytes()).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, r"an input of shape \(12,\) is no image. Set shape"),
+        ({"shape": [5, 5]}, r"\(5, 5\) does not hold 12 elements"),
+        ({"outputs": [2]}, "there are 0 to 1 .got 2."),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(classifier: Make, settings: dict[str, Any], text: str) -> None:
+    draw = TargetMaximisation(steps=1, **settings)
+    with classifier((12,), hooks={**END, "draw": draw}) as sigma, pytest.raises(SigmaTrainingError, match=text):
+        sigma.run()
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"name": "same.png"}, "is one file for all"),
+        ({"name": "{output"}, "is no name of a file"),
+        ({"folder": "../elsewhere"}, "must lie within the run's folder"),
+        ({"folder": "/elsewhere"}, "must lie within the run's folder"),
+    ],
+)
+def test_names_that_lead_elsewhere_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(SigmaConfigError, match=text):
+        TargetMaximisation(**settings)
+
+
+def _decoded(file: bytes) -> np.ndarray:
+    """Return the pixels of a grey PNG, read chunk by chunk as the standard says, every checksum checked."""
+    assert file[:8] == bytes([137, 80, 78, 71, 13, 10, 26, 10])
+    chunks, at = {}, 8
+    while at < len(file):
+        size, name = int.from_bytes(file[at : at + 4]), file[at + 4 : at + 8]
+        data = file[at + 8 : at + 8 + size]
+        assert int.from_bytes(file[at + 8 + size : at + 12 + size]) == zlib.crc32(name + data)
+        chunks[name], at = data, at + 12 + size
+    assert list(chunks) == [b"IHDR", b"IDAT", b"IEND"]
+    width, height = int.from_bytes(chunks[b"IHDR"][:4]), int.from_bytes(chunks[b"IHDR"][4:8])
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + width)
+    assert not rows[:, 0].any()
+    return rows[:, 1:]
+
+
+def test_one_black_pixel_is_the_file_that_everybody_writes() -> None:
+    header = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55")
+    assert png(np.zeros((1, 1, 1), np.uint8))[:33] == header
+    assert png(np.zeros((1, 1, 1), np.uint8))[-12:] == bytes.fromhex("0000000049454e44ae426082")
+
+
+def test_shades_reach_from_the_least_to_the_greatest() -> None:
+    assert shades(np.array([[-1.0, 0.0], [1.0, 3.0]]))[..., 0].tolist() == [[0, 64], [128, 255]]
+    assert shades(np.full((2, 2), 7.0)).tolist() == np.zeros((2, 2, 1)).tolist()
+    assert shades(np.zeros((3, 4, 5)), zoom=2).shape == (8, 10, 3)
+
+
+# -- the names of files ------------------------------------------------------------------------------------------------
+def test_a_file_is_named_after_values_by_address() -> None:
+    desk = Desk({"validation.accuracy": 0.98765}, Moment(epoch=7))
+    name = "best-{epoch}-{validation.accuracy:.3f}-{what}.png"
+    assert placeholders(name) == ("epoch", "validation.accuracy", "what")
+    assert file_name(name, desk, {"what": "it"}) == "best-7-0.988-it.png"
+
+
+def test_a_name_stays_one_file_in_its_folder() -> None:
+    assert file_name("{x}", Desk({"x": "../../etc/passwd"}), {}) == "_.._etc_passwd"
+    assert file_name("{x}", Desk({"x": ".."}), {}) == "_"
