@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
+import tomlkit
 
 from sigma_kernel.launcher.group import main
 
@@ -276,6 +279,33 @@ def test_each_of_several_trainers_has_its_own_places(check, tmp_path, capsys):
     assert [error.split(": ")[1] for error in found] == [
         "trainers.a.initialisers.weights.match", "trainers.a.optimiser.settings.slow.learning_rate",
     ]  # fmt: skip
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+FRAGMENTS = [text for text in EXAMPLES if text.startswith("[") and "trainers." not in text]
+
+
+def merged(table, other):
+    """Return the tables of a file with those of a fragment put into it."""
+    for key, value in other.items():
+        both = isinstance(value, dict) and isinstance(table.get(key), dict)
+        table[key] = merged(table[key], value) if both else value
+    return table
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda text: text.partition("\n")[0])
+def test_each_example_of_the_page_on_configurations_trains_in_its_first_file(fragment, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = merged(tomllib.loads(EXAMPLES[0]), tomllib.loads(fragment))
+    Path("f.toml").write_text(tomlkit.dumps(file), encoding="utf-8")
+    code = main(["run", "f.toml", "--quiet", "--set", "hooks.finish.when=epoch reaches 2"])
+    assert (code, capsys.readouterr().err) == (0, "")
+
+
+def test_there_are_examples_of_everything_on_that_page():
+    told = "split_by", "preprocessors", "settings", "frozen", "schedules", "transforms", "modifiers", "early_stop"
+    assert [word for word in told if not any(word in text for text in FRAGMENTS)] == []
 
 
 def test_the_plugins_of_a_run_are_those_that_it_used(check):
