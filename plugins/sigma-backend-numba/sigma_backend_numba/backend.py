@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import field, frozen
 
+from sigma_backend_numba.blas import blas
 from sigma_backend_numba.cache import load
 from sigma_backend_numba.form import DTYPES
 from sigma_backend_numba.memory import copy
@@ -32,6 +33,11 @@ class NumbaBackend(Backend):
     threads: int = field(default=0, validator=_count)
 
     dtypes: ClassVar[frozenset[str]] = DTYPES
+
+    @property
+    def blas(self) -> str:
+        """Return the name and the version of the library that computes matrix products."""
+        return str(blas())
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""

@@ -1,30 +1,29 @@
-"""Source to machine code, kept on disk: a second process finds it compiled.
+"""Programs on disk as object code: a second process finds them compiled.
 
-The folder belongs to the user alone (what lies in it is run), and a program is found by its text, the text of the
-runtime, and the versions of what compiled it.  Where there is no such folder, programs are compiled anew.
+The folder belongs to the user alone (what lies in it is run).  A program is found by its text, the text of what
+compiles it, the version of LLVM, and the processor; a file that is damaged is made anew.  Where there is no such
+folder, every process compiles for itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
-import linecache
 import logging
+import math
 import os
 import stat
-import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 
-Burst = Callable[[int, int, int, int], int]
+from sigma_backend_numba.compiler import words
+from sigma_backend_numba.compiler.machine import Burst, compiled, loaded, processor
 
 VARIABLE = "SIGMA_NUMBA_CACHE"
 KEPT = 256  # programs; the oldest go
-PACKAGES = ("numba", "llvmlite", "numpy", "scipy-openblas32")
+DIGEST = 32  # bytes before the code, by which damage is seen
 _log = logging.getLogger("sigma.numba")
 _loaded: dict[str, Burst] = {}
 _lock = threading.RLock()
@@ -44,29 +43,48 @@ def load(text: str) -> Burst:
     name = key(text)
     with _lock:
         if name not in _loaded:
-            _loaded[name] = _from_disk(name, text) or _run(name, text, f"<{name}>", cached=False).burst
+            _loaded[name] = loaded(_from_disk(name, text) or _compiled(text))
         return _loaded[name]
 
 
 def key(text: str) -> str:
     """Return the name of a program."""
-    parts = [text, *(path.read_text("utf-8") for path in sorted((Path(__file__).parent / "runtime").glob("*.py")))]
-    parts += [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES]
-    return "sigma_" + hashlib.sha256("\0".join([*parts, sys.version]).encode()).hexdigest()[:32]
+    parts = (text, _compiler(), *processor())
+    return "sigma_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _from_disk(name: str, text: str) -> Burst | None:
-    """Return a program that is kept on disk, or put it there; None where that cannot be."""
+@cache
+def _compiler() -> str:
+    """Return what machine code depends on beside its text: the text of the compiler, and the version of LLVM's."""
+    here = Path(__file__).parent
+    files = (path for part in ("runtime", "compiler") for path in sorted((here / part).glob("*.py")))
+    return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in files)])
+
+
+def _compiled(text: str) -> bytes:
+    from sigma_backend_numba import runtime  # not needed where the code is known already
+
+    return compiled(text, {**vars(words), **vars(runtime), "inf": math.inf, "nan": math.nan})
+
+
+def _from_disk(name: str, text: str) -> bytes | None:
+    """Return code that is kept on disk, or put it there; None where that cannot be."""
     try:
-        path = _private(folder()) / f"{name}.py"
-        if not path.exists():
-            _write(path, text)
-            _prune(path.parent)
-        burst: Burst = _run(name, path.read_text("utf-8"), str(path), cached=True).burst
-    except Exception as error:  # whatever is wrong with what lies there, the text can be compiled without it
+        path = _private(folder()) / f"{name}.o"
+        if path.exists() and (code := _undamaged(path.read_bytes())):
+            return code
+        code = _compiled(text)
+        _write(path, hashlib.sha256(code).digest() + code)
+        _prune(path.parent)
+    except OSError as error:
         _log.warning("numba: the cache %s cannot be used (%s); this program is compiled without it.", folder(), error)
         return None
-    return burst
+    return code
+
+
+def _undamaged(content: bytes) -> bytes | None:
+    code = content[DIGEST:]
+    return code if hashlib.sha256(code).digest() == content[:DIGEST] else None
 
 
 def _private(path: Path) -> Path:
@@ -79,37 +97,19 @@ def _private(path: Path) -> Path:
     return path
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file whole, unless another process was faster: one that is there is never changed."""
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole: another process sees all of it or none."""
     descriptor, made = tempfile.mkstemp(dir=path.parent, suffix=".new")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        if not path.exists():
-            os.replace(made, path)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(made, path)
     finally:
         Path(made).unlink(missing_ok=True)
 
 
 def _prune(path: Path) -> None:
     """Remove the oldest programs where there are too many."""
-    found = sorted(path.glob("sigma_*.py"), key=lambda file: file.stat().st_mtime)
+    found = sorted(path.glob("sigma_*.o"), key=lambda file: file.stat().st_mtime)
     for old in found[:-KEPT]:
-        for compiled in (path / "__pycache__").glob(f"{old.stem}*"):
-            compiled.unlink(missing_ok=True)
         old.unlink(missing_ok=True)
-
-
-def _run(name: str, text: str, path: str, cached: bool) -> ModuleType:
-    """Return the module of a program's text, compiled or loaded."""
-    module = ModuleType(name)
-    module.__file__ = path
-    module.__dict__["CACHED"] = cached
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    sys.modules[name] = module
-    try:
-        exec(compile(text, path, "exec"), module.__dict__)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module

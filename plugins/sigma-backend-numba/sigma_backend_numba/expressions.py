@@ -22,7 +22,7 @@ def literal(value: float, dtype: str) -> str:
     if dtype not in FLOATING:
         return f"{SHORT[dtype]}({int(value)})"
     if math.isnan(value) or math.isinf(value):
-        return f"{SHORT[dtype]}({'np.nan' if math.isnan(value) else 'np.inf' if value > 0 else '-np.inf'})"
+        return f"{SHORT[dtype]}({'nan' if math.isnan(value) else 'inf' if value > 0 else '-inf'})"
     return f"{SHORT[dtype]}({float(value)!r})"
 
 
@@ -68,6 +68,11 @@ def _negative(node: Node, x: Sequence[str]) -> str:
     return f"(-{x[0]})" if node.dtype in FLOATING else f"{SHORT[node.dtype]}(-i8({x[0]}))"
 
 
+def _remainder(node: Node, x: Sequence[str]) -> str:
+    name = "modulo" if node.dtype in FLOATING else "remainder"
+    return f"{SHORT[node.dtype]}({name}({x[0]}, {x[1]}))"
+
+
 def _size(node: Node, x: Sequence[str]) -> str:
     return x[0] if node.dtype == "uint32" else f"{SHORT[node.dtype]}(abs({x[0]}))"
 
@@ -82,7 +87,7 @@ def _sign(node: Node, x: Sequence[str]) -> str:
 
 
 def _floor(node: Node, x: Sequence[str]) -> str:
-    return f"np.floor({x[0]})" if node.dtype in FLOATING else x[0]
+    return f"floor({x[0]})" if node.dtype in FLOATING else x[0]
 
 
 def _library(name: str, fast: str = "") -> Text:
@@ -91,7 +96,7 @@ def _library(name: str, fast: str = "") -> Text:
     def text(node: Node, x: Sequence[str]) -> str:
         if fast and node.dtype == "float32":
             return f"{fast}({x[0]})"
-        return f"{SHORT[node.dtype]}(math.{name}({x[0]}))"
+        return f"{name}({x[0]})"
 
     return text
 
@@ -103,22 +108,23 @@ def _pattern(pattern: str) -> Text:
 EXPRESSIONS: dict[str, Text] = {
     **dict.fromkeys(("add", "sub", "mul", "div"), _arithmetic),
     **dict.fromkeys(("maximum", "minimum"), _larger),
-    "pow": _pattern("{t}({0} ** {1})"),
-    "mod": _pattern("{t}({0} % {1})"),
+    "pow": _pattern("pow({0}, {1})"),
+    "mod": _remainder,
     "neg": _negative,
     "abs": _size,
     "sign": _sign,
     "floor": _floor,
     "exp": _library("exp", "exponential"),
     "tanh": _library("tanh", "tangent"),
-    **{name: _library(name) for name in ("expm1", "log", "log1p", "sqrt", "sin", "cos", "erf")},
+    **{name: _library(name) for name in ("expm1", "log", "log1p", "sin", "cos", "erf")},
+    "sqrt": _pattern("root({0})"),
     "equal": _pattern("({0} == {1})"),
     "greater": _pattern("({0} > {1})"),
     "greater_equal": _pattern("({0} >= {1})"),
     "logical_and": _pattern("({0} & {1})"),
     "logical_or": _pattern("({0} | {1})"),
     "logical_not": _pattern("(not {0})"),
-    "is_finite": _pattern("(abs({0}) < np.inf)"),
+    "is_finite": _pattern("(abs({0}) < inf)"),
     "where": _pattern("sel({0}, {1}, {2})"),
 }
 COSTLY = frozenset({

@@ -25,7 +25,7 @@ class Library:
 
     def text(self) -> list[str]:
         """Return all functions."""
-        return [f"@task\ndef {name}{text}" for text, name in self.names.items()]
+        return [f"def {name}{text}" for text, name in self.names.items()]
 
 
 def write_all(form: Form, library: Library, parallel: bool) -> list[list[Task]]:

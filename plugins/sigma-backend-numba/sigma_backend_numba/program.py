@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_backend_numba.cache import Burst as Call
+from sigma_backend_numba.compiler.machine import Burst as Call
 from sigma_backend_numba.crew import CREW, cores
 from sigma_backend_numba.form import DATA, STATE, STEER, frame
 from sigma_backend_numba.memory import aligned, copy, empty

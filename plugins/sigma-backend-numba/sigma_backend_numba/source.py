@@ -15,12 +15,6 @@ from sigma_backend_numba.task import Pointer, Task, indented, size
 from sigma_kernel.graph.node import Graph
 
 SPECIAL = ("rows", "arena", "ticket", "ended", "fault", "scratch")
-HEADER = """import math
-
-import numpy as np
-
-from sigma_backend_numba.runtime import *
-"""
 
 
 @frozen(eq=False)
@@ -55,7 +49,7 @@ def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = Non
     arena = tasks[0].schedule.arena_bytes if tasks else 0
     unfinished = Source(form.graph, frame, "", arena, scratch, threads, len(tasks))
     burst = _burst(unfinished, stages, batch, watched)
-    text = "\n\n".join([HEADER, *library.text(), burst]) + "\n"
+    text = "\n\n".join([*library.text(), burst]) + "\n"
     return Source(form.graph, frame, text, arena, scratch, threads, len(tasks))
 
 
@@ -77,9 +71,7 @@ def _burst(program: Source, stages: list[list[Task]], batch: int, watched: int |
     body = [*_stages(stages, program.threads > 1), "done = step + 1", *_watch(program, watched)]
     for pointer, name in held.items():
         body += _moved(program, pointer, name, batch)
-    return "\n    ".join(
-        ["@program(CACHED)\ndef burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"]
-    )
+    return "\n    ".join(["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"])
 
 
 def _name(pointer: Pointer) -> str:
@@ -134,7 +126,7 @@ def _watch(program: Source, watched: int | None) -> list[str]:
     if watched is None or program.graph.outputs[watched].dtype not in FLOATING:
         return []
     lines = ["finite = True", f"for q in range({size(program.graph.outputs[watched])}):"]
-    lines.append(f"    finite = finite and abs(output{watched}[q]) < np.inf")
+    lines.append(f"    finite = finite and abs(output{watched}[q]) < inf")
     return [*lines, "if not finite:", "    break"]
 
 

@@ -20,8 +20,8 @@ from sigma_backend_numba import NumbaBackend
 from sigma_kernel.graph.node import Graph, symbol
 x = symbol((17,))
 print(float(NumbaBackend().lower(Graph((x,), (x * 3.25 + 1.0,)), {})(np.ones(17, "f4"))[0].sum()))
-from sigma_backend_numba import cache
-print(sum(burst.stats.cache_hits.total() for burst in cache._loaded.values()))
+import sys
+print(int("sigma_backend_numba.compiler.translate" in sys.modules))
 """
 
 
@@ -38,16 +38,17 @@ def result(factor: float) -> list[float]:
 
 def test_a_second_process_finds_the_program_compiled(tmp_path):
     folder = tmp_path / "programs"
-    assert process(folder) == ["72.25", "0"]
-    assert folder.stat().st_mode & 0o777 == 0o700
     assert process(folder) == ["72.25", "1"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert process(folder) == ["72.25", "0"]
 
 
 def test_a_damaged_cache_is_passed_by(tmp_path):
     folder = tmp_path / "programs"
     process(folder)
-    for path in (folder / "__pycache__").iterdir():
-        path.write_bytes(b"broken")
+    for path in folder.iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    assert process(folder) == ["72.25", "1"]
     assert process(folder) == ["72.25", "0"]
 
 
@@ -72,9 +73,9 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path, monkeypatch,
 
 def test_equal_graphs_are_compiled_once(programs):
     result(2.125)
-    before = len(list(programs.glob("*.py")))
+    before = len(list(programs.glob("*.o")))
     result(2.125)
-    assert len(list(programs.glob("*.py"))) == before
+    assert len(list(programs.glob("*.o"))) == before
 
 
 def test_the_oldest_programs_go(tmp_path, monkeypatch):
@@ -83,4 +84,4 @@ def test_the_oldest_programs_go(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "KEPT", 2)
     for factor in (3.125, 3.25, 3.375):
         result(factor)
-    assert len(list(tmp_path.glob("sigma_*.py"))) == 2
+    assert len(list(tmp_path.glob("sigma_*.o"))) == 2

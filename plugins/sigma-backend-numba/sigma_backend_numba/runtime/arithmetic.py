@@ -10,27 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numba.runtime.libraries import intrinsic, ir, types
-from sigma_backend_numba.runtime.memory import driver, f4, i4, sel
+from sigma_backend_numba.compiler.words import Word, as_float, driver, f4, i4, nearest, sel
 
+fmod = Word("fmod")
 LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because denormals are flushed, and infinity
+INFINITY = np.float32(np.inf)
 LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
-
-
-@intrinsic
-def nearest(context: Any, x: Any) -> Any:
-    """Round to the nearest whole number."""
-
-    def generate(target: Any, b: Any, sig: Any, args: Any) -> Any:
-        return b.call(b.module.declare_intrinsic("llvm.nearbyint", [args[0].type]), args)
-
-    return x(x), generate
-
-
-@intrinsic
-def as_float(context: Any, x: Any) -> Any:
-    """Take the bits of an integer for a float."""
-    return types.float32(types.int32), lambda target, b, sig, args: b.bitcast(args[0], ir.FloatType())
 
 
 @driver
@@ -48,7 +33,7 @@ def exponential(x: Any) -> Any:
     p = p * r * r + r + f4(1.0)
     half = as_float(i4((i4(n) + i4(126)) << i4(23)))  # half the scale: 2^128 alone would be infinite
     value = p * half * f4(2.0)
-    value = sel(x > HIGHEST, f4(np.inf), sel(x < LOWEST, f4(0.0), value))
+    value = sel(x > HIGHEST, INFINITY, sel(x < LOWEST, f4(0.0), value))
     return sel(x != x, x, value)
 
 
@@ -82,3 +67,17 @@ def smaller(x: Any, y: Any) -> Any:
 def sign(x: Any, zero: Any, one: Any) -> Any:
     """Return -1, 0 or 1, or what is no number itself."""
     return sel(x > zero, one, sel(x < zero, -one, sel(x == zero, zero, x)))
+
+
+@driver
+def modulo(x: Any, y: Any) -> Any:
+    """Return the remainder of two floats, with the sign of the second."""
+    rest = fmod(x, y)
+    rest = sel((rest != 0.0) & ((rest < 0.0) != (y < 0.0)), rest + y, rest)
+    return sel(rest == 0.0, sel(y < 0.0, -abs(rest), abs(rest)), rest)
+
+
+@driver
+def remainder(x: Any, y: Any) -> Any:
+    """Return the remainder of two integers, with the sign of the second; 0 for a division by 0."""
+    return x % sel((y == 0) | (y == -1), 1, y)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numba.runtime.memory import driver, i8, sel, task, u4
+from sigma_backend_numba.compiler.words import driver, i8, sel, task, u4, u8
 
 WORD, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 FIRST, SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -16,8 +16,8 @@ ROUNDS = 10
 
 @driver
 def _block(block: Any, stream: Any, iteration: Any, scan: Any, key: Any, other: Any) -> Any:
-    c0, c1, c2, c3 = np.uint64(block) & WORD, np.uint64(stream), np.uint64(iteration), np.uint64(scan)
-    k0, k1 = np.uint64(key), np.uint64(other)
+    c0, c1, c2, c3 = u8(block) & WORD, u8(stream), u8(iteration), u8(scan)
+    k0, k1 = u8(key), u8(other)
     for _ in range(ROUNDS):
         p0 = FIRST * c0
         p1 = SECOND * c2

@@ -1,0 +1,61 @@
+"""Which library computes matrix products: Intel MKL where its wheel is installed, else OpenBLAS.
+
+Either is asked for one thread: threads are ours, and take whole pieces of a product.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+SEQUENTIAL = 1  # MKL's name of the layer without threads
+SUFFIXES = (".so", ".dylib", ".dll")
+
+
+@frozen
+class Blas:
+    """A library for matrix products: its name, its version, and two of its functions."""
+
+    name: str
+    version: str
+    sgemm: Any
+    dgemm: Any
+
+    def __str__(self) -> str:
+        """Return the name with the version."""
+        return f"{self.name} {self.version}"
+
+
+@cache
+def blas() -> Blas:
+    """Return the library of this process."""
+    return _mkl() or _openblas()
+
+
+def _mkl() -> Blas | None:
+    """Return MKL, or None where its wheel is not installed."""
+    try:
+        wheel = metadata.distribution("mkl")
+    except metadata.PackageNotFoundError:
+        return None
+    path = next((x for x in wheel.files or () if x.name.startswith(("libmkl_rt.", "mkl_rt."))), None)
+    if path is None:
+        return None
+    library = ctypes.CDLL(str(wheel.locate_file(path)))
+    library.MKL_Set_Threading_Layer(SEQUENTIAL)
+    return Blas("Intel MKL", wheel.version, library.cblas_sgemm, library.cblas_dgemm)
+
+
+def _openblas() -> Blas:
+    folder = Path(import_module("scipy_openblas32").get_lib_dir())
+    found = sorted(path for path in folder.iterdir() if path.name.startswith("libscipy_openblas"))
+    library = ctypes.CDLL(str(next(path for path in found if path.suffix in SUFFIXES)))
+    library.scipy_openblas_set_num_threads(1)
+    library.scipy_openblas_get_config.restype = ctypes.c_char_p
+    version = library.scipy_openblas_get_config().decode().split()[1]
+    return Blas("OpenBLAS", version, library.scipy_cblas_sgemm, library.scipy_cblas_dgemm)

@@ -1,0 +1,163 @@
+"""What each word becomes: instructions of LLVM, or calls of functions of the C library and of BLAS."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sigma_backend_numba.compiler import kinds
+from sigma_backend_numba.compiler.kinds import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
+from sigma_backend_numba.compiler.words import NUMBERS
+
+MACHINE = platform.machine().lower()
+X86, ARM = MACHINE in ("x86_64", "amd64"), MACHINE in ("aarch64", "arm64")
+Meaning = Callable[..., Value | None]
+_VOID, _HALF = ir.VoidType(), TYPES["i4"]
+_MATRIX = ("i4",) * 6
+EXTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {  # result ("" is none) and operands of functions outside
+    "sigma_yield": ("i4", ()),
+    "sigma_nap": ("i4", ("i4",)),
+    "sigma_sgemm": ("", (*_MATRIX, "f4", "*f4", "i4", "*f4", "i4", "f4", "*f4", "i4")),
+    "sigma_dgemm": ("", (*_MATRIX, "f8", "*f8", "i4", "*f8", "i4", "f8", "*f8", "i4")),
+}
+C_FUNCTIONS = ("expm1", "log", "log1p", "sin", "cos", "erf", "exp", "tanh", "pow", "fmod")
+
+
+def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
+    """Return a function that is defined elsewhere."""
+    found = b.module.globals.get(name)
+    return found or ir.Function(b.module, ir.FunctionType(result, operands), name)
+
+
+def external(b: Any, name: str, operands: Sequence[Value]) -> Value | None:
+    """Call a function outside."""
+    result, wanted = EXTERNAL[name]
+    given = [x.ir if kind[0] == "*" else converted(b, x, kind).ir for x, kind in zip(operands, wanted, strict=True)]
+    to = ir_type(result) if result else _VOID
+    called = b.call(function(b, name, to, [ir_type(kind) for kind in wanted]), given)
+    return Value(result, called) if result else None
+
+
+def c_function(b: Any, name: str, *operands: Value) -> Value:
+    """Call a function of the C library, in the precision of its first operand."""
+    kind = operands[0].kind if operands[0].kind in FLOATS else "f8"
+    given = [converted(b, x, kind).ir for x in operands]
+    called = function(b, name + ("f" if kind == "f4" else ""), TYPES[kind], [TYPES[kind]] * len(given))
+    return Value(kind, b.call(called, given))
+
+
+def _unary(b: Any, name: str, x: Value) -> Value:
+    """Call an intrinsic function of LLVM on a float."""
+    kind = x.kind if x.kind in FLOATS else "f8"
+    suffix = "f32" if kind == "f4" else "f64"
+    called = function(b, f"llvm.{name}.{suffix}", TYPES[kind], [TYPES[kind]])
+    return Value(kind, b.call(called, [converted(b, x, kind).ir], fastmath=("contract",)))
+
+
+def _size(b: Any, x: Value) -> Value:
+    if x.kind in FLOATS:
+        return _unary(b, "fabs", x)
+    wide = converted(b, x, "i8")
+    return kinds.chosen(b, kinds.compared(b, "<", wide, number(0)), kinds.negative(b, wide), wide)
+
+
+def _lesser(b: Any, x: Value, y: Value) -> Value:
+    return kinds.chosen(b, kinds.compared(b, "<", y, x), y, x)
+
+
+def _greater(b: Any, x: Value, y: Value) -> Value:
+    return kinds.chosen(b, kinds.compared(b, ">", y, x), y, x)
+
+
+def _pointer(kind: str) -> Meaning:
+    return lambda b, x: Value(f"*{kind}", b.inttoptr(x.ir, ir_type(f"*{kind}")))
+
+
+def _cast(kind: str) -> Meaning:
+    return lambda b, x: converted(b, x, kind)
+
+
+def _at(b: Any, pointer: Value, offset: Value) -> Value:
+    """Move a pointer by so many elements."""
+    return Value(pointer.kind, b.gep(pointer.ir, [converted(b, offset, "i8").ir], inbounds=True))
+
+
+def _reordered(b: Any, x: Value, y: Value) -> Value:
+    """Add to a sum whose order of terms is free: so that it may be vectorised."""
+    return Value(x.kind, b.fadd(x.ir, y.ir, flags=("reassoc", "contract", "nsz")))
+
+
+def _copied(b: Any, target: Value, source: Value, size: Value) -> None:
+    """Copy so many bytes between pointers of any type."""
+    byte = BYTE.as_pointer()
+    called = b.module.declare_intrinsic("llvm.memcpy", [byte, byte, WIDE])
+    b.call(called, [b.bitcast(target.ir, byte), b.bitcast(source.ir, byte), size.ir, ir.Constant(ir.IntType(1), 0)])
+
+
+def _arrive(b: Any, counter: Value) -> Value:
+    """Add one to a number that other threads see; return what it was."""
+    return Value("i8", b.atomic_rmw("add", counter.ir, ir.Constant(WIDE, 1), "acq_rel"))
+
+
+def _seen(b: Any, counter: Value) -> Value:
+    """Read a number that other threads change."""
+    return Value("i8", b.load_atomic(counter.ir, "acquire", 8))
+
+
+def _swapped(b: Any, counter: Value, before: Value, after: Value) -> Value:
+    """Change a number that other threads see, if it still is what it was; say whether it was."""
+    return Value("b1", b.extract_value(b.cmpxchg(counter.ir, before.ir, after.ir, "acq_rel", "acquire"), 1))
+
+
+def _publish(b: Any, counter: Value, value: Value) -> None:
+    """Set a number that other threads see."""
+    b.store_atomic(value.ir, counter.ir, "release", 8)
+
+
+def _pause(b: Any) -> None:
+    """Let the processor know that this thread waits."""
+    if X86:
+        b.call(function(b, "llvm.x86.sse2.pause", _VOID, []), [])
+    elif ARM:
+        b.call(function(b, "llvm.aarch64.hint", _VOID, [_HALF]), [ir.Constant(_HALF, 1)])
+
+
+def _control_x86(b: Any, name: str, value: Any = None) -> Any:
+    byte = BYTE.as_pointer()
+    with b.goto_entry_block():
+        place = b.alloca(_HALF)
+    if value is not None:
+        b.store(b.trunc(value, _HALF), place)
+    b.call(function(b, name, _VOID, [byte]), [b.bitcast(place, byte)])
+    return b.zext(b.load(place), WIDE)
+
+
+def _control(b: Any) -> Value:
+    """Return the word that controls floating-point arithmetic."""
+    if X86:
+        return Value("i8", _control_x86(b, "llvm.x86.sse.stmxcsr"))
+    return Value("i8", b.call(function(b, "llvm.aarch64.get.fpcr", WIDE, []), [])) if ARM else number(0)
+
+
+def _restore(b: Any, word: Value) -> None:
+    """Set the word that controls floating-point arithmetic."""
+    if X86:
+        _control_x86(b, "llvm.x86.sse.ldmxcsr", word.ir)
+    elif ARM:
+        b.call(function(b, "llvm.aarch64.set.fpcr", _VOID, [WIDE]), [word.ir])
+
+
+WORDS: dict[str, Meaning] = {
+    **{kind: _cast(kind) for kind in NUMBERS},
+    **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
+    "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
+    "sel": kinds.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
+    "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
+    "nearest": lambda b, x: _unary(b, "nearbyint", x),
+    "as_float": lambda b, x: Value("f4", b.bitcast(x.ir, TYPES["f4"])),
+    "arrive": _arrive, "seen": _seen, "swapped": _swapped, "publish": _publish,
+    "pause": _pause, "control": _control, "restore": _restore,
+    **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in C_FUNCTIONS},
+    **{name: lambda b, *x, name=name: external(b, name, x) for name in EXTERNAL},
+}  # fmt: skip

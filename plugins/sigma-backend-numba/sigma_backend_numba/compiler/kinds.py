@@ -1,0 +1,152 @@
+"""Values and their kinds: how numbers are widened, converted, computed with and compared.
+
+Integers are computed in 64 bits, as in NumPy's scalars; ``i4(x + y)`` says where they wrap.  ``contract`` is all that
+floating-point arithmetic may change: ``a * b + c`` in one instruction, nothing that hides NaN or infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+ir: Any = import_module("llvmlite.ir")  # it has no types
+BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
+TYPES: dict[str, Any] = {
+    "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
+    "f8": ir.DoubleType(),
+}  # fmt: skip
+FLOATS, UNSIGNED = ("f4", "f8"), ("b1", "u4", "u8")
+WIDTHS = {"b1": 1, "i1": 8, "i4": 32, "i8": 64, "u4": 32, "u8": 64}
+SCALARS = {"int8": "i1", "int32": "i4", "int64": "i8", "uint32": "u4", "uint64": "u8", "float32": "f4", "float64": "f8"}
+SIGNS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+@frozen
+class Value:
+    """A number, or (``*f4``) a pointer to numbers."""
+
+    kind: str
+    ir: Any
+
+
+def ir_type(kind: str) -> Any:
+    """Return a kind as LLVM knows it."""
+    return TYPES[kind[1:]].as_pointer() if kind.startswith("*") else TYPES[kind]
+
+
+def number(value: Any, kind: str = "") -> Value:
+    """Return a Python or NumPy number as a value."""
+    if not kind:
+        if isinstance(value, np.generic):
+            kind = SCALARS.get(str(value.dtype), "b1")
+        else:
+            kind = "b1" if isinstance(value, bool) else "i8" if isinstance(value, int) else "f8"
+    if kind in FLOATS:
+        return Value(kind, ir.Constant(TYPES[kind], float(np.float32(value)) if kind == "f4" else float(value)))
+    return Value(kind, ir.Constant(TYPES[kind], int(value)))
+
+
+def converted(b: Any, value: Value, kind: str) -> Value:
+    """Return a value as another kind: integers wrap, fractions are cut off."""
+    if value.kind == kind:
+        return value
+    if isinstance(value.ir, ir.Constant) and _plain(value.ir.constant) and (kind != "b1"):
+        known = value.ir.constant
+        if kind in FLOATS or value.kind not in FLOATS:
+            return number(known, kind)
+    return Value(kind, _conversion(b, value, kind))
+
+
+def _plain(constant: Any) -> bool:
+    return isinstance(constant, (int, float)) and math.isfinite(constant)
+
+
+def _conversion(b: Any, value: Value, kind: str) -> Any:
+    to, known = TYPES[kind], value.kind
+    if kind == "b1":
+        return b.fcmp_unordered("!=", value.ir, ir.Constant(TYPES[known], 0.0)) if known in FLOATS else b.icmp_signed(
+            "!=", value.ir, ir.Constant(TYPES[known], 0)
+        )  # fmt: skip
+    if known in FLOATS and kind in FLOATS:
+        return b.fpext(value.ir, to) if kind == "f8" else b.fptrunc(value.ir, to)
+    if known in FLOATS:
+        return b.fptoui(value.ir, to) if kind in UNSIGNED else b.fptosi(value.ir, to)
+    if kind in FLOATS:
+        return b.uitofp(value.ir, to) if known in UNSIGNED else b.sitofp(value.ir, to)
+    if WIDTHS[kind] < WIDTHS[known]:
+        return b.trunc(value.ir, to)
+    if WIDTHS[kind] == WIDTHS[known]:
+        return value.ir
+    return b.zext(value.ir, to) if known in UNSIGNED else b.sext(value.ir, to)
+
+
+def common(x: str, y: str) -> str:
+    """Return the kind in which two kinds are computed with."""
+    if x == y and (x in FLOATS or x == "b1"):
+        return x
+    if x in FLOATS or y in FLOATS:
+        return "f8"
+    return "u8" if {x, y} <= {"u4", "u8"} else "i8"
+
+
+def arithmetic(b: Any, sign: str, x: Value, y: Value) -> Value:
+    """Return the result of an operator."""
+    kind = common(x.kind, y.kind)
+    if kind == "b1" and sign not in ("&", "|", "^"):
+        kind = "i8"
+    kind = "f8" if sign == "/" and kind not in FLOATS else kind
+    first, second = converted(b, x, kind).ir, converted(b, y, kind).ir
+    if kind in FLOATS:
+        make = {"+": b.fadd, "-": b.fsub, "*": b.fmul, "/": b.fdiv}[sign]
+        return Value(kind, make(first, second, flags=("contract",)))
+    if sign in ("//", "%"):
+        return Value(kind, _floored(b, sign, kind, first, second))
+    simple = {"&": b.and_, "|": b.or_, "^": b.xor, "<<": b.shl, ">>": b.lshr if kind == "u8" else b.ashr}
+    if sign in simple:
+        return Value(kind, simple[sign](first, second))
+    make = {"+": b.add, "-": b.sub, "*": b.mul}[sign]
+    return Value(kind, make(first, second))
+
+
+def _floored(b: Any, sign: str, kind: str, x: Any, y: Any) -> Any:
+    """Return a quotient or remainder of integers, rounded down."""
+    if kind == "u8":
+        return b.udiv(x, y) if sign == "//" else b.urem(x, y)
+    zero = ir.Constant(WIDE, 0)
+    rest = b.srem(x, y)
+    off = b.and_(b.icmp_signed("!=", rest, zero), b.icmp_signed("<", b.xor(rest, y), zero))
+    if sign == "%":
+        return b.add(rest, b.select(off, y, zero))
+    return b.sub(b.sdiv(x, y), b.zext(off, WIDE))
+
+
+def compared(b: Any, sign: str, x: Value, y: Value) -> Value:
+    """Return whether a comparison holds; NaN is unequal to everything, and nothing else."""
+    kind = common(x.kind, y.kind)
+    first, second = converted(b, x, kind).ir, converted(b, y, kind).ir
+    if kind in FLOATS:
+        return Value("b1", (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, first, second))
+    return Value("b1", (b.icmp_unsigned if kind in UNSIGNED else b.icmp_signed)(sign, first, second))
+
+
+def negative(b: Any, x: Value) -> Value:
+    """Return a number with the other sign."""
+    if x.kind in FLOATS:
+        return Value(x.kind, b.fneg(x.ir, flags=("contract",)))
+    wide = converted(b, x, "i8")
+    return Value("i8", b.neg(wide.ir))
+
+
+def chosen(b: Any, condition: Value, x: Value, y: Value) -> Value:
+    """Choose without a branch; both choices count as the first one's kind."""
+    other = y if x.kind.startswith("*") else converted(b, y, x.kind)
+    return Value(x.kind, b.select(truth(b, condition), x.ir, other.ir))
+
+
+def truth(b: Any, x: Value) -> Any:
+    """Return a condition as a bit."""
+    return converted(b, x, "b1").ir

@@ -1,0 +1,92 @@
+"""Machine code for this processor: optimised by LLVM, emitted as an object file, loaded as a function.
+
+The functions that programs call from outside are found by symbols, so that object files can be kept on disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from sigma_backend_numba.blas import blas
+
+Burst = Callable[[int, int, int, int], int]
+FROM_C = ("expm1", "log", "log1p", "sin", "cos", "erf", "exp", "tanh", "pow", "fmod", "floor")
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # it lets other Python threads run meanwhile
+_engines: list[Any] = []  # a function lives as long as its engine
+_lock = threading.Lock()
+
+
+@cache
+def _llvm() -> Any:
+    """Return the library that makes machine code.  It has no types, and is not loaded before it is needed."""
+    return import_module("llvmlite.binding")
+
+
+@cache
+def processor() -> tuple[str, str]:
+    """Return the name of this processor and what it can do."""
+    return _llvm().get_host_cpu_name(), _llvm().get_host_cpu_features().flatten()
+
+
+@cache
+def _target() -> Any:
+    _llvm().initialize_native_target()
+    _llvm().initialize_native_asmprinter()
+    _register()
+    name, features = processor()
+    return _llvm().Target.from_default_triple().create_target_machine(name, features, opt=3, jit=True)
+
+
+def _register() -> None:
+    """Make known what programs call from outside."""
+    system = platform.system()
+    if system == "Windows":
+        kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # there only
+        give_way, nap, mathematics = kernel.SwitchToThread, kernel.Sleep, ctypes.CDLL("ucrtbase")
+    else:
+        process = ctypes.CDLL(None)
+        give_way, nap, mathematics = process.sched_yield, process.usleep, process
+        mathematics = ctypes.CDLL("libm.so.6") if system == "Linux" else process
+    found = {"sigma_yield": give_way, "sigma_nap": nap, "sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
+    for name in FROM_C:
+        found |= {name: getattr(mathematics, name), f"{name}f": getattr(mathematics, f"{name}f")}
+    for name, function in found.items():
+        _llvm().add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+
+
+def compiled(text: str, names: Mapping[str, Any]) -> bytes:
+    """Return the object code of a program."""
+    from sigma_backend_numba.compiler.translate import Module  # not needed where the code is known already
+
+    with _lock:
+        target = _target()
+        translated = Module(names)
+        translated.program(text)
+        translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
+        module = _llvm().parse_assembly(str(translated.ir))
+        module.verify()
+        options = _llvm().create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        builder = _llvm().create_pass_builder(target, options)
+        builder.getModulePassManager().run(module, builder)
+        code: bytes = target.emit_object(module)
+        return code
+
+
+def loaded(code: bytes) -> Burst:
+    """Return the burst of an object file."""
+    with _lock:
+        target = _target()
+        module = _llvm().parse_assembly("")
+        module.triple = target.triple
+        engine = _llvm().create_mcjit_compiler(module, target)
+        engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _engines.append(engine)
+        return _CALL(engine.get_function_address("burst"))

@@ -1,0 +1,317 @@
+"""Translates text to LLVM, one pass over its tree: kinds are known where values are made.
+
+A variable has the kind of its first value.  ``and`` and ``or`` look at both sides.  A driver becomes part of its
+caller; a task is a function of its own, whose pointers never overlap.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from sigma_backend_numba.compiler import kinds
+from sigma_backend_numba.compiler.intrinsics import WORDS
+from sigma_backend_numba.compiler.kinds import Value, converted, ir, ir_type, number
+from sigma_backend_numba.compiler.words import Routine, Word
+
+SIGNS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
+    ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
+    ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+_KNOWN: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+Several = Value | tuple[Value, ...] | None
+
+
+@define(eq=False)
+class Module:
+    """The functions of one program."""
+
+    names: Mapping[str, Any]
+    ir: Any = field(factory=lambda: ir.Module("sigma"), init=False)
+    tasks: dict[tuple[str, tuple[str, ...]], Any] = field(factory=dict, init=False)
+    _trees: dict[str, ast.FunctionDef] = field(factory=dict, init=False)
+
+    def program(self, text: str) -> Any:
+        """Translate the text of a program, whose last function is the burst."""
+        trees = [tree for tree in ast.parse(text).body if isinstance(tree, ast.FunctionDef)]
+        self._trees = {tree.name: tree for tree in trees}
+        return self._function(trees[-1], self.names, ("i8",) * len(trees[-1].args.args), burst=True)
+
+    def task(self, name: str, routine: Routine | None, operands: Sequence[Value]) -> Any:
+        """Return the function of a task for operands of such kinds."""
+        key = (name, tuple(x.kind for x in operands))
+        if key not in self.tasks:
+            tree, names = (routine.tree, routine.names) if routine else (self._trees[name], self.names)
+            self.tasks[key] = self._function(tree, names, key[1])
+        return self.tasks[key]
+
+    def has(self, name: str) -> bool:
+        """Say whether the text defines a function."""
+        return name in self._trees
+
+    def _function(
+        self, tree: ast.FunctionDef, names: Mapping[str, Any], given: Sequence[str], burst: bool = False
+    ) -> Any:
+        result = kinds.WIDE if burst else ir.VoidType()
+        name = tree.name if burst else f"{tree.name}.{len(self.tasks)}"
+        function = ir.Function(self.ir, ir.FunctionType(result, list(map(ir_type, given))), name)
+        function.attributes.add("nounwind")
+        if not burst:
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+        for x, kind in zip(function.args, given, strict=True):
+            if kind.startswith("*"):
+                x.add_attribute("noalias")
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        body = Body(self, b, names, {})
+        for argument, x, kind in zip(tree.args.args, function.args, given, strict=True):
+            body.assign(argument.arg, Value(kind, x))
+        returned = body.run(tree)
+        b.ret(returned.ir) if isinstance(returned, Value) else b.ret_void()
+        return function
+
+
+@define(eq=False)
+class Loop:
+    """Where ``continue`` and ``break`` go."""
+
+    again: Any
+    after: Any
+
+
+@define(eq=False)
+class Body:
+    """One function's statements, or those of a driver within its caller."""
+
+    module: Module
+    b: Any
+    names: Mapping[str, Any]
+    places: dict[str, Value]  # where each variable lies
+    _loops: list[Loop] = field(factory=list, init=False)
+    _results: list[Value] = field(factory=list, init=False)
+    _alone: bool = field(default=True, init=False)
+    _end: Any = field(default=None, init=False)
+
+    def run(self, tree: ast.FunctionDef) -> Several:
+        """Write all statements; return what the function returns."""
+        self._end = self.b.append_basic_block("end")
+        self._block(tree.body)
+        if not self.b.block.is_terminated:
+            self.b.branch(self._end)
+        self.b.position_at_end(self._end)
+        found = tuple(Value(place.kind, self.b.load(place.ir)) for place in self._results)
+        return (found[0] if self._alone else found) if found else None
+
+    def assign(self, name: str, value: Value) -> None:
+        """Let a variable have a value."""
+        if name not in self.places:
+            self.places[name] = self._room(value.kind)
+        place = self.places[name]
+        self.b.store(self._fitting(name, value, place.kind), place.ir)
+
+    def _fitting(self, name: str, value: Value, kind: str) -> Any:
+        if value.kind != kind and (kind[0] in "*f" or value.kind[0] in "*f"):
+            raise AssertionError(f"{name} is {kind}, and cannot become {value.kind}")
+        return value.ir if value.kind == kind else converted(self.b, value, kind).ir
+
+    def _room(self, kind: str) -> Value:
+        with self.b.goto_entry_block():
+            return Value(kind, self.b.alloca(ir_type(kind)))
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if self.b.block.is_terminated:
+                return  # what follows a break is never reached
+            getattr(self, f"_{type(statement).__name__.lower()}")(statement)
+
+    def _pass(self, node: ast.Pass) -> None:
+        """Write nothing."""
+
+    def _expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.value(node.value)
+
+    def _assign(self, node: ast.Assign) -> None:
+        (target,) = node.targets
+        self._store(target, self.value(node.value))
+
+    def _annassign(self, node: ast.AnnAssign) -> None:
+        assert node.value is not None
+        self._store(node.target, self.value(node.value))
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        read = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+        self._store(node.target, self.value(read))
+
+    def _store(self, target: ast.expr, value: Several) -> None:
+        if isinstance(target, ast.Tuple):
+            assert isinstance(value, tuple)
+            for one, part in zip(target.elts, value, strict=True):
+                self._store(one, part)
+        elif isinstance(target, ast.Name):
+            assert isinstance(value, Value)
+            self.assign(target.id, value)
+        else:
+            assert isinstance(target, ast.Subscript)
+            assert isinstance(value, Value)
+            pointer = self.one(target.value)
+            self.b.store(converted(self.b, value, pointer.kind[1:]).ir, self._place(pointer, target))
+
+    def _place(self, pointer: Value, node: ast.Subscript) -> Any:
+        index = converted(self.b, self.one(node.slice), "i8")
+        return self.b.gep(pointer.ir, [index.ir], inbounds=True)
+
+    def _if(self, node: ast.If) -> None:
+        after = self.b.append_basic_block("after")
+        then, other = self.b.append_basic_block("then"), self.b.append_basic_block("else") if node.orelse else after
+        self.b.cbranch(kinds.truth(self.b, self.one(node.test)), then, other)
+        for block, statements in ((then, node.body), (other, node.orelse)):
+            if block is not after:
+                self._into(block, statements, after)
+        self.b.position_at_end(after)
+
+    def _into(self, block: Any, statements: Sequence[ast.stmt], then: Any) -> None:
+        """Write statements into a block, which goes on to another."""
+        self.b.position_at_end(block)
+        self._block(statements)
+        if not self.b.block.is_terminated:
+            self.b.branch(then)
+
+    def _while(self, node: ast.While) -> None:
+        head, body, after = (self.b.append_basic_block(name) for name in ("while", "body", "after"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        self.b.cbranch(kinds.truth(self.b, self.one(node.test)), body, after)
+        self._looped(node.body, body, Loop(head, after), head)
+
+    def _for(self, node: ast.For) -> None:
+        assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
+        ends = [converted(self.b, self.one(x), "i8") for x in node.iter.args]
+        start, stop = (number(0), ends[0]) if len(ends) == 1 else ends[:2]
+        step = ends[2] if len(ends) > 2 else number(1)
+        counter = self._room("i8")
+        self.b.store(start.ir, counter.ir)
+        head, body, again, after = (self.b.append_basic_block(name) for name in ("for", "body", "next", "after"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        count = self.b.load(counter.ir)
+        self.b.cbranch(self.b.icmp_signed("<", count, stop.ir), body, after)
+        self.b.position_at_end(body)
+        self.assign(node.target.id, Value("i8", count))
+        self._looped(node.body, body, Loop(again, after), again)
+        self.b.position_at_end(again)
+        self.b.store(self.b.add(count, step.ir, flags=("nsw",)), counter.ir)
+        self.b.branch(head)
+        self.b.position_at_end(after)
+
+    def _looped(self, statements: Sequence[ast.stmt], body: Any, loop: Loop, then: Any) -> None:
+        self._loops.append(loop)
+        self._into(body, statements, then)
+        self._loops.pop()
+        self.b.position_at_end(loop.after)
+
+    def _break(self, node: ast.Break) -> None:
+        self.b.branch(self._loops[-1].after)
+
+    def _continue(self, node: ast.Continue) -> None:
+        self.b.branch(self._loops[-1].again)
+
+    def _return(self, node: ast.Return) -> None:
+        value = None if node.value is None else self.value(node.value)
+        self._alone = not isinstance(value, tuple)
+        found = value if isinstance(value, tuple) else () if value is None else (value,)
+        if not self._results:
+            self._results = [self._room(x.kind) for x in found]
+        for place, x in zip(self._results, found, strict=True):
+            self.b.store(self._fitting("the result", x, place.kind), place.ir)
+        self.b.branch(self._end)
+
+    # -- expressions ---------------------------------------------------------------------------------------------------
+    def one(self, node: ast.expr) -> Value:
+        """Return an expression that is one value."""
+        found = self.value(node)
+        assert isinstance(found, Value), ast.dump(node)
+        return found
+
+    def value(self, node: ast.expr) -> Several:
+        """Return the value of an expression."""
+        match node:
+            case ast.Constant(value=known):
+                return number(known)
+            case ast.Name(id=name):
+                place = self.places.get(name)
+                return number(self.names[name]) if place is None else Value(place.kind, self.b.load(place.ir))
+            case ast.Tuple(elts=parts):
+                return tuple(map(self.one, parts))
+            case ast.Subscript():
+                pointer = self.one(node.value)
+                return Value(pointer.kind[1:], self.b.load(self._place(pointer, node)))
+            case ast.Call():
+                return self._call(node)
+            case ast.IfExp(test=test, body=then, orelse=other):
+                return kinds.chosen(self.b, self.one(test), self.one(then), self.one(other))
+            case _:
+                return self._operated(node)
+
+    def _operated(self, node: ast.expr) -> Value:
+        match node:
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._binary(SIGNS[type(op)], self.one(left), self.one(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return kinds.compared(self.b, SIGNS[type(op)], self.one(left), self.one(right))
+            case ast.BoolOp(op=op, values=values):
+                sign = "&" if isinstance(op, ast.And) else "|"
+                found, *rest = (Value("b1", kinds.truth(self.b, self.one(x))) for x in values)
+                for x in rest:
+                    found = kinds.arithmetic(self.b, sign, found, x)
+                return found
+            case ast.UnaryOp(op=ast.Not(), operand=x):
+                return Value("b1", self.b.not_(kinds.truth(self.b, self.one(x))))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as known)):
+                return number(-known)
+            case ast.UnaryOp(op=ast.USub(), operand=x):
+                return kinds.negative(self.b, self.one(x))
+        raise AssertionError(f"the language has no {ast.dump(node)}")
+
+    def _binary(self, sign: str, x: Value, y: Value) -> Value:
+        """Return the result of an operator; what is known is computed here."""
+        known = [v.ir.constant for v in (x, y) if v.kind == "i8" and isinstance(v.ir, ir.Constant)]
+        if len(known) == 2 and sign in _KNOWN:
+            return number(_KNOWN[sign](*known))
+        return kinds.arithmetic(self.b, sign, x, y)
+
+    def _call(self, node: ast.Call) -> Several:
+        assert isinstance(node.func, ast.Name), ast.dump(node)
+        name = node.func.id
+        operands = [self.one(x) for x in node.args]
+        known = self.names.get(name)
+        if isinstance(known, Routine) and known.kind == "driver":
+            return self._inline(known, operands)
+        if isinstance(known, Routine) or self.module.has(name):
+            self.b.call(self.module.task(name, known, operands), [x.ir for x in operands])
+            return None
+        found: Several = WORDS[known.name if isinstance(known, Word) else name](self.b, *operands)
+        return found
+
+    def _inline(self, routine: Routine, operands: Sequence[Value]) -> Several:
+        body = Body(self.module, self.b, routine.names, {})
+        for argument, x in zip(routine.tree.args.args, operands, strict=True):
+            body.assign(argument.arg, x)
+        return body.run(routine.tree)
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """Return what is read before it is added to."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())

@@ -1,0 +1,71 @@
+"""The words of the language that generated programs and their runtime are written in.
+
+The language is the part of Python with numbers, typed pointers, ``for ... in range``, ``while``, ``if`` and calls.  A
+word is a name that the translator knows; a routine is a function of the runtime, read as text and never run by Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from attrs import define, frozen
+
+NUMBERS = ("i1", "i4", "i8", "u4", "u8", "f4", "f8")
+
+
+@frozen
+class Word:
+    """A name that the translator knows.  To call one is for linters only."""
+
+    name: str
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Refuse: Python does not run routines."""
+        raise TypeError(f"{self.name} means something in compiled code only")
+
+
+@define(eq=False, slots=False)
+class Routine:
+    """A function in the language: ``kind`` is ``task`` (a function of its own) or ``driver`` (part of its caller)."""
+
+    function: Callable[..., Any]
+    kind: str
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Refuse: Python does not run routines."""
+        raise TypeError(f"{self.function.__name__} runs in compiled code only")
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """Return what names mean in the routine."""
+        return self.function.__globals__
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        """Return the routine as a tree."""
+        (found,) = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
+        assert isinstance(found, ast.FunctionDef)
+        return found
+
+
+def driver(function: Callable[..., Any]) -> Routine:
+    """Mark a routine whose text becomes part of its caller."""
+    return Routine(function, "driver")
+
+
+def task(function: Callable[..., Any]) -> Routine:
+    """Mark a routine whose pointers never overlap; it returns nothing."""
+    return Routine(function, "task")
+
+
+i1, i4, i8, u4, u8, f4, f8 = map(Word, NUMBERS)
+as_f4, as_f8, as_i4, as_i8, as_u4, as_b1 = map(Word, ("as_f4", "as_f8", "as_i4", "as_i8", "as_u4", "as_b1"))
+at, address, copied = map(Word, ("at", "address", "copied"))
+sel, radd, root, floor, nearest, as_float = map(Word, ("sel", "radd", "root", "floor", "nearest", "as_float"))
+arrive, seen, swapped, publish = map(Word, ("arrive", "seen", "swapped", "publish"))
+pause, control, restore = map(Word, ("pause", "control", "restore"))

@@ -1,0 +1,86 @@
+"""The language of generated programs against Python and NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import cache
+from sigma_backend_numba.compiler.machine import compiled
+from sigma_backend_numba.compiler.words import Routine, f4
+
+INTEGERS = [-9, -4, -1, 0, 1, 3, 7, 2**31]
+FLOATS = [-math.inf, -2.5, -0.0, 0.0, 0.75, 3.0, math.inf, math.nan]
+
+
+def run(lines: list[str], n: int, *arrays: np.ndarray) -> int:
+    """Run lines of a burst that knows arrays as a0, a1 and so on."""
+    short = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint32": "u4"}
+    names = [f"a{i} = as_{short[str(x.dtype)]}(tab[{i}])" for i, x in enumerate(arrays)]
+    body = ["tab = as_i8(table)", *names, *lines]
+    text = "\n    ".join(["def burst(table, n, t, T):", *body, "" if "return" in lines[-1] else "return 0"]) + "\n"
+    table = np.array([x.ctypes.data for x in arrays], np.int64)
+    return cache.load(text)(table.ctypes.data, n, 0, 1)
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "//", "%", "&", "|", "^", "<", "<=", "==", "!=", ">="])
+def test_operators_of_integers_are_those_of_python(sign):
+    pairs = [(x, y) for x in INTEGERS for y in INTEGERS if y or sign not in ("//", "%")]
+    x, y = (np.array(side, np.int64) for side in zip(*pairs, strict=True))
+    out = np.zeros(len(pairs), np.int64)
+    run([f"for q in range(n):\n        a2[q] = i8(a0[q] {sign} a1[q])"], len(pairs), x, y, out)
+    assert out.tolist() == [int(eval(f"x {sign} y", {"x": x, "y": y})) for x, y in pairs]
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "<", "<=", "==", "!=", ">="])
+def test_operators_of_floats_are_those_of_numpy(sign):
+    pairs = [(x, y) for x in FLOATS for y in FLOATS]
+    x, y = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
+    out = np.zeros(len(pairs))
+    run([f"for q in range(n):\n        a2[q] = f8(a0[q] {sign} a1[q])"], len(pairs), x, y, out)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(out, eval(f"x {sign} y", {"x": x, "y": y}).astype(float))
+
+
+def test_words_wrap_and_unsigned_numbers_stay_so():
+    x, out = np.array([2**32 - 1, 7], np.uint32), np.zeros(4, np.uint32)
+    run(
+        ["a1[0] = u4(a0[0] + a0[1])", "a1[1] = a0[0] >> 4", "a1[2] = u4(f4(a0[1]))", "a1[3] = a0[0] > a0[1]"], 0, x, out
+    )
+    assert out.tolist() == [6, (2**32 - 1) >> 4, 7, 1]
+
+
+def test_loops_end_and_go_on_as_in_python():
+    lines = """total = 0
+    for i in range(1, n, 2):
+        if i == 5:
+            continue
+        elif i > 11:
+            break
+        else:
+            total += i
+    while True:
+        total += 100
+        if total > 300 or n < 0:
+            break
+    first, second = total, -total
+    return first if second < 0 else second"""
+    assert run(lines.split("\n    "), 50) == 1 + 3 + 7 + 9 + 11 + 300
+
+
+def test_a_variable_keeps_its_kind():
+    with pytest.raises(AssertionError, match="x is i8, and cannot become f4"):
+        compiled("def burst(table):\n    x = 1\n    x = f4(2.0)\n    return x\n", {"f4": f4})
+
+
+def test_routines_are_for_compiled_code_only():
+    with pytest.raises(TypeError, match="compiled code only"):
+        f4(1.0)
+    with pytest.raises(TypeError, match="burst runs in compiled code only"):
+        Routine(burst, "task")()
+
+
+def burst() -> None:
+    """Stand for a routine."""
