@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from itertools import chain, islice
 from typing import ClassVar, Literal
@@ -120,12 +121,10 @@ class CsvReader(Reader):
         return np.array(cells, np.dtypes.StringDType())
 
     def _numbers(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
-        try:
+        with suppress(ValueError):  # told below, with the line
             values = np.array(cells, np.float64)
             if np.isfinite(values).all():
                 return values
-        except ValueError:
-            pass  # told below, with the line
         return np.array([self._number(c, f"{name}:{n}: {column}", n) for c, n in zip(cells, lines, strict=True)])
 
     def _number(self, cell: str, where: str, line: int) -> float:
