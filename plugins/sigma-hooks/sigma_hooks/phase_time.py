@@ -28,6 +28,11 @@ class PhaseTime(Hook):
         return [f"phases.{phase}" for phase in PHASES]
 
     @property
+    def timed(self) -> bool:
+        """Return that what it publishes depends on the wall clock."""
+        return True
+
+    @property
     def writes(self) -> Sequence[str]:
         """Return one address for each phase."""
         return [f"phase_time.{phase}" for phase in PHASES]

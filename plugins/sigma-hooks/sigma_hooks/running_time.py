@@ -17,6 +17,11 @@ class RunningTime(Hook):
     every: TimeStep = every(1, "epoch")
 
     @property
+    def timed(self) -> bool:
+        """Return that what it publishes depends on the wall clock."""
+        return True
+
+    @property
     def writes(self) -> Sequence[str]:
         """Return the one address."""
         return ["running_time"]

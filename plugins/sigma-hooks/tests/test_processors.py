@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sigma_hooks import Accumulate, FunctionHook, Histogram, PhaseTime, Progress, Statistics, Stop, UpdateRate
+from sigma_hooks.reading import read_all
 from sigma_kernel import when
 from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook
@@ -175,6 +176,13 @@ def test_one_update_of_gradient_descent_has_the_rate_of_its_gradient(classifier:
         sigma.trainer("trainer").fit(iterations=3)
         rate = sigma.get("trainer.update_rate.1-linear.weights")
     assert rate == pytest.approx(0.05 * seen["gradients"].std() / seen["weights"].std(), rel=1e-4)
+
+
+def test_short_addresses_come_first_so_that_a_group_is_set_before_its_members() -> None:
+    values = {"rate.a.b": 1.0, "rate.a": 2.0, "rate.c": None}
+    assert list(read_all(Desk({"rate.**": values}), "rate.**").items()) == [("rate.a", 2.0), ("rate.a.b", 1.0)]
+    assert read_all(Desk({"rate.a": 3.0}), "rate.a") == {"rate.a": 3.0}
+    assert read_all(Desk(), "rate.a") == {}
 
 
 def test_equal_elements_have_no_rate() -> None:

@@ -1,0 +1,27 @@
+"""The totals of a metric are merged over shards as the metric says, not as gradients are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigma_kernel.contracts import Metric
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
+from sigma_operator_local.shards import Sharding, Sum
+
+
+class Largest(Metric):
+    """The greatest prediction."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.max(prediction)
+
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.maximum(a, b)
+
+
+def test_each_record_is_merged_as_it_should_be() -> None:
+    first = {"loss": np.float32(1), "metrics.largest": np.float32(5), "gradients.w": np.float32(2)}
+    second = {"loss": np.float32(2), "metrics.largest": np.float32(3), "gradients.w": np.float32(4)}
+    merged = Sharding(2, 1, Sum(), None)._pair({"largest": Largest()}, first, second)
+    assert merged == {"loss": 3, "metrics.largest": 5, "gradients.w": 6}
