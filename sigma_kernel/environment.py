@@ -30,7 +30,7 @@ from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training import checkpoint, commands, folder
 from sigma_kernel.training.records import Messages
-from sigma_kernel.training.summary import Summary as Summary, summarise
+from sigma_kernel.training.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.trainer import Trainer
 
 # what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed
@@ -340,7 +340,7 @@ class Environment:
             self.trainers,
             run=self.name,
             folder=None if self.run_folder is None else str(self.run_folder),
-            status="interrupted" if self._aborted else "failed" if self._failure is not None else self._ended_by,
+            status="interrupted" if self._aborted else reached(self.trainers, self.state, self._ended_by),
             reachable=not self._aborted,
             seed=self.seed,
             seconds=round(self._seconds, 3),

@@ -18,12 +18,12 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Dataset, Optimiser, Parameter
+from sigma_kernel.contracts import Optimiser, Parameter
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network import Forward, Resolve, Shapes
-from sigma_kernel.training.feed import Rows
+from sigma_kernel.training.feed import dataset
 
 Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node]
 
@@ -49,11 +49,23 @@ class Plain:
 
     def forward(self, sections: Mapping[str, Node], parameters: Mapping[str, Node], *_: Any, **__: Any) -> Forward:
         """Return the loss."""
-        loss = self.loss(parameters, sections)
+        loss = self.loss(_Known("parameter", parameters), _Known("section", sections))
         if not isinstance(loss, Node) or loss.shape != ():
             shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
             raise SigmaConfigError(f"minimise: the loss must be a scalar (got {shape}). Take the mean over the batch.")
         return Forward(values={}, predictions={}, costs={"loss": loss}, state={})
+
+
+class _Known(dict[str, Node]):
+    """Values by name; one that is not there says what there is."""
+
+    def __init__(self, what: str, values: Mapping[str, Node]) -> None:
+        super().__init__(values)
+        self.what = what
+
+    def __missing__(self, name: str) -> Node:
+        hint = near(str(name), self) or f" There is {', '.join(self) or 'none'}."
+        raise SigmaAddressError(f"minimise: there is no {self.what} {name!r}.{hint}")
 
 
 @frozen
@@ -70,7 +82,7 @@ class _Given:
 def minimise(
     loss: Loss,
     parameters: Mapping[str, np.ndarray],
-    data: Mapping[str, np.ndarray] | Dataset,
+    data: Any,
     optimiser: Optimiser,
     callback: Callable[[Moment, float], bool | None] | None = None,
     *,
@@ -79,15 +91,16 @@ def minimise(
 ) -> dict[str, np.ndarray]:
     """Return the parameters that training leaves, as host arrays of the same names and shapes.
 
-    ``loss(parameters, batch)`` is written in graph functions and returns a scalar.  ``callback(moment, loss)`` is
+    ``loss(parameters, batch)`` is written in graph functions and returns a scalar.  ``data`` is whatever a trainer
+    takes: arrays by section, blocks of them, a Dataset.  ``callback(moment, loss)`` is
     called after each epoch; if it returns True, training ends.  ``settings`` are those of a trainer: batch_size,
     backend, precision, seed, ...  Raises SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is
     not finite.
     """
-    dataset = data if isinstance(data, Dataset) else Rows(data)
+    rows = dataset(data, "minimise")
     with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
-        trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=dataset, **settings)
-        trainer.network = Plain(loss, parameters, tuple(dataset.sections))
+        trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, **settings)
+        trainer.network = Plain(loss, parameters, tuple(rows.block(0)))
         for _ in range(epochs):
             trainer.fit(epochs=1)
             session = trainer.session

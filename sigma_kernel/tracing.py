@@ -160,6 +160,7 @@ class Trace:
     state: dict[str, Node] = field(factory=dict)  # as layers leave it
     _symbols: dict[str, Node] = field(factory=dict)
     _borrowed: dict[str, Parameter] = field(factory=dict)
+    _runs: Counter[str] = field(factory=Counter)
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
         """Return a layer's value; what goes wrong inside says the layer's name."""
@@ -205,10 +206,16 @@ class Trace:
             {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()},
             {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()},
             self.training,
-            self.key.named(address) if self.key else None,
+            self._key(address),
             self.precision,
             self,
         )
+
+    def _key(self, address: str) -> Key | None:
+        """Return a key of its own for each run of a layer: one that runs again must not draw the same numbers."""
+        self._runs[address] += 1
+        again = self._runs[address] - 1
+        return self.key.named(f"{address}({again})" if again else address) if self.key else None
 
     def _parameter(self, address: str, parameter: Parameter, lender: str | None) -> Node:
         if lender is not None:
@@ -254,11 +261,12 @@ class Trace:
         for address, parameter in self._borrowed.items():
             lender = self.shapes.shared[address]
             if lender in self.shapes.shared:
-                raise SigmaNetworkError(f"{address}: {lender} is shared itself. Name {self.shapes.shared[lender]!r}.")
+                owner = self.shapes.shared[lender]
+                raise SigmaNetworkError(f"{address}: share: {lender} is shared itself. Name {owner!r}.")
             if lender not in own:
-                raise SigmaNetworkError(f"{address}: there is no parameter {lender!r} to share.{near(lender, own)}")
+                raise SigmaNetworkError(f"{address}: share: there is no parameter {lender!r}.{near(lender, own)}")
             if own[lender].shape != parameter.shape:
                 raise SigmaNetworkError(
-                    f"{address}: it needs shape {parameter.shape}; {lender} has {own[lender].shape}. "
+                    f"{address}: share: it needs shape {parameter.shape}; {lender} has {own[lender].shape}. "
                     "Share only between layers of equal shapes."
                 )

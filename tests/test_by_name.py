@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sigma_backend_numpy import NumpyBackend
 from sigma_data import Arrays, Standardise
 from sigma_hooks import Accuracy, AccuracyMetric, Stop
 from sigma_initialisers import Constant
 from sigma_kernel import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 
@@ -94,7 +97,7 @@ def test_a_data_set_may_be_named_with_its_splits() -> None:
         ([X, Y], "trainer.data: is no data (got ndarray)"),
         ({"training": 5, "validation": ARRAYS}, "trainer.data.training: is no data (got int)"),
         ({"inputs": X, "targets": 5}, "data: section 'targets' is a single value. Axis 0 is for the samples."),
-        ({"inputs": X, "targets": [[1, 2], [3]]}, "section 'targets': the samples have different shapes."),
+        ({"inputs": X, "targets": [[1, 2], [3]]}, "section 'targets': samples have different shapes."),
         ({"inputs": X, "targets": Y[:3]}, "sections must have equally many rows (got {'inputs': 4, 'targets': 3})"),
         ({"train": ARRAYS, "validation": ARRAYS}, "No split is called 'training', only train, validation."),
         (iter(()), "there is no block of rows. An iterator can be used only once."),
@@ -203,3 +206,114 @@ def test_a_star_brings_what_a_room_exports_and_nothing_else(room: str) -> None:
     names.pop("__builtins__")
     assert set(names) == set(module.__all__)
     assert set(getattr(module, "_EXPORTS", names)) == set(names)
+
+
+# -- what is refused with a remedy -------------------------------------------------------------------------------------
+def _evaluated(metric: Any, network: str, targets: np.ndarray) -> dict[str, float]:
+    with Environment("measured") as sigma:
+        trainer = sigma.create_trainer(data=(X, targets), network=network, batch_size=4)
+        return trainer.evaluate("training", [metric])
+
+
+def test_accuracy_is_measured_against_indices_one_hot_rows_and_shares() -> None:
+    text = "input(4) + output(2) + softmax_cross_entropy()"
+    shares = np.where(np.eye(2)[Y], 0.9, 0.1).astype(np.float32)
+    found = [_evaluated("accuracy", text, targets)["accuracy"] for targets in (Y, np.eye(2, dtype=int)[Y], shares)]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("units", [1, 4])
+def test_accuracy_of_a_regression_is_refused(units: int) -> None:
+    text = f"input(4) + output({units}) + squared_difference()"
+    with pytest.raises(SigmaDataError, match="accuracy: the targets are no classes. Give indices, 0 or 1, or one-hot"):
+        _evaluated("accuracy", text, np.linspace(0.0, 3.0, 4 * units, dtype=np.float32).reshape(4, units))
+
+
+def test_more_top_scores_than_there_are_classes_are_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="accuracy: top = 3, but there is a score for 2. Choose a smaller one."):
+        _evaluated({"type": "accuracy", "top": 3}, "input(4) + output(2) + softmax_cross_entropy()", Y)
+
+
+def test_a_layer_that_no_machine_has_room_for_is_refused_before_anything_is_drawn() -> None:
+    text = "input(4) + dense(1000000000000) + output(2) + softmax_cross_entropy()"
+    with pytest.raises(SigmaNetworkError, match=r"1-dense: its parameters need 18,626 GiB; this machine has .* fewer"):
+        _trained(network=text)
+
+
+def test_metrics_of_a_hook_may_be_names() -> None:
+    assert "validation.sure" in _trained(hooks={"score": Accuracy(metrics={"sure": "accuracy"})})  # type: ignore[dict-item]
+
+
+# -- beginning and ending ----------------------------------------------------------------------------------------------
+def _stoppable(**hooks: Any) -> Environment:
+    sigma = Environment("ends")
+    network = "input(4) + output(2) + softmax_cross_entropy()"
+    sigma.create_trainer(data=(X, Y), network=network, batch_size=4, optimiser="adam", hooks=hooks)
+    return sigma
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (Stop(when="epoch reaches 2"), "epoch reaches 2 holds"),
+        (Stop(when="iteration reaches 2"), "iteration reaches 2 holds"),
+        (Stop(when="training.loss above 0 for 2 epochs"), "holds"),
+        (Stop(every="after 2 epochs"), "after 2 epochs is over"),
+    ],
+)
+def test_what_has_ended_does_not_train_again_until_it_is_reset(stop: Stop, reason: str) -> None:
+    with _stoppable(stop=stop) as sigma:
+        assert sigma.run().epochs == 2
+        assert sigma.run().epochs == 2
+        assert sigma.trainer("trainer").fit(epochs=5)["training.loss"].size == 2
+        assert any(f"nothing to train: {reason}" in text or reason in text for _, text in sigma.messages.after(0))
+        sigma.trainer("trainer").session.reset()
+        assert sigma.run().epochs == 2
+        assert sigma.trainer("trainer").history["training.loss"].size == 4
+
+
+def test_a_criterion_that_compares_with_earlier_values_is_not_asked_before_it_is_due() -> None:
+    with _stoppable(stop=Stop(when="not training.loss improves")) as sigma:
+        for epoch in (1, 2, 3):
+            sigma.trainer("trainer").fit(epochs=1)
+            assert sigma.summary().epochs == epoch
+
+
+def test_training_goes_on_to_a_goal_that_lies_further() -> None:
+    with _stoppable() as sigma:
+        for epoch in (1, 2, 3):
+            sigma.trainer("trainer").fit(epochs=1)
+            assert sigma.summary().epochs == epoch
+
+
+def test_a_summary_says_how_far_it_is() -> None:
+    with _stoppable(stop=Stop(when="epoch reaches 2")) as sigma:
+        assert (sigma.summary().status, sigma.summary().backend) == ("created", "numpy")
+        sigma.prepare()
+        assert sigma.summary().status == "prepared"
+        sigma.run()
+        assert sigma.summary().status == "finished"
+    with _stoppable() as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        assert sigma.summary().status == "finished"
+
+
+def test_an_empty_environment_has_a_summary() -> None:
+    assert Environment("empty").summary().epochs == 0
+
+
+@pytest.mark.parametrize(
+    "backend", ["numpy", "sigma-backend-numpy:numpy", {"type": "numpy"}, NumpyBackend(), NumpyBackend]
+)
+def test_a_backend_is_called_by_its_name(backend: Any) -> None:
+    assert Environment("named").create_trainer(backend=backend).backend_name == "numpy"
+
+
+def test_a_run_made_from_python_says_how_to_evaluate_it(tmp_path: Path) -> None:
+    with _stoppable(stop=Stop(when="epoch reaches 1")) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+    command = [sys.executable, "-m", "sigma_kernel", "evaluate", str(sigma.run_folder)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 2
+    assert "was trained from Python, and no file says how." in found.stderr

@@ -176,7 +176,7 @@ def test_a_run_ends_by_itself_and_says_what_it_came_to() -> None:
     with _small(epochs=3) as sigma:
         summary = sigma.run()
         weights = sigma.get("trainer.network.layers.weights")
-    assert (summary.run, summary.status, summary.backend, summary.seed) == ("small", "finished", "NullBackend", 0)
+    assert (summary.run, summary.status, summary.backend, summary.seed) == ("small", "finished", "null", 0)
     assert (summary.epochs, summary.iterations, summary.folder) == (3, 15, None)
     assert summary.metrics == {"training.loss": sigma.trainer("trainer").history["training.loss"][-1]}
     assert summary.parameters_sha256 == hashlib.sha256(weights.astype("<f4").tobytes()).hexdigest()
@@ -274,7 +274,7 @@ def test_two_trainers_train_at_once_each_on_its_own_backend() -> None:
         assert backends[1].threads == {"sigma-other"}
         assert state_bytes(sigma.trainer("trainer")) == alone
         assert other.session.clock.moment.epoch == 2
-    assert (summary.epochs, summary.iterations, summary.backend) == (4, 20, "Named")
+    assert (summary.epochs, summary.iterations, summary.backend) == (4, 20, "named")
     assert set(summary.metrics) == {"trainer.training.loss", "other.training.loss"}
 
 

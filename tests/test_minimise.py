@@ -101,6 +101,36 @@ def test_a_loss_that_is_no_scalar_is_refused(loss: Any, message: str) -> None:
     assert str(error.value).startswith(f"minimise: {message}")
 
 
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda p, batch: f.mean(batch["xs"]), "minimise: there is no section 'xs'. Did you mean 'x'?"),
+        (lambda p, batch: f.mean(batch["inputs"]), "minimise: there is no section 'inputs'. There is x, y."),
+        (
+            lambda p, batch: f.mean(batch["x"] * p["slop"]),
+            "minimise: there is no parameter 'slop'. Did you mean",
+        ),
+    ],
+)
+def test_what_the_loss_asks_for_in_vain_is_told_with_what_there_is(loss: Any, message: str) -> None:
+    with pytest.raises(SigmaAddressError) as error:
+        minimise(loss, START, _points(), Descent(), **HERE)
+    assert str(error.value).startswith(message)
+
+
+def test_pairs_and_blocks_of_data_can_be_minimised_too() -> None:
+    points = _points()
+    blocks = [{name: values[i : i + 50] for name, values in points.items()} for i in (0, 50)]
+    named = minimise(_line, START, blocks, Descent(learning_rate=0.5), epochs=40, **HERE)
+    assert named["slope"] == pytest.approx(3.0, abs=1e-3)
+
+    def paired(p: Mapping[str, Node], batch: Mapping[str, Node]) -> Node:
+        return _line(p, {"x": batch["inputs"], "y": batch["targets"]})
+
+    found = minimise(paired, START, (points["x"], points["y"]), Descent(learning_rate=0.5), epochs=40, **HERE)
+    assert found["slope"] == pytest.approx(3.0, abs=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_loss_that_explodes_is_told() -> None:
     with pytest.raises(SigmaTrainingError, match="the loss is (nan|inf) at iteration"):

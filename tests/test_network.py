@@ -536,6 +536,20 @@ def test_an_owned_layer_that_runs_twice_reads_the_state_that_it_left():
     np.testing.assert_array_equal(found["y"], x - mean - x.mean(0))
 
 
+def test_an_owned_layer_that_runs_twice_draws_other_numbers_the_second_time():
+    inner = Noise()
+    twice = Custom(lambda context, x: context.run("inner", inner, context.run("inner", inner, x)))
+    assert list(declared(Input() + twice).streams.numbers) == ["1-custom.inner", "1-custom.inner(1)"]
+
+
+def test_an_owned_layer_in_the_body_of_a_scan_is_refused_by_the_address_that_it_cannot_reach():
+    def walk(context, x):
+        return f.scan(lambda h, row: ([context.run("cell", Dense(4), h)], []), [x], [x])[0][0]
+
+    with pytest.raises(SigmaNetworkError, match=r"1-custom: .*'1-custom.cell.weights' from outside.*its constants"):
+        declared(Input() + Custom(walk))
+
+
 def test_two_owned_layers_of_one_name_are_refused_if_their_shapes_differ():
     cells = Custom(lambda context, x: context.run("cell", Dense(3), context.run("cell", Dense(5), x)))
     with pytest.raises(SigmaNetworkError, match=r"1-custom.cell.weights is wanted with shapes \(4, 5\) and \(5, 3\)"):
@@ -567,10 +581,10 @@ def test_a_parameter_can_be_shared_with_a_layer_further_on():
 @pytest.mark.parametrize(
     ("share", "message"),
     [
-        ({"weight": "own.weights"}, "it has no parameter 'weight'. Did you mean 'weights'"),
-        ({"weights": "own.weight"}, "there is no parameter 'own.weight' to share. Did you mean 'own.weights'"),
-        ({"weights": "wide.weights"}, r"it needs shape \(4, 4\); wide.weights has \(4, 6\)"),
-        ({"weights": "twin.weights"}, "twin.weights is shared itself. Name 'own.weights'"),
+        ({"weight": "own.weights"}, "share: it has no parameter 'weight'. Did you mean 'weights'"),
+        ({"weights": "own.weight"}, "share: there is no parameter 'own.weight'. Did you mean 'own.weights'"),
+        ({"weights": "wide.weights"}, r"share: it needs shape \(4, 4\); wide.weights has \(4, 6\)"),
+        ({"weights": "twin.weights"}, "share: twin.weights is shared itself. Name 'own.weights'"),
     ],
 )
 def test_sharing_what_does_not_fit_is_refused(share, message):

@@ -165,7 +165,8 @@ def test_bad_data_is_one_clear_error_and_leaves_nothing_behind(file, sigma, rows
 
 def test_a_run_that_fails_says_so_in_its_summary_and_its_exit_code(file, sigma):
     network = 'network.architecture=input(2) + output(2) + squared_difference(targets="inputs")'
-    code, out, err = sigma("run", file, "--json", "--set", "trainer.optimiser.learning_rate=1e38", "--set", network)
+    rate, score = "trainer.optimiser.learning_rate=1e38", "hooks.score.type=loss"
+    code, out, err = sigma("run", file, "--json", "--set", rate, "--set", network, "--set", score)
     assert code == 1
     assert json.loads(out)["status"] == "failed"
     assert "loss is" in err

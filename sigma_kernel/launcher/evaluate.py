@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sigma_kernel.config import build, load, prepare
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.plugins import catalogue
@@ -22,7 +23,13 @@ from sigma_kernel.training.trainer import Trainer
 @json_option
 def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> None:
     """Measure the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks measured."""
-    configuration = load(run / "config.toml")
+    path = run / "config.toml"
+    if path.is_file() and not path.read_text(encoding="utf-8").strip():
+        raise SigmaConfigError(
+            f"{run}: was trained from Python, and no file says how. Make its trainer again in Python, then "
+            "trainer.session.restore(sigma_kernel.training.checkpoint.read(CHECKPOINT)) and trainer.evaluate()."
+        )
+    configuration = load(path)
     configuration.monitors = {}
     found: dict[str, Any] = {}
     with build(configuration, catalogue()) as environment:

@@ -271,7 +271,7 @@ class Rows(Dataset):
     """Arrays in memory, one row a sample, in one block or several."""
 
     def __init__(self, *blocks: Mapping[str, Any]) -> None:
-        self._blocks = [{name: _array(name, values) for name, values in block.items()} for block in blocks]
+        self._blocks = [{name: as_array("data", name, values) for name, values in block.items()} for block in blocks]
         if not self._blocks:
             raise SigmaDataError("data: there is no block of rows. An iterator can be used only once.")
         for number, block in enumerate(self._blocks):
@@ -301,13 +301,14 @@ class Rows(Dataset):
         return self._blocks[block]
 
 
-def _array(name: str, values: Any) -> np.ndarray:
+def as_array(where: str, name: str, values: Any) -> np.ndarray:
+    """Return a section as an array with one row a sample; raises SigmaDataError for what cannot be one."""
     try:
         array = np.asarray(values)
     except ValueError:
-        raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+        raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
     if not array.ndim:
-        raise SigmaDataError(f"data: section {name!r} is a single value. Axis 0 is for the samples.")
+        raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples.")
     return array
 
 

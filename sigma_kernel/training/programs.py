@@ -12,7 +12,8 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Backend, Dataset, Metric, Order, Program, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
-from sigma_kernel.training.feed import Feed, Host, conform
+from sigma_kernel.training.choices import several
+from sigma_kernel.training.feed import Feed, Host, as_array, conform
 from sigma_kernel.training.step import DIRECTIONS, Model
 
 Compiled = tuple[Step, Program]
@@ -74,6 +75,7 @@ class Evaluator:
     ) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split, and each metric over them."""
         feed = self._feed(on)
+        metrics = several(self.model.resolve, "metrics", "metric", Metric, metrics)
         totals: dict[str, Any] = {}
         rows = 0
         losses = 0.0
@@ -125,7 +127,14 @@ class Evaluator:
 
     def _samples(self, samples: Mapping[str, np.ndarray]) -> Host:
         wanted = {name: self.model.sections[name] for name in self.model.network.sections(costs=False)}
-        block = conform(self.prepare({name: np.asarray(values) for name, values in samples.items()}), wanted, "predict")
+        arrays = {name: as_array("predict", name, values) for name, values in samples.items()}
+        for name, spec in wanted.items():
+            if name in arrays and arrays[name].shape == spec.shape:
+                raise SigmaDataError(
+                    f"predict: section {name!r} has shape {spec.shape}, one sample without the axis of the batch. "
+                    "Write predict(x[None])."
+                )
+        block = conform(self.prepare(arrays), wanted, "predict")
         if len({len(values) for values in block.values()} - {0}) != 1:
             counts = {name: len(values) for name, values in block.items()}
             raise SigmaDataError(f"predict: sections must have equally many rows, at least one (got {counts}).")

@@ -16,7 +16,7 @@ from sigma_kernel.training.trainer import Trainer
 
 @frozen
 class Summary:
-    """What a run came to; ``status`` is finished, stopped, interrupted or failed."""
+    """What a run came to; ``status`` is finished, stopped, interrupted or failed, or how far a run is that goes on."""
 
     run: str
     folder: str | None
@@ -39,12 +39,20 @@ def summarise(trainers: Mapping[str, Trainer], reachable: bool = True, **about: 
     moments = [trainer.session.clock.moment for trainer in trainers.values()]
     return Summary(
         backend=", ".join(dict.fromkeys(trainer.backend_name for trainer in trainers.values())),
-        epochs=max(moment.epoch for moment in moments),
-        iterations=max(moment.iteration for moment in moments),
+        epochs=max((moment.epoch for moment in moments), default=0),
+        iterations=max((moment.iteration for moment in moments), default=0),
         metrics=_metrics(trainers),
         parameters_sha256=_digest(trainers) if reachable else None,
         **about,
     )
+
+
+def reached(trainers: Mapping[str, Trainer], state: str, ended_by: str) -> str:
+    """Return how far trainers have come: the environment's state, until each has ended that ever began."""
+    begun = {trainer.session.control.status for trainer in trainers.values()} - {"prepared"}
+    if state in ("running", "paused", "failed") or not begun:
+        return state
+    return next((status for status in ("failed", "running", "paused") if status in begun), ended_by)
 
 
 def _metrics(trainers: Mapping[str, Trainer]) -> dict[str, float]:

@@ -30,6 +30,7 @@ from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import choices
 from sigma_kernel.training.addresses import register
+from sigma_kernel.training.beginning import check_memory, ended
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.choices import one, several
 from sigma_kernel.training.commands import Stop
@@ -110,7 +111,7 @@ class Trainer:
         chosen = self.backend["type"] if isinstance(self.backend, Mapping) else self.backend
         if isinstance(chosen, str):
             return chosen.rpartition(":")[2]
-        return (chosen if isinstance(chosen, type) else type(chosen)).__name__
+        return (chosen if isinstance(chosen, type) else type(chosen)).__name__.removesuffix("Backend").lower()
 
     def close(self) -> None:
         """End training if it is under way, and let go of what the session holds open."""
@@ -147,6 +148,9 @@ class Trainer:
         failed = True
         try:
             self.session.begin(epochs, iterations)
+            if reason := ended(self.session):
+                self.records.say(f"nothing to train: {reason} already")
+                self.session.control.over = True
             one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).run(self.session)
             failed = False
         finally:
@@ -154,7 +158,7 @@ class Trainer:
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss, and metrics by name, over a split of the data."""
-        found = {name: self.resolve("metric", metric) for name, metric in (metrics or {}).items()}
+        found = several(self.resolve, "evaluate", "metric", Metric, metrics or {})
         return dict(self.session.control.ask(partial(self.session.evaluate, on, found)))
 
     def predict(self, samples: Any) -> Any:
@@ -295,6 +299,7 @@ def _nowhere(checkpoint: Checkpoint) -> Any:
 # -- the initial state -------------------------------------------------------------------------------------------------
 def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> dict[str, np.ndarray]:
     """Return every array of the state tree as training starts."""
+    check_memory(model)
     state = {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.parameters.items()}
     state |= {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.state.items()}
     for (address, name), (spec, slot) in model.slots().items():

@@ -118,8 +118,13 @@ def test_a_split_that_is_not_there_says_which_are(deep: Deep) -> None:
     [
         ({"inputz": np.ones((2, 3))}, "predict: section 'inputs' is missing. Did you mean 'inputz'?"),
         (np.ones((2, 4)), "predict: section 'inputs' has shape (2, 4); wanted is ('n', 3)."),
-        (np.ones(3), "predict: section 'inputs' has shape (3,); wanted is ('n', 3)."),
-        (1.0, "predict: section 'inputs' has shape (); wanted is ('n', 3)."),
+        (
+            np.ones(3),
+            "predict: section 'inputs' has shape (3,), one sample without the axis of the batch. "
+            "Write predict(x[None]).",
+        ),
+        (1.0, "predict: section 'inputs' is a single value. Axis 0 is for the samples."),
+        ([[1, 2], [3]], "predict: section 'inputs': samples have different shapes. Cut or pad them."),
         (np.ones((0, 3)), "predict: sections must have equally many rows, at least one (got {'inputs': 0})."),
         (np.array([["a", "b", "c"]]), "data: section 'inputs' holds <U1. Use numbers or booleans."),
     ],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import isnan, nan
+
+import numpy as np
 from attrs import field, frozen
 from attrs.validators import ge
 
 from sigma_kernel.contracts import Metric
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 
@@ -18,17 +21,34 @@ class AccuracyMetric(Metric):
     Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or one-hot ``(n, classes)``.  Of equal
     scores the first counts as the better one; a score that is not a number is never right.  A prediction of shape
     ``(n, 1)`` or ``(n,)`` is the probability of class 1, right if it lies on the right side of one half.
+
+    Targets that are no classes are a SigmaDataError, and ``top`` beyond the number of classes a SigmaConfigError.
     """
 
     top: int = field(default=1, validator=ge(1))
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return the number of samples that are right, a scalar of the predictions' dtype."""
-        if len(prediction.shape) == 1 or prediction.shape[1:] == (1,):
+        """Return the number of samples that are right, of the predictions' dtype; NaN if targets are no classes."""
+        binary = len(prediction.shape) == 1 or prediction.shape[1:] == (1,)
+        classes = 1 if binary else prediction.shape[1]
+        if self.top > classes:
+            raise SigmaConfigError(
+                f"accuracy: top = {self.top}, but there is a score for {classes}. Choose a smaller one."
+            )
+        if binary:
             right = self._binary(f.reshape(prediction, shape=(prediction.shape[0],)), targets)
         else:
             right = self._ranked(prediction, targets)
-        return f.sum(f.cast(right, dtype=prediction.dtype), axis=0)
+        number = f.cast(right, dtype=prediction.dtype)
+        return f.sum(f.where(_are_classes(targets, binary), number, nan), axis=0)
+
+    def value(self, totals: np.ndarray, rows: int) -> float:
+        """Return the share of the rows."""
+        if isnan(totals):
+            raise SigmaDataError(
+                "accuracy: the targets are no classes. Give indices, 0 or 1, or one-hot rows; numbers have a loss."
+            )
+        return float(totals) / rows
 
     def _binary(self, probability: Node, targets: Node) -> Node:
         wanted = f.cast(f.reshape(targets, shape=probability.shape), dtype=probability.dtype)
@@ -46,3 +66,17 @@ class AccuracyMetric(Metric):
         better = f.logical_or(f.logical_not(f.greater_equal(own, scores)), tied_before)
         rank = f.sum(f.cast(better, dtype="int32"), axis=1)
         return f.greater(self.top, rank)
+
+
+def _are_classes(targets: Node, binary: bool) -> Node:
+    """Return for each row whether its target is a class: a whole number from 0 on (0 or 1), or shares that sum to 1."""
+    rows = targets.shape[0]
+    if len(targets.shape) == 2 and not binary:
+        shares = f.cast(targets, dtype="float32")
+        total = f.sum(shares, axis=1)
+        positive = f.greater_equal(f.min(shares, axis=1), 0.0)
+        return f.logical_and(positive, f.logical_and(f.greater(total, 0.99), f.greater(1.01, total)))
+    number = f.cast(f.reshape(targets, shape=(rows,)), dtype="float32")
+    if binary:
+        return f.logical_or(f.equal(number, 0.0), f.equal(number, 1.0))
+    return f.logical_and(f.greater_equal(number, 0.0), f.equal(number, f.floor(number)))

@@ -1,0 +1,64 @@
+"""What is seen to before the first iteration: whether there is room for the parameters, and anything left to do."""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import Model
+
+
+# -- room --------------------------------------------------------------------------------------------------------------
+def check_memory(model: Model) -> None:
+    """Raise SigmaNetworkError if the parameters need more bytes than this machine has."""
+    sizes: dict[str, int] = {}
+    for address, spec in model.parameters().items():
+        layer = address.partition(".")[0]
+        sizes[layer] = sizes.get(layer, 0) + prod(spec.shape) * np.dtype(spec.dtype).itemsize
+    if sum(sizes.values()) > _machine():
+        layer = max(sizes, key=lambda name: sizes[name])
+        wanted, there = (f"{size / 2**30:,.0f}" for size in (sizes[layer], _machine()))
+        raise SigmaNetworkError(
+            f"{layer}: its parameters need {wanted} GiB; this machine has {there}. "
+            "Choose fewer units, or make what leads to it smaller."
+        )
+
+
+def _machine() -> float:
+    """Return the bytes of memory; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return inf
+
+
+# -- something left to do ----------------------------------------------------------------------------------------------
+def ended(session: Session) -> str | None:
+    """Return what ends training before it begins: a hook that is for that, whose time has come or criterion holds."""
+    for hook in session.runner.active():
+        if hook.ends and _holds(hook, session):
+            return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
+    return None
+
+
+def _holds(hook: Hook, session: Session) -> bool:
+    now = session.clock.moment
+    if hook.when is None:
+        return hook.every.next(now.on(hook.every.scale)) is None
+    if now.on(hook.every.scale) < hook.every.first:
+        return False
+    name = next(name for name, other in session.runner.hooks.items() if other is hook)
+    memory = deepcopy(session.runner.memory[name]["criterion"].get("", {}))
+    return bool(hook.when.ask(session.lookup, memory, now)) and _steady(memory)
+
+
+def _steady(memory: dict[str, Any]) -> bool:
+    """Return whether a criterion answers the same when it is asked again at once: it compares with no earlier value."""
+    return "asked" in memory or all(isinstance(inner, dict) and _steady(inner) for inner in memory.values())
