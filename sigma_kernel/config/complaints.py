@@ -47,8 +47,10 @@ def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception
     parts = tuple(address.split(".")) if colon else ()
     # the settings of a data set may stand beside its name
     within = place[:-1] if path == LOADING else place
-    exact = next((p for p in _meant(head, path, parts) if p[: len(within)] == within and holds(values, p)), None)
-    text = text if exact is not None or parts in ((head or ("trainer",))[-1:], path[:1]) else sentence(error)
+    meant = list(_meant(head, path, parts))
+    exact = next((p for p in meant if p[: len(within)] == within and holds(values, p)), None)
+    said = parts == (head or ("trainer",))[-1:] or any(p == place[: len(p)] for p in meant)
+    text = text if said or exact is not None else sentence(error)
     place = exact or place
     base = within if exact is None else place
     named = next(_named(_at(values, base), text), ())

@@ -79,9 +79,10 @@ def _rules(optimiser: Optimiser, faults: Faults) -> None:
     check = partial(check_rules, settings=live_settings(optimiser))
     alone: Callable[..., Any] = partial(SimpleNamespace, settings={}, schedules={})
     for name, rule in optimiser.settings.items():
-        with faults.at("optimiser", "settings", name):
-            check(alone(settings={name: {key: rule[key] for key in ["match"] if key in rule}}))
-        for key, value in rule.items():
+        said = {key: value for key, value in rule.items() if key == "match"}
+        with faults.at("optimiser", "settings", name, *said):
+            check(alone(settings={name: said}))
+        for key, value in ((key, value) for key, value in rule.items() if key not in said):
             with faults.at("optimiser", "settings", name, key):
                 check(alone(settings={name: {"match": "**", key: value}}))
     for key, schedule in optimiser.schedules.items():
@@ -149,10 +150,14 @@ def _traced(trainer: Trainer, network: Network, sections: Mapping[str, Spec]) ->
 
 def _parameters(trainer: Trainer, model: Model, faults: Faults) -> None:
     """Look at whatever concerns parameters: who matches none, and first values that cannot be had."""
+    failed = set[str]()
     for name, pattern in patterns(_with_matches(trainer)):
         with faults.at(*name.split("."), "match"):
+            failed.add(name)
             check_matches(trainer.name, {name: pattern}, model)
-    failed = set[str]()
+            failed.remove(name)
+    rules = {name: rule for name, rule in trainer.initialisers.items() if f"initialisers.{name}" not in failed}
+    trainer = evolve(trainer, initialisers=rules)
     for address, parameter in model.shapes.parameters.items():
         rule = initialiser_rule(trainer, model, address)
         if rule is not None and rule not in failed:
@@ -166,7 +171,7 @@ def _with_matches(trainer: Trainer) -> Trainer:
     """Return a trainer without the optimiser's rules that match nobody, as they do not say whom."""
     if trainer.optimiser is None:
         return trainer
-    rules = {name: rule for name, rule in trainer.optimiser.settings.items() if "match" in rule}
+    rules = {name: rule for name, rule in trainer.optimiser.settings.items() if isinstance(rule.get("match"), str)}
     return evolve(trainer, optimiser=evolve(trainer.optimiser, settings=rules))
 
 
@@ -186,12 +191,16 @@ def _hooks(trainer: Trainer, faults: Faults, no_data: bool, some_missing: bool) 
     known |= {address for hook in hooks.values() for address in (*hook.writes, *getattr(hook, "settable", ()))}
     for name, hook in hooks.items():
         for key, address in _read(hook):
-            if not address.startswith(ELSEWHERE) and not any(_meet(address, a) for a in known):
-                with faults.at("hooks", name, *key):
-                    raise SigmaConfigError(
-                        f"reads {address!r}, which nothing here publishes. Add the hook that does, or correct the "
-                        f"address.{near(address, known)}"
-                    )
+            with faults.at("hooks", name, *key):
+                _check_read(address, known)
+
+
+def _check_read(address: str, known: set[str]) -> None:
+    if not address.startswith(ELSEWHERE) and not any(matches(a, address) or matches(address, a) for a in known):
+        raise SigmaConfigError(
+            f"reads {address!r}, which nothing here publishes. Add the hook that does, or correct the address."
+            f"{near(address, known)}"
+        )
 
 
 def _check_splits(hook: Hook, splits: list[str]) -> None:
@@ -200,10 +209,6 @@ def _check_splits(hook: Hook, splits: list[str]) -> None:
             raise SigmaConfigError(
                 f"the data has no split {split!r}.{near(split, splits)} There are: {', '.join(splits)}."
             )
-
-
-def _meet(a: str, b: str) -> bool:
-    return matches(a, b) or matches(b, a)
 
 
 def _read(hook: Hook) -> Iterator[tuple[tuple[str, ...], str]]:

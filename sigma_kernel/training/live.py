@@ -88,7 +88,7 @@ def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> No
     """Raise SigmaConfigError for a rule or schedule about something that the optimiser does not have."""
     known = [*settings, "match", "frozen"]
     for name, rule in optimiser.settings.items():
-        if "match" not in rule:
+        if not isinstance(rule.get("match"), str):
             raise SigmaConfigError(f"optimiser.settings.{name}: says nothing of whom it concerns. Add match = '**'.")
         for key in rule:
             if key not in known:

@@ -185,14 +185,35 @@ def test_a_precision_that_the_backend_lacks_is_named_where_it_stands(check):
         ("learning_rate = 'fast'", "f.toml:29: trainer.optimiser.settings.slow.learning_rate: must be a finite number"),
         ("learning_rate = -1", "f.toml:29: trainer.optimiser.settings.slow.learning_rate: must be at least 0 (got -1"),
         ("frozen = 1", "f.toml:29: trainer.optimiser.settings.slow.frozen: must be true or false (got 1)"),
+        ("match = 3", "f.toml:28: trainer.optimiser.settings.slow.match: says nothing of whom it concerns. Add match"),
         ("learning_rat = 1", "f.toml:29: trainer.optimiser.settings.slow.learning_rat: no such setting. Did you mean"),
     ],
 )
 def test_a_setting_of_a_rule_is_named_by_the_users_own_key(check, new, message):
-    code, said = check(("learning_rate = 0.001", new))
+    old = 'match = "1-dense.*"' if new.startswith("match") else "learning_rate = 0.001"
+    code, said = check((old, new))
     assert code == 2
     assert len(said) == 1
     assert said[0].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('"**.weights"', '"1 epoch"', "f.toml:21: initialisers.weights.match: "),
+        ('"1-dense.*"', '""', "f.toml:28: trainer.optimiser.settings.slow.match: "),
+        (
+            '"accuracy"',
+            '"accuracy"\n[hooks.stop]\ntype = "early_stop"\nvalue = "1 epoch"',
+            "f.toml:35: hooks.stop.value: ",
+        ),
+    ],
+)
+def test_what_is_no_address_is_refused_at_its_place(check, old, new, place):
+    code, said = check((old, new))
+    assert (code, len(said)) == (2, 1)
+    assert said[0].startswith(place)
+    assert "is no address" in said[0]
 
 
 def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):
