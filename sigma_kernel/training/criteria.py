@@ -117,7 +117,7 @@ VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "improves": lambda value, number, memory: _better(-value, number, memory),
     "improves upwards": _better,
 }
-RISING = frozenset({"accuracy", "precision", "recall"})  # nobody wants these to fall
+RISING = frozenset({"accuracy", "precision", "recall", "f1"})  # nobody wants these to fall
 OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their number follows ``by`` and may be left out
 
 

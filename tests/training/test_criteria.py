@@ -281,6 +281,31 @@ def test_every_criterion_prints_a_sentence_that_says_the_same(criterion: Criteri
     assert Criterion.parse(str(criterion)) == criterion
 
 
+LEVELS = [*sorted(RESERVED), "epochs", "1", "1e5", "2-dense", "-", "_", "é", "inf", "nan", "in-all", "switch"]
+PARTS = [*LEVELS, "*", "**", "*<dense>", "<dense>", "*-a", "a*b", "<a,b>"]
+spans = st.tuples(st.floats(1e-9, 1e9) | st.integers(1, 10**6), st.sampled_from(["second", "samples", "iteration"]))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).map(".".join),
+    st.sampled_from(["", "any", "all"]),
+    st.sampled_from(FLUENT),
+    numbers,
+    st.none() | spans,
+)
+def test_words_of_sentences_numbers_and_patterns_may_be_parts_of_an_address(
+    address: str, quantifier: str, verb: str, number: float, span: tuple[float, str] | None
+) -> None:
+    try:
+        criterion = getattr(when(address, quantifier), verb)(number)
+        criterion = criterion.for_(*span) if span else criterion
+    except SigmaConfigError:
+        return  # refused in Python already: a pattern without its quantifier, a part of an iteration
+    for one in (criterion, ~criterion, criterion & ~criterion, (criterion | criterion).for_(2, "epoch")):
+        assert Criterion.parse(str(one)) == one
+
+
 A, B, C = when("a").above(1), when("b").below(2), when("c").equals(3)
 
 
@@ -412,6 +437,7 @@ def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
         (lambda: when("a..b"), "is no address"),
         (lambda: when("any"), "is a word of sentences"),
         (lambda: when("top_accuracy").improves(), "improves upwards"),
+        (lambda: when("validation.f1_each").improves(), "improves upwards"),
         (lambda: when("x").above(math.nan), "takes a finite number"),
         (lambda: when("x").increases(True), "takes a finite number"),
         (lambda: when("x").reaches("ten"), "takes a finite number (got 'ten')"),

@@ -201,6 +201,21 @@ def test_histograms_count_every_finite_element_once() -> None:
     json.dumps({name: value for name, value in desk.values.items() if name.startswith("histogram")})
 
 
+@pytest.mark.parametrize(
+    ("criterion", "epochs"),
+    [
+        ("any statistics.**.deviation above 0.001", 1),
+        ("all statistics.** above 1e9 or epoch reaches 2", 2),
+        ("statistics.network.layers.1-linear.weights.norm improves upwards by 1e9 for 3 epochs in all", None),
+    ],
+)
+def test_criteria_ask_about_what_is_published_by_pattern(classifier: Make, criterion: str, epochs: int | None) -> None:
+    hooks = {"measure": Statistics(measures=["deviation", "norm"]), "end": Stop(when=criterion)}
+    with classifier(hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(epochs=4)
+        assert sigma.get("trainer.epoch") == (epochs or 4)
+
+
 @pytest.mark.parametrize("bins", [0, 1001])
 def test_bins_are_bounded(bins: int) -> None:
     with pytest.raises(ValueError, match="bins"):
