@@ -179,7 +179,7 @@ class Environment:
         elif self.signal is None:
             self.messages.say("interrupted: finishing the step, then saving; interrupt again to abort")
             self.signal, self._ended_by = number, "interrupted"
-            self._tell(commands.Stop())
+            self._tell(commands.Stop("interrupted"))
         else:
             raise KeyboardInterrupt
 
@@ -327,12 +327,14 @@ class Environment:
         yield
         self._seconds += time.monotonic() - began
         if self.run_folder is not None:
-            trainer.session.save()
+            self.send("save", trainer=trainer.name)
             folder.put_json(self.run_folder / "summary.json", self.summary().to_dict())
 
     def _save(self) -> None:
+        """Save where training ended by itself; whoever was stopped has saved before."""
         if self.run_folder is not None and self._failure is None:
-            self.send("save")
+            for name in (name for name, trainer in self.trainers.items() if not trainer.session.halted):
+                self.send("save", trainer=name)
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""

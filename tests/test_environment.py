@@ -394,7 +394,9 @@ def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> No
         assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
         saved = checkpoint.read(checkpoint.newest(sigma.run_folder))
         assert saved.values["clock"]["iteration"] == summary.iterations
-        assert saved.values["clock"]["stop"] == 1  # after the hooks that fire at the end
+        assert (
+            saved.values["clock"]["stop"] == 0
+        )  # saved before the hooks of the end
         assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
         assert json.loads((sigma.run_folder / "summary.json").read_text())["status"] == "interrupted"
 
@@ -452,7 +454,9 @@ def test_a_run_leaves_a_folder_with_everything_in_it(tmp_path: Path) -> None:
     saved = checkpoint.read(checkpoint.newest(folder))
     assert {name: values.tobytes() for name, values in saved.arrays.items()} == state
     journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    assert [row["command"] for row in journal[1:]] == ["stop", "save"]
+    said = [row.get("command", row.get("event")) for row in journal[1:]]
+    assert [what for what in said if what != "digest"] == ["begin", "stop", "end", "save"]
+    assert said[-2:] == ["save", "digest"]
     metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert {row["epoch"] for row in metrics[1:]} >= {1, 2, 3}
 

@@ -109,6 +109,14 @@ class Hook(ABC):
         return ()
 
     @property
+    def timed(self) -> bool:
+        """Return whether what the hook does depends on the wall clock, beyond when it is due.
+
+        Its doings are written to the journal, and are done again from there when the run is replayed.
+        """
+        return False
+
+    @property
     def reads(self) -> Sequence[str]:
         """Return the addresses that the hook reads, patterns allowed."""
         return ()

@@ -88,7 +88,7 @@ def _change(session: Session, address: str, value: Any, act: Callable[[], Any]) 
 
     def change() -> None:
         act()
-        session.records.event(session.clock.moment, Set(address, value).to_dict())
+        session.note(Set(address, value).to_dict())
 
     session.control.ask(change)
 

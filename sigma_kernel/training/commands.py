@@ -23,6 +23,16 @@ class Command:
         return {"command": NAMES[type(self)], **asdict(self)}
 
 
+def _counted(command: str, count: Any, least: int) -> None:
+    if not isinstance(count, int) or isinstance(count, bool) or count < least:
+        raise SigmaStateError(f"{command}: the count must be a whole number from {least} on (got {count!r}).")
+
+
+def _scale(command: str, scale: Any) -> None:
+    if scale not in (TimeScale.ITERATION.value, TimeScale.EPOCH.value):
+        raise SigmaStateError(f"{command}: the scale must be 'iteration' or 'epoch' (got {scale!r}).")
+
+
 @frozen
 class Set(Command):
     """Set every value that an address pattern names; addresses start at the trainer."""
@@ -50,20 +60,35 @@ class StepBy(Command):
 
     def __attrs_post_init__(self) -> None:
         """Refuse steps that cannot be made."""
-        if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 1:
-            raise SigmaStateError(f"step: the count must be a whole number from 1 on (got {self.count!r}).")
-        if self.scale not in (TimeScale.ITERATION.value, TimeScale.EPOCH.value):
-            raise SigmaStateError(f"step: the scale must be 'iteration' or 'epoch' (got {self.scale!r}).")
+        _counted("step", self.count, 1)
+        _scale("step", self.scale)
 
 
 @frozen
 class Stop(Command):
-    """End training after the present burst."""
+    """End training after the present burst; ``cause`` says why, if it was not a person's wish."""
+
+    cause: str = ""
 
 
 @frozen
 class Save(Command):
     """Write a checkpoint."""
+
+    cause: str = ""
+
+
+@frozen
+class Rewind(Command):
+    """Go back to the newest state that is kept from a moment or earlier, and go on as a new branch."""
+
+    to: int
+    scale: str = "iteration"
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse moments that there are not."""
+        _counted("rewind", self.to, 0)
+        _scale("rewind", self.scale)
 
 
 @frozen
@@ -72,7 +97,7 @@ class Reset(Command):
 
 
 KINDS: dict[str, type[Command]] = {
-    "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": Stop, "save": Save, "reset": Reset,
+    "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": Stop, "save": Save, "rewind": Rewind, "reset": Reset,
 }  # fmt: skip
 NAMES = {kind: name for name, kind in KINDS.items()}
 
@@ -89,3 +114,9 @@ def command(name: str, arguments: Mapping[str, Any]) -> Command:
         return KINDS[name](**arguments)
     except TypeError:
         raise SigmaStateError(f"command {name!r}: needs {', '.join(known)}.") from None
+
+
+def from_dict(row: Mapping[str, Any]) -> Command:
+    """Return the command that a row of the journal holds."""
+    kind = KINDS[row["command"]]
+    return command(row["command"], {a.name: row[a.name] for a in fields(kind) if a.name in row})

@@ -61,7 +61,8 @@ class Context:
 
     def command(self, command: str, **arguments: Any) -> None:
         """Let a command act at this boundary."""
-        self.session.apply(commands.command(command, arguments))
+        with self.session.chronicle.on_behalf(self.name):
+            self.session.act(self.session, commands.command(command, arguments))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""

@@ -6,18 +6,24 @@ where that leaves it open, the greater priority, then the name.  Hooks that are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import call
 from typing import Any
 
 import attrs
 from attrs import define, field, frozen
 
-from sigma_kernel.clock import Moment
+from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.registry import matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
+_SECONDS = ("second", "seconds")
+
+Judge = Callable[[Callable[[], bool]], bool]
 
 
 @frozen
@@ -41,6 +47,26 @@ def reads(hook: Hook) -> tuple[str, ...]:
 def observed(hook: Hook) -> tuple[str, ...]:
     """Return what a hook reads that only an observing program can tell."""
     return tuple(address for address in reads(hook) if address.startswith(OBSERVED))
+
+
+def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
+    """Return the hooks whose doings depend on the wall clock, or on what such a hook publishes."""
+    found = {name for name, hook in hooks.items() if _timed(hook)}
+    while True:
+        written = [address for name in found for address in hooks[name].writes]
+        more = {name for name, hook in hooks.items() if any(_touch(a, b) for a in reads(hook) for b in written)}
+        if more <= found:
+            return frozenset(found)
+        found |= more
+
+
+def _timed(hook: Hook) -> bool:
+    asks = hook.when is not None and re.search(r"\bseconds?\b", str(hook.when)) is not None
+    return hook.timed or asks or hook.every.scale is TimeScale.SECOND or any(a in _SECONDS for a in hook.reads)
+
+
+def _touch(read: str, written: str) -> bool:
+    return read == written or matches(read, written) or matches(written, read)
 
 
 def merged(hooks: Mapping[str, Hook]) -> dict[str, Hook]:
@@ -131,13 +157,19 @@ class Runner:
     memory: dict[str, dict[str, Any]] = field(factory=dict)
     order: list[str] = field(init=False)
     observers: dict[str, tuple[str, ...]] = field(init=False)  # who wants to see what only an observing program tells
+    timed: frozenset[str] = field(init=False)  # who goes by the wall clock
 
     def __attrs_post_init__(self) -> None:
         """Compute the order once."""
         self.hooks = merged(self.hooks)
         self.order = ordered(self.hooks)
         self.observers = {name: found for name in self.order if (found := observed(self.hooks[name]))}
+        self.timed = by_the_clock(self.hooks)
         self.forget()
+
+    def by_clock(self, address: str) -> bool:
+        """Return whether a hook publishes this address whose doings depend on the wall clock."""
+        return any(_touch(address, written) for name in self.timed for written in self.hooks[name].writes)
 
     def forget(self) -> None:
         """Give every hook an empty memory."""
@@ -155,14 +187,20 @@ class Runner:
         """Return the hooks to run when the loss is not finite."""
         return [name for name in self.order if self.hooks[name].guards and not self.memory[name]["disabled"]]
 
-    def fire(self, name: str, context: HookContext, scope: str = "") -> None:
-        """Run a hook if its criterion holds in this scope; its error policy decides what a failure does."""
-        hook, memory = self.hooks[name], self.memory[name]["criterion"]
+    def fire(self, name: str, context: HookContext, scope: str = "", judge: Judge = call) -> None:
+        """Run a hook if its criterion holds in this scope, or ``judge`` says so, who is handed that question.
+
+        The hook's error policy decides what a failure does.
+        """
         try:
-            if hook.when is None or hook.when.ask(context.read, memory.setdefault(scope, {}), context.moment):
-                hook.run(context)
+            if judge(partial(self._holds, name, context, scope)):
+                self.hooks[name].run(context)
         except Exception as error:  # whatever a plugin's code raises
             self._failed(name, error)
+
+    def _holds(self, name: str, context: HookContext, scope: str) -> bool:
+        hook, memory = self.hooks[name], self.memory[name]["criterion"]
+        return hook.when is None or hook.when.ask(context.read, memory.setdefault(scope, {}), context.moment)
 
     def _failed(self, name: str, error: Exception) -> None:
         policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {type(error).__name__}: {error}".rstrip(".")

@@ -38,10 +38,15 @@ class Lines:
         if self.path is None:
             return
         with self._lock, self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(strict(row), default=_plain) + "\n")
+            file.write(encoded(row) + "\n")
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def encoded(row: Mapping[str, Any]) -> str:
+    """Return a row as one line of JSON."""
+    return json.dumps(strict(row), default=_plain)
 
 
 def strict(value: Any) -> Any:

@@ -60,6 +60,7 @@ class Records:
     history: History = field(factory=History)
     journal: Lines = field(factory=Lines)
     samples: Samples = field(factory=lambda: Samples(Lines()))
+    position: int = 0  # rows of the journal that are this trainer's
 
     def open(self, folder: Path) -> None:
         """Write into a run folder from now on."""
@@ -79,6 +80,7 @@ class Records:
         """Write a row of metrics if it is time, or if forced to."""
         self.samples.write(self.head(moment), force)
 
-    def event(self, moment: Moment, what: Mapping[str, Any]) -> None:
-        """Write a change to the journal; it is on the disk when this returns."""
-        self.journal.append({**self.head(moment), **what}, sync=True)
+    def event(self, row: Mapping[str, Any], sync: bool = True) -> None:
+        """Write a row into the journal; with ``sync``, it is on the disk when this returns."""
+        self.journal.append(row, sync)
+        self.position += 1

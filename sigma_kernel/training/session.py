@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
+from functools import partial
 from math import inf
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,19 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
 from sigma_kernel.contracts import Burst, Hook, HookContext, Metric, Step
-from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
+from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.registry import NOTHING, Registry, literal, matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.chronicle import Chronicle
 from sigma_kernel.training.control import Control
-from sigma_kernel.training.feed import Batches, Cursor, Feed
+from sigma_kernel.training.feed import Batches, Feed
 from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Compiled, Evaluator, Programs
 from sigma_kernel.training.records import Records
+from sigma_kernel.training.replay import Replay
+from sigma_kernel.training.state import capture, put_back
 from sigma_kernel.training.step import Model
 
 PHASES = ("burst", "data", "hooks", "evaluation")  # what seconds are spent on; hooks evaluate
@@ -48,8 +52,9 @@ class Session:
     records: Records
     registry: Registry
     initial: Callable[[], Mapping[str, np.ndarray]]
-    save_as: Callable[[Checkpoint], Any]
+    save_as: Callable[[Checkpoint], Any] | None
     context: Callable[[Session, str, str], HookContext]  # of a hook, by its name and its scope
+    act: Callable[[Session, commands.Command], Moment]
     workers: int = 1
     clock: Clock = field(factory=Clock, init=False)
     arrays: dict[str, Any] = field(factory=dict, init=False)
@@ -58,41 +63,65 @@ class Session:
     observed: dict[str, np.ndarray] = field(factory=dict, init=False)
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)
     control: Control = field(init=False)
-    _settled: Moment = field(factory=Moment, init=False)
-    _pause_at: int | None = field(default=None, init=False)  # iterations
-    _until: int | None = field(default=None, init=False)
+    settled: Moment = field(factory=Moment, init=False)
+    pause_at: int | None = field(default=None, init=False)  # iterations
+    until: int | None = field(default=None, init=False)
+    midway: bool = field(default=False, init=False)  # put back as it was during training
+    halted: bool = field(default=False, init=False)  # ended from outside
+    chronicle: Chronicle = field(init=False)
     _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last
 
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device."""
-        self.control = Control(self.apply)
+        self.control, self.chronicle = Control(partial(self.act, self)), Chronicle(self.records)
         self.reset()
-
-    def reset(self) -> None:
-        """Go back to the initial state, at iteration 0."""
-        self.restore(Checkpoint(self.initial(), {}))
 
     # -- the moves of an operator --------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
-        """Start training; optionally end after so much more of it.  The calling thread must have been claimed."""
-        self._pause_at, self._until = None, self._ahead(epochs, iterations)
+        """Start training; optionally end after so much more of it.  The calling thread must have been claimed.
+
+        A state that was saved during training goes on where it was: that is no new start.
+        """
+        if not self.midway or epochs is not None or iterations is not None:
+            self.pause_at, self.until = None, self.ahead(epochs, iterations)
         self._elapsed()
-        self.control.over = self._reached(self._until)
-        self._tick(TimeScale.START)
+        self.control.over = self._reached(self.until)
+        if not self.midway:
+            self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
+            self.tick(TimeScale.START)
+        self.midway = self.halted = False
 
     def end(self, failed: bool = False) -> None:
         """Leave the training thread, after the hooks that are due at a stop."""
         try:
             self.clock.advance(0, seconds=self._elapsed())
             if not failed:
-                self._tick(TimeScale.STOP)
+                self.tick(TimeScale.STOP)
             self.records.row(self.clock.moment, force=True)
+            self.note({"event": "end", "failed": failed})
         finally:
             self.control.end("failed" if failed else "stopped")
 
     def boundary(self) -> bool:
         """Let commands act, and wait here while paused; return whether training goes on."""
+        if self.chronicle.replay is not None:
+            self._relive(self.chronicle.replay)
         return self.control.boundary()
+
+    def _relive(self, replay: Replay) -> None:
+        """Let the commands act that the journal holds for this moment; when it is at its end, end, or go on freely."""
+        while (command := replay.outside(self.clock.moment.iteration)) is not None:
+            self.act(self, command)
+        if replay.rows:
+            return
+        if not replay.goes_on:
+            self.control.over = True
+            return
+        self.chronicle.replay = None
+        if replay.differs:
+            self.records.say(f"{self.name}: what is done again differs from the journal. At {replay.differs}.")
+        if self.control.status == "paused":
+            self.act(self, commands.Go())
 
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""
@@ -100,12 +129,14 @@ class Session:
         per_epoch, done = self.feed.iterations_per_epoch, self.feed.iteration_in_epoch
         steps = [hook.every for hook in self.runner.active()]
         due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=self.feed.batch_size)
-        goals = [goal - now.iteration for goal in (self._pause_at, self._until) if goal is not None]
+        goals = [goal - now.iteration for goal in (self.pause_at, self.until) if goal is not None]
+        if (replay := self.chronicle.replay) is not None and (ahead := replay.ahead(now.iteration)) is not None:
+            goals.append(ahead)
         return max(1, min([per_epoch - done, *goals, *([] if due is None else [due])]))
 
     def goal(self) -> int | None:
         """Return the iteration at which training will end at the latest, if that is known."""
-        goals = [] if self._until is None else [float(self._until)]
+        goals = [] if self.until is None else [float(self.until)]
         for hook in self.runner.active():
             if hook.ends:
                 goals += self._goals(hook)
@@ -154,16 +185,17 @@ class Session:
 
     def settle(self) -> None:
         """Run the hooks that are due, and see whether a goal is reached."""
-        before, now = self._settled, self.clock.moment
-        self._settled = now
+        before, now = self.settled, self.clock.moment
+        self.settled = now
         due = self.runner.due(before, now)
         with self.timed("hooks"):
             for name in due if self._finite() else self._guards(due):
                 self.fire(name)
         self.records.row(now, force=now.epoch > before.epoch)
-        if self._reached(self._pause_at):
-            self._pause()
-        if self._reached(self._until):
+        self.chronicle.remember(now, self.snapshot, self.runner, now.epoch > before.epoch)
+        if self._reached(self.pause_at):
+            self.pause()
+        if self._reached(self.until):
             self.control.over = True
 
     # -- their parts ---------------------------------------------------------------------------------------------------
@@ -188,7 +220,7 @@ class Session:
         yield
         self.phases[phase] += time.perf_counter() - began
 
-    def _ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
+    def ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
         """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
         goals = [] if iterations is None else [iterations]
         if epochs is not None:
@@ -247,96 +279,47 @@ class Session:
         """Run one hook now, if its criterion holds; a hook of local scope once for each worker."""
         local = self.runner.hooks[name].scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
-            self.runner.fire(name, self.context(self, name, scope), scope)
+            judge = partial(self.chronicle.judge, self.clock.moment, name, scope) if name in self.runner.timed else call
+            self.runner.fire(name, self.context(self, name, scope), scope, judge)
 
-    def _tick(self, scale: TimeScale) -> None:
+    def tick(self, scale: TimeScale) -> None:
+        """Let an event happen: run the hooks that are due at it."""
         before = self.clock.moment
         self.clock.tick(scale)
-        self._settled = self.clock.moment
-        for name in self.runner.due(before, self.clock.moment):
+        self.settled = self.clock.moment
+        for name in self.chronicle.due(self.runner, before, self.clock.moment):
             self.fire(name)
 
-    # -- commands ------------------------------------------------------------------------------------------------------
-    def apply(self, command: commands.Command) -> Moment:
-        """Let a command act now, write it to the journal, and return the moment."""
-        match command:
-            case commands.Set(pattern, value):
-                self.registry.set(pattern, value)
-                return self.clock.moment  # each value that is set goes to the journal by itself
-            case commands.Pause():
-                self._expect("running", "pause")
-                self._pause()
-            case commands.Go():
-                self._expect("paused", "go on")
-                self._go()
-            case commands.StepBy(count, scale):
-                self._expect("paused", "step")
-                self._pause_at = self._ahead(**{f"{scale}s": count})
-                self._go()
-            case commands.Stop():
-                self.control.over = True
-            case commands.Save():
-                self.save()
-            case commands.Reset():
-                self.reset()
-                self._tick(TimeScale.RESET)
-        self.records.event(self.clock.moment, command.to_dict())
-        return self.clock.moment
-
-    def _expect(self, status: str, what: str) -> None:
-        if self.control.status != status:
-            raise SigmaStateError(
-                f"{self.name}: cannot {what} while {self.control.status}. It must be {status} for that."
-            )
-
-    def _pause(self) -> None:
+    def pause(self) -> None:
+        """Stop after the present burst, and wait."""
         self.clock.advance(0, seconds=self._elapsed())
-        self.control.status, self._pause_at = "paused", None
-        self._tick(TimeScale.PAUSE)
+        self.control.status, self.pause_at = "paused", None
+        self.tick(TimeScale.PAUSE)
 
-    def _go(self) -> None:
+    def go(self) -> None:
+        """Go on after a pause."""
         self.control.status = "running"
         self._elapsed()
-        self._tick(TimeScale.RESUME)
+        self.tick(TimeScale.RESUME)
 
     # -- the state tree ------------------------------------------------------------------------------------------------
-    def save(self) -> Any:
-        """Write a checkpoint of the state tree."""
-        return self.save_as(self.snapshot())
+    def reset(self) -> None:
+        """Go back to the initial state, at iteration 0."""
+        self.restore(Checkpoint(self.initial(), {}))
 
     def snapshot(self) -> Checkpoint:
         """Return the whole state tree: arrays by name, and all else as JSON values."""
-        to_host = self.programs.backend.to_host
-        arrays = {name: to_host(value) for name, value in self.arrays.items()}
-        cursor = self.feed.cursor
-        values = {
-            "clock": self.clock.state(),
-            "cursor": [cursor.epoch, cursor.block, cursor.row],
-            "live": dict(self.live.base),
-            "hooks": deepcopy(self.runner.memory),
-            "streams": dict(self.model.shapes.streams.numbers),
-            "published": {k: v for k, v in self.published.items() if isinstance(v, int | float | str | bool)},
-        }
-        return Checkpoint({**arrays, **self.kept}, values)
+        return capture(self)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put a state tree back; what it does not hold starts afresh."""
-        to_device, values = self.programs.backend.to_device, checkpoint.values
-        self.kept = {name: value for name, value in checkpoint.arrays.items() if name.startswith("kept.")}
-        self.arrays = {name: to_device(value) for name, value in checkpoint.arrays.items() if name not in self.kept}
-        self.clock = Clock()
-        if "clock" in values:
-            self.clock.restore(values["clock"])
-        self.feed.rewind()
-        if "cursor" in values:
-            self.feed.cursor = Cursor(*values["cursor"])
-        self.live.restore(values.get("live", {}))
-        self.runner.forget()
-        self.runner.memory.update(deepcopy(values.get("hooks", {})))
-        self.published, self.observed = dict(values.get("published", {})), {}
+        put_back(self, checkpoint)
         for address in self.published:
             self.show(address)
-        self._settled, self._pause_at = self.clock.moment, None
+
+    def note(self, what: Mapping[str, Any]) -> None:
+        """Write into the journal what happens now."""
+        self.chronicle.note(self.clock.moment, what)
 
     # -- reading -------------------------------------------------------------------------------------------------------
     def host(self, name: str) -> np.ndarray:

@@ -29,6 +29,7 @@ from sigma_kernel.graph.random import Draw
 from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import choices
+from sigma_kernel.training.acting import act
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.beginning import check_memory, ended
 from sigma_kernel.training.checkpoint import Checkpoint
@@ -200,8 +201,9 @@ def prepare(trainer: Trainer) -> Session:
         records=trainer.records,
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),
-        save_as=trainer.save_as or _nowhere,
+        save_as=trainer.save_as,
         context=Context,
+        act=act,
     )
     register(session)
     _known(session)
@@ -290,10 +292,6 @@ def _known(session: Session) -> None:
                     f"{session.name}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                     "Add the hook that does, or correct the address."
                 )
-
-
-def _nowhere(checkpoint: Checkpoint) -> Any:
-    raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
 
 
 # -- the initial state -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from sigma_kernel.training.commands import KINDS, StepBy, command
 EXAMPLES: dict[str, dict[str, Any]] = {
     "set": {"pattern": "optimiser.learning_rate", "value": 0.1},
     "step": {"count": 3, "scale": "epoch"},
+    "rewind": {"to": 3},
 }
 
 
@@ -30,13 +31,15 @@ def test_a_command_is_what_the_journal_can_make_again(name: str) -> None:
         (
             "stopp",
             {},
-            "command 'stopp': unknown. Did you mean 'stop'? Known are set, pause, go, step, stop, save, reset.",
+            "command 'stopp': unknown. Did you mean 'stop'? Known are set, pause, go, step, stop, save, rewind, reset.",
         ),
         ("stop", {"when": 3}, "command 'stop': has no 'when'."),
         ("set", {"patern": "x", "value": 1}, "command 'set': has no 'patern'. Did you mean 'pattern'?"),
         ("set", {"pattern": "x"}, "command 'set': needs pattern, value."),
         ("step", {"count": 0}, "step: the count must be a whole number from 1 on (got 0)."),
         ("step", {"count": True}, "step: the count must be a whole number from 1 on (got True)."),
+        ("rewind", {"to": -1}, "rewind: the count must be a whole number from 0 on (got -1)."),
+        ("rewind", {"to": 1, "scale": "second"}, "rewind: the scale must be 'iteration' or 'epoch' (got 'second')."),
         ("step", {"count": 2.5}, "step: the count must be a whole number from 1 on (got 2.5)."),
         ("step", {"scale": "second"}, "step: the scale must be 'iteration' or 'epoch' (got 'second')."),
     ],

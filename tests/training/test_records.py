@@ -100,7 +100,7 @@ def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
     records = Records("generator")
     records.open(tmp_path)
     moment = Moment(iteration=7, epoch=2, second=1.5)
-    records.event(moment, {"command": "stop"})
+    records.event({**records.head(moment), "command": "stop"})
     records.measured({"validation.loss": np.array([0.5])})
     records.row(moment, force=True)
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
@@ -155,7 +155,8 @@ def test_every_value_that_is_set_is_in_the_journal_whoever_set_it(tmp_path: Path
         with pytest.raises(KeyError):
             sigma.set("trainer.optimiser.learning_rate", "banana")
         trainer.fit(iterations=1)
-    found = [(row["command"], row["pattern"], row["value"]) for row in _rows(tmp_path / "journal.jsonl")[1:]]
+    rows = [row for row in _rows(tmp_path / "journal.jsonl") if "command" in row]
+    found = [(row["command"], row["pattern"], row["value"]) for row in rows]
     assert found == [
         ("set", "optimiser.learning_rate", 0.5),
         ("set", "optimiser.weights.learning_rate", 0.25),
@@ -178,4 +179,6 @@ def test_every_command_is_in_the_journal_with_its_moment(tmp_path: Path) -> None
         trainer.records.open(tmp_path)
         trainer.fit()
     rows = _rows(tmp_path / "journal.jsonl")[1:]
-    assert [(row["command"], row["iteration"]) for row in rows] == [("pause", 3), ("go", 3), ("stop", 3)]
+    said = [(row.get("command", row.get("event")), row["iteration"], row.get("by")) for row in rows]
+    acts = [("pause", 3, "it"), ("go", 3, "it"), ("stop", 3, "it")]
+    assert said == [("begin", 0, None), *acts, ("end", 3, None)]

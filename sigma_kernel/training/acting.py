@@ -1,0 +1,79 @@
+"""What commands do to a session; a command that cannot act says why, and changes nothing."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from sigma_kernel.clock import Moment, TimeScale
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training import commands
+from sigma_kernel.training.session import Session
+
+
+def act(session: Session, command: commands.Command) -> Moment:
+    """Let a command act now, after it is written to the journal, and return the moment."""
+    match command:
+        case commands.Set(pattern, value):
+            session.registry.set(pattern, value)  # each value that is set goes to the journal by itself
+        case commands.Pause():
+            _expect(session, "running", command)
+            session.pause()
+        case commands.Go():
+            _expect(session, "paused", command)
+            session.go()
+        case commands.StepBy(count, scale):
+            _expect(session, "paused", command)
+            session.pause_at = session.ahead(**{f"{scale}s": count})
+            session.go()
+        case commands.Stop():
+            _stop(session, command)
+        case commands.Save():
+            _save(session, command)
+        case commands.Rewind():
+            _rewind(session, command)
+        case commands.Reset():
+            session.note(command.to_dict())
+            session.reset()
+            session.tick(TimeScale.RESET)
+    return session.clock.moment
+
+
+def _expect(session: Session, status: str, command: commands.Command) -> None:
+    if session.control.status != status:
+        name = commands.NAMES[type(command)]
+        raise SigmaStateError(
+            f"{session.name}: cannot {name} while {session.control.status}. It must be {status} for that."
+        )
+    session.note(command.to_dict())
+
+
+def _stop(session: Session, command: commands.Stop) -> None:
+    """End at this boundary; who is stopped from outside saves first, to be resumed as if that had never been."""
+    if session.control.busy and not session.chronicle.inside:
+        session.halted = True
+        if session.save_as is not None:
+            _save(session, commands.Save(command.cause))
+    session.note(command.to_dict())
+    session.control.over = True
+
+
+def _save(session: Session, command: commands.Save) -> None:
+    if session.save_as is None:
+        raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
+    session.note(command.to_dict())
+    state = session.snapshot()
+    session.chronicle.digest(session.clock.moment, state, session.runner)
+    about = {"journal": session.records.position, "branch": session.chronicle.branch}
+    session.save_as(evolve(state, values={**state.values, **about}))
+
+
+def _rewind(session: Session, command: commands.Rewind) -> None:
+    """Go back to a state that is kept, and go on from it as a new branch."""
+    chronicle = session.chronicle
+    moment, state = chronicle.past.before(command.to, command.scale)
+    branch = {"branch": chronicle.branch + 1, "parent": chronicle.branch}
+    session.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
+    chronicle.branch += 1
+    goals = session.pause_at, session.until
+    session.restore(state)
+    session.midway, (session.pause_at, session.until) = False, goals

@@ -1,0 +1,137 @@
+"""What a session writes down of its history, keeps in memory to come back to, and compares when it lives again."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.hooks import Runner
+from sigma_kernel.training.records import Records
+from sigma_kernel.training.replay import Replay
+from sigma_kernel.training.state import digests
+
+MOST_BYTES = 64 * 2**20  # of states kept in memory, though at least one is
+MOST_LOSSES = 2**14  # between two digests
+SHARE = 0.01  # of the time, at most, goes into remembering
+
+
+@define(eq=False)
+class Past:
+    """Some of the latest states, to rewind to."""
+
+    states: deque[tuple[Moment, Checkpoint]] = field(factory=lambda: deque(maxlen=8))
+    _next: float = field(default=0.0, init=False)  # not to be taken again before
+
+    def due(self) -> bool:
+        """Return whether remembering again costs little of the time."""
+        return time.perf_counter() >= self._next
+
+    def took(self, seconds: float) -> None:
+        """Take into account what remembering cost."""
+        self._next = time.perf_counter() + seconds / SHARE
+
+    def keep(self, moment: Moment, state: Checkpoint) -> None:
+        """Keep a state; the oldest ones go where there are too many, or they are too large."""
+        size = sum(value.nbytes for value in state.arrays.values())
+        while len(self.states) > 1 and size * (len(self.states) + 1) > MOST_BYTES:
+            self.states.popleft()
+        self.states.append((moment, state))
+
+    def before(self, to: int, scale: str) -> tuple[Moment, Checkpoint]:
+        """Return the newest state at or before a moment; SigmaStateError if there is none."""
+        found = [entry for entry in self.states if entry[0].on(scaled(scale)) <= to]
+        if not found:
+            known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
+            raise SigmaStateError(f"rewind: no state from {scale} {to} or before is kept; kept are iterations {known}.")
+        while self.states[-1][0] is not found[-1][0]:
+            self.states.pop()  # they lie on the branch that is left
+        return found[-1]
+
+
+@define(eq=False)
+class Chronicle:
+    """The journal of one session, written or read again."""
+
+    records: Records
+    replay: Replay | None = None
+    past: Past = field(factory=Past)
+    branch: int = 0
+    _by: str = ""  # the hook whose commands act
+    _losses: list[np.ndarray] = field(factory=list)
+
+    def note(self, moment: Moment, what: Mapping[str, Any], sync: bool = True) -> None:
+        """Write down what happens now; while the journal is read again, compare instead."""
+        row = {**self.records.head(moment), **what}
+        row |= {"by": self._by} if self._by else {}
+        if self.replay is not None and self.replay.met(row):
+            self.records.position += 1
+        else:
+            self.records.event(row, sync)
+
+    @property
+    def inside(self) -> bool:
+        """Return whether a hook acts, rather than somebody outside."""
+        return bool(self._by)
+
+    @contextmanager
+    def on_behalf(self, hook: str) -> Iterator[None]:
+        """Let commands inside be those of a hook, which come about again by themselves."""
+        before, self._by = self._by, hook
+        try:
+            yield
+        finally:
+            self._by = before
+
+    # -- hooks that go by the wall clock -------------------------------------------------------------------------------
+    def due(self, runner: Runner, before: Moment, now: Moment) -> list[str]:
+        """Return the hooks that are due, and while the journal is read all that go by the clock: it decides there."""
+        due = runner.due(before, now)
+        if self.replay is None:
+            return due
+        return [name for name in runner.order if name in due or name in runner.timed]
+
+    def judge(self, moment: Moment, hook: str, scope: str, holds: Any) -> bool:
+        """Return whether a hook that goes by the wall clock acts now; if so, that is written down before it does."""
+        what = {"event": "fired", "hook": hook, "scope": scope}
+        acts = holds() if self.replay is None else self.replay.says(moment.iteration, what)
+        if acts:
+            self.note(moment, what)
+        return bool(acts)
+
+    # -- digests -------------------------------------------------------------------------------------------------------
+    def measured(self, losses: np.ndarray) -> None:
+        """Take the losses of a burst, for the next digest."""
+        self._losses.append(losses)
+        if len(self._losses) > 100:
+            self._losses = [np.concatenate(self._losses)[-MOST_LOSSES:]]
+
+    def digest(self, moment: Moment, state: Checkpoint, runner: Runner) -> None:
+        """Write down what the state and the losses since the last digest are, if there is a journal."""
+        if self.records.journal.path is None and self.replay is None:
+            return
+        losses = np.concatenate([np.zeros(0, np.float32), *self._losses])[-MOST_LOSSES:]
+        self._losses.clear()
+        text = losses.astype("<f4").tobytes().hex()
+        self.note(moment, {"event": "digest", "state": digests(state, runner), "losses": text}, sync=False)
+
+    def remember(self, moment: Moment, state: Any, runner: Runner, wanted: bool) -> None:
+        """Keep what ``state()`` returns and write its digest, if it is wanted and was not done a moment ago."""
+        told, kept = wanted and self.past.due(), False
+        if self.replay is not None:
+            told = self.replay.next(moment.iteration, event="digest") is not None
+            kept = self.replay.rewinds_to(moment.iteration)
+        if told or kept:
+            began, saved = time.perf_counter(), state()
+            self.past.keep(moment, saved)
+            if told:
+                self.digest(moment, saved, runner)
+            self.past.took(time.perf_counter() - began)
