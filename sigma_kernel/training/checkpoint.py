@@ -20,7 +20,9 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
 from types import NoneType
 from typing import Any
 
@@ -299,11 +301,24 @@ def _seal(manifest: bytes) -> bytes:
 
 
 def _synced(path: Path) -> str:
-    """Bring a file to the disk and return its sha256."""
+    """Bring a file to the disk, and return its sha256, which is made meanwhile."""
     with path.open("rb+") as file:
-        digest = hashlib.file_digest(file, "sha256")
+        digest = _meanwhile(lambda: hashlib.file_digest(file, "sha256").hexdigest())
         os.fsync(file.fileno())
-    return digest.hexdigest()
+        return digest.result()
+
+
+def _meanwhile(act: Callable[[], str]) -> Future[str]:
+    answer: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(act())
+        except Exception as error:  # raised by whoever wants the answer
+            answer.set_exception(error)
+
+    Thread(target=run).start()  # an executor's would not begin once the interpreter ends
+    return answer
 
 
 def _damaged(path: Path) -> SigmaCheckpointError:

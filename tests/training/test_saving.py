@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -102,13 +104,16 @@ def test_a_waiting_snapshot_that_is_to_be_kept_is_written_first(
     assert disk.wrote == [1, 2, 3]
 
 
-def test_leaving_without_waiting_loses_nothing(tmp_path: Path, disk: Disk) -> None:
-    Saver(tmp_path, pytest.fail).save(1, state(1))
-    found = [thread for thread in threading.enumerate() if thread.name == "sigma-saver"]
-    assert [thread.daemon for thread in found] == [False]  # the interpreter waits for it
-    disk.free.set()
-    found[0].join(30)
-    assert numbers(tmp_path) == [1]
+def test_leaving_without_waiting_loses_nothing(tmp_path: Path) -> None:
+    script = (
+        "import sys, numpy as np; from pathlib import Path\n"
+        "from sigma_kernel.training.saving import Saver; from sigma_kernel.training.checkpoint import Checkpoint\n"
+        "saver = Saver(Path(sys.argv[1]), sys.exit)\n"
+        "for n in range(3): saver.save(n, Checkpoint({'x': np.full(1_000_000, n)}, {'number': n}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert checkpoint.read(tmp_path / "2").values == {"number": 2}
 
 
 def test_waiting_for_nothing_takes_no_time(tmp_path: Path) -> None:
@@ -201,6 +206,12 @@ def test_another_saver_knows_the_best_from_the_files(tmp_path: Path) -> None:
     save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(1, {"score": 0.9}), (2, {"score": 0.1})])
     save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(3, {"score": 0.5}), (4, {})])
     assert numbers(tmp_path) == [1, 4]
+
+
+def test_a_number_that_is_saved_again_has_its_new_score(tmp_path: Path) -> None:
+    again = [(1, {"score": 0.9}), (2, {"score": 0.5}), (1, {"score": 0.1}), (3, {})]
+    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), again)
+    assert numbers(tmp_path) == [2, 3]
 
 
 def test_a_damaged_one_is_neither_good_nor_in_the_way(tmp_path: Path) -> None:

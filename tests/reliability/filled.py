@@ -1,0 +1,74 @@
+"""Train and save after every epoch while the disk is full for some of them; print as JSON what came of it.
+
+::
+
+    unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=256k none DIR && python filled.py tmpfs DIR'
+    python filled.py limit DIR
+
+On a ``tmpfs``, a file takes what room there is; with ``limit``, no file may become longer than a few bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_kernel.training.checkpoint import read, saved
+from sigma_kernel.training.saving import Saver
+
+FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end nothing more can be written, of how many
+
+
+def fill(how: str, run: Path) -> None:
+    """Leave no room."""
+    if how == "limit":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        return
+    with suppress(OSError), (run / "filler").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+
+
+def make_room(how: str, run: Path) -> None:
+    """Undo it."""
+    if how == "limit":
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    else:
+        (run / "filler").unlink()
+
+
+def main(how: str, run: Path) -> None:
+    """Train and save."""
+    alarms: list[str] = []
+    whole: dict[int, list[str]] = {}
+    saver = Saver(run / "checkpoints" / "trainer", alarms.append)
+    trainer = small_environment(Sweep()).trainer("trainer")
+    for epoch in EPOCHS:
+        if epoch == FULL.start:
+            fill(how, run)
+        if epoch == FULL.stop:
+            make_room(how, run)
+        trainer.fit(epochs=1)
+        saver.save(epoch, trainer.session.snapshot())
+        with suppress(SigmaCheckpointError):  # an alarm has told of it
+            saver.flush()
+        whole[epoch] = [path.name for path in saved(run, "trainer") if same(read(path), path)]
+    left = sorted(path.name for path in (run / "checkpoints" / "trainer").iterdir())
+    epochs = trainer.session.clock.moment.epoch
+    print(json.dumps({"epochs": epochs, "alarms": alarms, "whole": whole, "left": left}))
+
+
+def same(found: Any, path: Path) -> bool:
+    """Return whether a checkpoint holds the state of its epoch."""
+    return bool(found.values["clock"]["epoch"] == int(path.name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

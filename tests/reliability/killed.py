@@ -1,0 +1,95 @@
+"""Save without a pause, be killed with SIGKILL at a random moment, look at what is left, go on from there.
+
+::
+
+    python tests/reliability/killed.py 500
+
+Every round starts a process that puts the newest checkpoint back and saves one after the other in the background, each
+number twice, so that replacing one is interrupted as well; two are kept, so that clearing away is interrupted, too.
+Prints one JSON document; ends with an error at the first round that lost something.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from sigma_kernel.training.checkpoint import Checkpoint, newest_good, read, recover, saved
+from sigma_kernel.training.saving import Saver
+
+
+def state(serial: int) -> Checkpoint:
+    """Return arrays that only this serial number has."""
+    draw = np.random.default_rng(serial)
+    return Checkpoint({f"layers.{n}": draw.standard_normal((40, 50)) for n in range(5)}, {"serial": serial})
+
+
+def save_for_ever(run: Path, serial: int, pipe: int) -> None:
+    """Save the state of one serial number after the other; write a byte into a pipe after each."""
+    saver = Saver(run / "checkpoints" / "trainer", sys.exit, last=2)
+    for number in count(serial + 1):
+        saver.save(number // 2, state(number))
+        saver.flush()
+        os.write(pipe, b".")
+
+
+def kill_once(run: Path, serial: int, delay: float) -> int:
+    """Let a process go on from a serial number, kill it so many seconds later, and return how many it saved."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reads)
+        os.write(writes, b".")  # it has begun
+        save_for_ever(run, serial, writes)
+    os.close(writes)
+    told = len(os.read(reads, 1))
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    while more := os.read(reads, 1 << 16):
+        told += len(more)
+    os.close(reads)
+    return told - 1
+
+
+def check(run: Path, told: int) -> int:
+    """Return the serial number of the newest checkpoint; it is the last that was told, or the one after it."""
+    complaints: list[str] = []
+    recover(run, lambda _: None)
+    _, found = newest_good(run, say=complaints.append)
+    serial = found.values["serial"]
+    assert serial in (told, told + 1), f"{told} was saved, {serial} is left"
+    assert not complaints, complaints
+    for path in saved(run, "trainer"):  # nothing that has a number is half there, the old ones included
+        read(path)
+    expected = state(serial).arrays
+    assert found.arrays.keys() == expected.keys()
+    assert all(found.arrays[name].tobytes() == expected[name].tobytes() for name in expected)
+    return int(serial)
+
+
+def main(rounds: int, seed: int = 0) -> None:
+    """Kill so many times and print what came of it."""
+    draw, interrupted, serial = random.Random(seed), 0, 1
+    with TemporaryDirectory() as folder:
+        run = Path(folder)
+        Saver(run / "checkpoints" / "trainer", sys.exit).save(0, state(serial))
+        for _ in range(rounds):
+            told = serial + kill_once(run, serial, draw.uniform(0, 0.15))
+            interrupted += any(run.glob("checkpoints/*/.*"))
+            serial = check(run, told)
+    print(json.dumps({"rounds": rounds, "amid_a_save": interrupted, "saved": serial, "lost": 0}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

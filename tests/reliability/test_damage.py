@@ -1,0 +1,68 @@
+"""Damage of any kind is seen before anything is used, and the checkpoint before is used instead."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.training import checkpoint
+from sigma_kernel.training.checkpoint import ARRAYS, MANIFEST, SEAL, Checkpoint
+
+FLIPS = 20_000 if os.environ.get("SIGMA_LONG") else 1_000
+FILES = (ARRAYS, MANIFEST, SEAL)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run folder with two checkpoints, as they are after some iterations of a small network."""
+    run = tmp_path_factory.mktemp("run")
+    draw = np.random.default_rng(0)
+    arrays = {f"network.layers.{n}.weights": draw.standard_normal((9, 7)).astype(np.float32) for n in range(4)}
+    for number in (10, 20):
+        values = {"clock": {"iteration": number}, "hooks": {"stop": {"best": 0.25}}, "live": {"learning_rate": 0.1}}
+        checkpoint.write(
+            run / "checkpoints" / "trainer" / str(number), Checkpoint(arrays, values, {"backend": "numpy"})
+        )
+    return run
+
+
+def falls_back(run: Path) -> bool:
+    """Return whether the newest checkpoint is refused by name, and the one before is used."""
+    newest, said = checkpoint.newest(run), []
+    with pytest.raises(SigmaCheckpointError, match=str(newest)):
+        checkpoint.read(newest)
+    path, _ = checkpoint.newest_good(run, say=said.append)
+    return path.name == "10" and len(said) == 1 and str(newest) in said[0]
+
+
+def damaged(path: Path, data: bytes, run: Path) -> bool:
+    good = path.read_bytes()
+    path.write_bytes(data)
+    try:
+        return falls_back(run)
+    finally:
+        path.write_bytes(good)
+
+
+def test_each_bit_that_flips_is_detected_before_use(run: Path) -> None:
+    folder, draw, detected = checkpoint.newest(run), random.Random(0), 0
+    files = {name: (folder / name).read_bytes() for name in FILES}
+    for number in range(FLIPS):
+        name = FILES[number % 3]
+        data = bytearray(files[name])
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        detected += damaged(folder / name, bytes(data), run)
+    assert detected == FLIPS
+    assert checkpoint.newest_good(run, say=pytest.fail)[0] == folder
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_cut_off_anywhere_is_detected(run: Path, name: str) -> None:
+    path = checkpoint.newest(run) / name
+    data = path.read_bytes()
+    assert all(damaged(path, data[: len(data) * part // 64], run) for part in range(64))

@@ -1,0 +1,55 @@
+"""A full disk costs nothing but the checkpoints that had no room."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "filled.py"
+UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no such disk, and no such limit")
+
+
+def mounted(folder: Path) -> str:
+    """Return the shell command that mounts a small disk where only that shell and its children see it."""
+    return join(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)])
+
+
+def may_mount(folder: Path) -> bool:
+    return (
+        bool(shutil.which("unshare"))
+        and not subprocess.run([*UNSHARE, mounted(folder)], capture_output=True).returncode
+    )
+
+
+def trained(*command: str) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def expect(found: dict[str, Any], reason: str) -> None:
+    assert found["epochs"] == 8  # training went on
+    assert [f"ALARM: checkpoint {n}:" in text for n, text in zip((3, 4, 5), found["alarms"], strict=True)] == [True] * 3
+    assert all(reason in text for text in found["alarms"])
+    assert [found["whole"][n] for n in ("2", "3", "4", "5")] == [["1", "2"]] * 4  # the old ones are intact
+    assert found["whole"]["6"] == ["1", "2", "6"]  # the next save works once there is room
+    assert found["left"] == ["1", "2", "6", "7", "8"]  # and nothing half-written lies about
+
+
+def test_training_goes_on_beside_a_full_disk(tmp_path: Path) -> None:
+    if not may_mount(tmp_path):
+        pytest.skip("no disk can be mounted here")
+    script = join([sys.executable, str(SCRIPT), "tmpfs", str(tmp_path)])
+    expect(trained(*UNSHARE, f"{mounted(tmp_path)} && {script}"), "No space left on device")
+
+
+def test_training_goes_on_where_files_may_not_grow(tmp_path: Path) -> None:
+    expect(trained(sys.executable, str(SCRIPT), "limit", str(tmp_path)), "File too large")
