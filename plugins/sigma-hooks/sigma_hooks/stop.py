@@ -16,9 +16,9 @@ AT_ANY_TIME = ("switch.",)  # what people change
 class Stop(Hook):
     """End training at the first boundary at which ``when`` holds.
 
-    Unless ``every`` says otherwise, it is asked once an epoch, ten times a second if the criterion is about a switch,
-    or at every iteration if it is about something that changes as fast.  Without a criterion, training ends when
-    ``every`` is due for the first time.
+    Unless ``every`` says otherwise, it is asked once an epoch, ten times a second if the criterion is about nothing but
+    switches, or at every iteration if it is about something that changes as fast.  Without a criterion, training ends
+    when ``every`` is due for the first time.
     """
 
     every: TimeStep | None = None  # type: ignore[assignment]  # decided below
@@ -31,7 +31,7 @@ class Stop(Hook):
             asked = self.when.addresses() if self.when is not None else ()
             if any(address.startswith(EACH_ITERATION) for address in asked):
                 self.every = every(1, "iteration")
-            elif any(address.startswith(AT_ANY_TIME) for address in asked):
+            elif asked and all(address.startswith(AT_ANY_TIME) for address in asked):
                 self.every = every(0.1, "second")  # soon enough for people, and no burst is cut for it
             else:
                 self.every = every(1, "epoch")

@@ -41,7 +41,7 @@ class TargetMaximisation(Hook):
     outputs: Sequence[int] | None = None
     steps: int = field(default=200, validator=ge(1))
     rate: float = field(default=0.05, validator=gt(0.0))
-    l2: float = field(default=0.01, validator=ge(0.0))
+    l2: float = field(default=0.5, validator=ge(0.0))
     low: float | None = None
     high: float | None = None
     seed: int = field(default=0, validator=ge(0))

@@ -91,6 +91,7 @@ def test_a_stop_that_waits_for_a_switch_cuts_no_burst() -> None:
     assert Stop(when=when("switch.brake").equals(1)).every == every(0.1, "second")
     both = when("switch.brake").equals(1) | when("iteration").reaches(5)
     assert Stop(when=both).every == every(1, "iteration")
+    assert Stop(when=when("switch.brake").equals(1) | when("epoch").reaches(5)).every == every(1, "epoch")
 
 
 def test_a_switch_has_the_name_of_one_level() -> None:
