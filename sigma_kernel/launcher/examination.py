@@ -23,9 +23,8 @@ from sigma_kernel.contracts import Dataset, Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, live_settings
-from sigma_kernel.registry import matches
 from sigma_kernel.training.feed import Feed, Preparation, specs
-from sigma_kernel.training.hooks import OBSERVED, merged, ordered, reads
+from sigma_kernel.training.hooks import OBSERVED, meet, merged, ordered, reads
 from sigma_kernel.training.live import check_matches, check_rules
 from sigma_kernel.training.step import Model
 from sigma_kernel.training.trainer import Trainer, batch_size, drawn, initialiser_rule, patterns, ready_block
@@ -187,8 +186,8 @@ def _hooks(trainer: Trainer, faults: Faults, no_data: bool, some_missing: bool) 
         return
     with faults.at("hooks"):
         ordered(merged(hooks))
-    known = {*map(str, (scale.value for scale in COUNTED)), "goal", "training.loss"}
-    known |= {address for hook in hooks.values() for address in (*hook.writes, *getattr(hook, "settable", ()))}
+    known = {*(scale.value for scale in COUNTED), "goal", "training.loss"}
+    known |= {address for hook in hooks.values() for address in (*hook.writes, *hook.settable)}
     for name, hook in hooks.items():
         for key, address in _read(hook):
             with faults.at("hooks", name, *key):
@@ -196,7 +195,7 @@ def _hooks(trainer: Trainer, faults: Faults, no_data: bool, some_missing: bool) 
 
 
 def _check_read(address: str, known: set[str]) -> None:
-    if not address.startswith(ELSEWHERE) and not any(matches(a, address) or matches(address, a) for a in known):
+    if not address.startswith(ELSEWHERE) and not any(meet(address, a) for a in known):
         raise SigmaConfigError(
             f"reads {address!r}, which nothing here publishes. Add the hook that does, or correct the address."
             f"{near(address, known)}"

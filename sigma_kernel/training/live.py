@@ -40,7 +40,8 @@ def check_matches(trainer: str, rules: Mapping[str, str], model: Model) -> None:
     for name, pattern in rules.items():
         if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
             raise SigmaConfigError(
-                f"{trainer}.{name}: {pattern!r} matches no parameter. There are {', '.join(model.shapes.parameters)}; "
+                f"{trainer}.{name}: {pattern!r} matches no parameter. "
+                f"There are {', '.join(model.shapes.parameters) or 'none'}; "
                 "'*' stands for a part of one level, '**' for any number of levels."
             )
 
