@@ -2,61 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import click
 
-from sigma_bench.contest import Contestant, Terms, agree, measure
-from sigma_bench.contestants import peer
-from sigma_bench.contestants.sigma import Sigma
-from sigma_bench.report import document as described, lines
-from sigma_bench.work import Work
-from sigma_kernel.config import Document, override, structured
-from sigma_kernel.launcher.configured import opened, recipe_or_file
+from sigma_bench.chart import FORMATS, draw
+from sigma_bench.contestants import PEERS, chosen, installed
+from sigma_bench.entry import Entry
+from sigma_bench.remote import Process
+from sigma_bench.report import best, document as described, lines, machine, saved, summary
+from sigma_bench.series import AXES, axes, drawn, grown
+from sigma_kernel.config import Document, override
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.launcher.configured import opened
 from sigma_kernel.launcher.output import document, json_option, say
-from sigma_kernel.plugins import catalogue
 
-Field = tuple[list[Sigma], list[Contestant]]
+FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
 @click.command()
-@recipe_or_file
+@click.argument("what", metavar="[RECIPE|FILE]", required=False)
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key (repeatable).")
 @click.option("--backends", metavar="A,B", default="", help="Measure these backends. [default: the configuration's]")
-@click.option("--peers", metavar="A,B", default="", help="Measure hand-written loops as well: numpy-loop.")
+@click.option("--peers", metavar="A,B", default="", help=f"Measure what others need as well: {', '.join(PEERS)}.")
 @click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True, help="How often each takes a turn.")
+@click.option("--random", "count", type=click.IntRange(min=1), metavar="N", help="Measure N random dense nets instead.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which nets --random draws.")
+@click.option("--grow", metavar="A,B", default="", help=f"Measure a net that grows along: {', '.join(AXES)}.")
+@click.option("--roofline", is_flag=True, help="Measure what the machine can do at best, too.")
+@click.option("--save", type=FILE, help="Write all that was measured into this JSON file.")
+@click.option("--chart", type=FILE, help="Draw it into this file, .svg or .png.")
 @json_option
-def bench(what: str, overrides: tuple[str, ...], backends: str, peers: str, rounds: int, as_json: bool) -> None:
+def bench(
+    what: str | None, overrides: tuple[str, ...], backends: str, peers: str, rounds: int, count: int | None, seed: int,
+    grow: str, roofline: bool, save: Path | None, chart: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Measure how long an iteration of a recipe or a configuration file takes.
 
-    All contestants take turns in one process, so that what slows the machine down slows all of them. The first losses
-    of peers must be Sigma's, or nothing is reported. A round takes 0.3 seconds at least, in whole epochs where they are
-    short; hooks run as they do in training, but for those that would end it.
+    Each contestant has a process of its own, and they take turns, so that what slows the machine down slows all of
+    them. The first losses of peers must be Sigma's, or nothing is reported. A round takes 0.3 seconds at least, in
+    whole epochs where they are short; hooks run as they do in training, but for those that would end it.
     """
-    wanted, chosen = opened(what, overrides), (names(backends) or [""], names(peers))
-    if chosen[1]:
-        with field(override(wanted, "run.precision=float64"), *chosen) as (ours, theirs):
-            agree(ours, theirs)
-    with field(wanted, *chosen) as (ours, theirs):
-        feed = ours[0].trainer.session.feed
-        found = measure(ours, theirs, Terms(len(feed.dataset), feed.iterations_per_epoch, rounds))
-    results = found[: len(ours)], found[len(ours) :]
-    for line in lines(*results):
+    _check_chart(chart)
+    nets = _nets(what, overrides, count, seed, names(grow))
+    entry = Entry(names(backends) or [""], names(",".join(chosen(names(peers), say))), rounds)
+    on = machine() | ({"roofline": _roofline()} if roofline else {})
+    every = []
+    for name, wanted in nets:
+        say(name)
+        every.append(entry.measured(name, wanted, say))
+        for line in lines(every[-1]):
+            say(line)
+    for line in summary(every) if len(every) > 1 else ():
         say(line)
+    if roofline:
+        say(best(on["roofline"]))
+    everything = saved(every, on)
+    if save:
+        save.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if chart:
+        draw(everything["results"], chart)
     if as_json:
-        document(described(what, *results))
-
-
-@contextmanager
-def field(wanted: Document, backends: Sequence[str], peers: Sequence[str]) -> Iterator[Field]:
-    """Give a backend and peers the same work, and end the backends afterwards."""
-    loops = [peer(name) for name in peers]
-    configuration = structured(wanted, catalogue())
-    with ExitStack() as stack:
-        ours = [stack.enter_context(closing(Sigma(configuration, name))) for name in backends]
-        yield ours, [loop(Work.of(ours[0].trainer)) for loop in loops]
+        document(described(every, what is not None, on))
 
 
 def names(listed: str) -> list[str]:
     """Return the names of a list with commas, each once."""
     return list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
+
+
+def _nets(
+    what: str | None, overrides: tuple[str, ...], count: int | None, seed: int, growing: list[str]
+) -> list[tuple[str, Document]]:
+    """Return what is to be measured, by what it is called."""
+    if sum(map(bool, (what, count, growing))) != 1:
+        raise SigmaConfigError(
+            "bench: say what to measure: a recipe, a file, --random or --grow, and only one of them."
+        )
+    if what:
+        return [(what, opened(what, overrides))]
+    nets = list(drawn(count, seed) if count else grown(axes(growing)))
+    for assignment in overrides:
+        nets = [(name, override(wanted, assignment)) for name, wanted in nets]
+    return nets
+
+
+def _check_chart(path: Path | None) -> None:
+    if path is None:
+        return
+    if path.suffix not in FORMATS:
+        raise SigmaConfigError(f"--chart {path}: is neither {' nor '.join(FORMATS)}. End the name with one of them.")
+    installed(f"--chart {path}", "matplotlib")
+
+
+def _roofline() -> Any:
+    with closing(Process("roofline", "sigma_bench.roofline:Roofline")) as process:
+        return process.ask("rates")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import ceil
 from statistics import median, quantiles
@@ -12,6 +12,7 @@ from time import perf_counter
 import numpy as np
 from attrs import field, frozen
 
+from sigma_bench.memory import peak_bytes
 from sigma_kernel.errors import SigmaTrainingError
 
 CHECKED = 20  # iterations whose losses must agree, in float64, before anything is measured
@@ -21,23 +22,37 @@ WHOLE = 2.0  # seconds up to which a round is made of whole epochs
 
 
 class Contestant(ABC):
-    """Something that does the same training as the others, some iterations at a time."""
+    """Something that does the same training as the others, some iterations at a time.
+
+    ``unit`` iterations can only be run together; ``started_s`` are the seconds that it took to be ready for the first.
+    """
 
     name: str
+    unit: int = 1
+    started_s: float = 0.0
 
     @abstractmethod
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations."""
+        """Train for so many more iterations, a multiple of the unit."""
 
     @property
     @abstractmethod
     def losses(self) -> np.ndarray:
-        """Return the loss of every iteration so far."""
+        """Return the losses of the first iterations, of as many as are compared at least."""
+
+    def seconds(self, iterations: int) -> float:
+        """Train for so many more iterations, and return how long that takes."""
+        began = perf_counter()
+        self.run(iterations)
+        return perf_counter() - began
 
     @property
-    @abstractmethod
     def peak_bytes(self) -> int:
-        """Return the bytes that an iteration works in: parameters, slots, minibatch and buffers, but not the data."""
+        """Return the most memory that the contestant's process has held."""
+        return peak_bytes()
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to end)
+        """End what was begun."""
 
 
 @frozen
@@ -56,9 +71,11 @@ class Result:
 
     name: str
     seconds: Sequence[float]
-    first: float  # seconds of the very first iteration
+    first: float  # seconds of the very first unit of iterations
     peak_bytes: int
     rows: float  # of an iteration
+    unit: int = 1
+    started_s: float = 0.0
     median_s: float = field(init=False)
 
     @median_s.default
@@ -80,60 +97,82 @@ class Result:
 
     @property
     def compile_s(self) -> float:
-        """Return what the first iteration took more than the fastest ones: tracing, differentiation, compilation."""
-        return max(0.0, self.first - min(self.seconds))
+        """Return what the first iterations took more than the fastest ones: tracing, differentiation, compilation."""
+        return max(0.0, self.first - min(self.seconds) * self.unit)
 
 
-def seconds(contestant: Contestant, iterations: int) -> float:
-    """Return how long so many iterations take."""
-    began = perf_counter()
-    contestant.run(iterations)
-    return perf_counter() - began
+def whole(contestant: Contestant, iterations: int) -> int:
+    """Return the least multiple of the contestant's unit that holds so many iterations."""
+    return ceil(iterations / contestant.unit) * contestant.unit
 
 
-def agree(backends: Sequence[Contestant], peers: Sequence[Contestant]) -> None:
-    """Raise SigmaTrainingError unless the first losses of all are the same.
+# -- the same work -----------------------------------------------------------------------------------------------------
+def first_losses(begin: Callable[[], Contestant]) -> tuple[str, np.ndarray]:
+    """Return a contestant's name and the losses that are compared; it is begun for that, and ended."""
+    contestant = begin()
+    try:
+        contestant.run(whole(contestant, CHECKED))
+        return contestant.name, contestant.losses[:CHECKED]
+    finally:
+        contestant.close()
+
+
+def agree(backends: Sequence[Callable[[], Contestant]], peers: Sequence[Callable[[], Contestant]]) -> None:
+    """Raise SigmaTrainingError unless the first losses of all are the same; each is begun when its turn comes.
 
     They must compute in float64: in float32, rounding alone drives many runs apart within a few iterations.
     """
-    for contestant in (*backends, *peers):
-        contestant.run(CHECKED)
-    _check(backends, peers, CHECKED, EXACT)
+    ours = [first_losses(begin) for begin in backends]
+    for begin in peers:
+        theirs = first_losses(begin)
+        for backend in ours:
+            compare(backend, theirs, EXACT)
 
 
-def _check(backends: Sequence[Contestant], peers: Sequence[Contestant], count: int, tolerance: float) -> None:
-    for backend, peer in product(backends, peers):
-        ours, theirs = backend.losses[:count], peer.losses[:count]
-        apart = ~np.isclose(theirs, ours, rtol=tolerance, atol=tolerance)
-        if apart.any():
-            i = int(apart.argmax())
-            raise SigmaTrainingError(
-                f"peer {peer.name!r}: its loss at iteration {i + 1} is {theirs[i]:.9g}, that of {backend.name!r} is "
-                f"{ours[i]:.9g}. They do not do the same work, so that no time is reported: one of them is wrong."
-            )
+def compare(backend: tuple[str, np.ndarray], peer: tuple[str, np.ndarray], tolerance: float) -> None:
+    """Raise SigmaTrainingError with the first iteration whose losses differ."""
+    (ours, expected), (theirs, found) = backend, peer
+    apart = ~np.isclose(found, expected, rtol=tolerance, atol=tolerance)
+    if apart.any():
+        i = int(apart.argmax())
+        raise SigmaTrainingError(
+            f"peer {theirs!r}: its loss at iteration {i + 1} is {found[i]:.9g}, that of {ours!r} is "
+            f"{expected[i]:.9g}. They do not do the same work, so that no time is reported: one of them is wrong."
+        )
 
 
-def measure(backends: Sequence[Contestant], peers: Sequence[Contestant], terms: Terms) -> list[Result]:
-    """Return one result for each contestant; a first loss that differs is a SigmaTrainingError."""
+# -- time --------------------------------------------------------------------------------------------------------------
+def measure(
+    backends: Sequence[Contestant], peers: Sequence[Contestant], terms: Terms, compared: Sequence[Contestant] = ()
+) -> list[Result]:
+    """Return one result for each contestant; a first loss of ``compared`` that differs is a SigmaTrainingError."""
     every = [*backends, *peers]
-    first = [seconds(contestant, 1) for contestant in every]
-    _check(backends, peers, 1, NARROW)
+    first = [contestant.seconds(contestant.unit) for contestant in every]
+    for ours, theirs in product(backends, compared):
+        compare((ours.name, ours.losses[:1]), (theirs.name, theirs.losses[:1]), NARROW)
     lengths = [length(contestant, terms.per_epoch, terms.least) for contestant in every]
     times = alternate(every, lengths, terms.rounds)
-    found, rows = zip(every, times, first, strict=True), terms.rows / terms.per_epoch
-    return [Result(one.name, took, began, one.peak_bytes, rows) for one, took, began in found]
+    rows = terms.rows / terms.per_epoch
+    return [
+        Result(one.name, took, began, one.peak_bytes, rows, one.unit, one.started_s)
+        for one, took, began in zip(every, times, first, strict=True)
+    ]
 
 
 def length(contestant: Contestant, per_epoch: int, least: float) -> int:
     """Return the iterations of a round: whole epochs where they are short, so that what is due in them counts fully.
 
-    Warms the contestant up on the way, until a round lasts long enough.
+    Warms the contestant up on the way, until a round lasts long enough, and once more to the end of an epoch: the last
+    batch may be smaller, and need a program of its own.
     """
-    n = 1
-    while (took := seconds(contestant, n)) < least:
-        n = max(2 * n, ceil(n * least / max(took, least / 1000)))
-    whole = ceil(n / per_epoch) * per_epoch
-    return whole if whole * took / n <= WHOLE else n
+    n = contestant.unit
+    while (took := contestant.seconds(n)) < least:
+        n = whole(contestant, max(2 * n, ceil(n * least / max(took, least / 1000))))
+    epochs = whole(contestant, ceil(n / per_epoch) * per_epoch)
+    if epochs * took / n > WHOLE:
+        return n
+    contestant.run(epochs)
+    return epochs
 
 
 def alternate(contestants: Sequence[Contestant], lengths: Sequence[int], rounds: int) -> list[list[float]]:
@@ -141,5 +180,5 @@ def alternate(contestants: Sequence[Contestant], lengths: Sequence[int], rounds:
     times: list[list[float]] = [[] for _ in contestants]
     for _ in range(rounds):
         for contestant, n, found in zip(contestants, lengths, times, strict=True):
-            found.append(seconds(contestant, n) / n)
+            found.append(contestant.seconds(n) / n)
     return times

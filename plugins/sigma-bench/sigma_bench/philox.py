@@ -24,11 +24,6 @@ class Philox:
         self.space = np.empty((3, 2, blocks), np.uint64)
         self.words = np.empty((blocks, 4), np.uint32)
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of the buffers."""
-        return self.blocks.nbytes + self.space.nbytes + self.words.nbytes
-
     def bits(self, iteration: int, size: int) -> np.ndarray:
         """Return the bits of the first elements, uint32; the next call overwrites them."""
         n = -(-size // 4)

@@ -1,35 +1,52 @@
-"""What was measured, as the JSON document and as a table for people."""
+"""What was measured, as JSON documents and as tables for people."""
 
 from __future__ import annotations
 
-import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sigma_bench.contest import Result
+from sigma_bench.cores import cores
+from sigma_bench.entry import Measured
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-COLUMNS = ("", "per iteration", "spread", "samples/s", "compile", "memory")
+COLUMNS = ("", "per iteration", "spread", "samples/s", "start-up", "compile", "memory")
+REPORTED = ("name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes")
+KEPT = ("started_s", "unit")  # beside these, where results are saved
+LIBRARIES = ("numba", "torch", "jax")
 
 
-def document(recipe: str, backends: Sequence[Result], peers: Sequence[Result]) -> dict[str, Any]:
-    """Return the JSON document; times are seconds per iteration."""
+def described(measured: Measured) -> dict[str, Any]:
+    """Return what the document says of one recipe; times are seconds per iteration."""
+    every = (*measured.backends, *measured.peers)
     return {
-        "recipe": recipe,
-        "machine": machine(),
-        "contestants": [_contestant(result) for result in (*backends, *peers)],
-        "ratios": ratios(backends, peers),
+        "recipe": measured.recipe,
+        "contestants": [{name: getattr(result, name) for name in REPORTED} for result in every],
+        "ratios": ratios(measured.backends, measured.peers),
     }
 
 
-def _contestant(result: Result) -> dict[str, Any]:
-    names = ("name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes")
-    return {name: getattr(result, name) for name in names}
+def document(every: Sequence[Measured], single: bool, on: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON document: of one recipe, or of a series."""
+    results = [described(measured) for measured in every]
+    return (
+        {"recipe": results[0]["recipe"], "machine": on, **results[0]} if single else {"machine": on, "results": results}
+    )
+
+
+def saved(every: Sequence[Measured], on: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is written into a file: all of it, the time of each round included."""
+    results = [described(measured) for measured in every]
+    for measured, result in zip(every, results, strict=True):
+        for one, into in zip((*measured.backends, *measured.peers), result["contestants"], strict=True):
+            into |= {name: getattr(one, name) for name in KEPT} | {"rounds_s": list(one.seconds)}
+    return {"format": 1, "machine": on, "results": results}
 
 
 def ratios(backends: Sequence[Result], peers: Sequence[Result]) -> dict[str, dict[str, float]]:
@@ -37,40 +54,72 @@ def ratios(backends: Sequence[Result], peers: Sequence[Result]) -> dict[str, dic
     return {ours.name: {theirs.name: theirs.median_s / ours.median_s for theirs in peers} for ours in backends}
 
 
+# -- the machine -------------------------------------------------------------------------------------------------------
 def machine() -> dict[str, Any]:
     """Return what was measured on."""
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "numpy": np.__version__,
+        **{library: found for library in LIBRARIES if (found := _version(library))},
     }
 
 
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
+
+
 def _processor() -> str:
-    described = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*: (.+)$", described.read_text(), re.MULTILINE) if described.exists() else None
+    told = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*: (.+)$", told.read_text(), re.MULTILINE) if told.exists() else None
     return found[1] if found else platform.processor() or platform.machine()
 
 
-def lines(backends: Sequence[Result], peers: Sequence[Result]) -> Iterator[str]:
+# -- tables ------------------------------------------------------------------------------------------------------------
+def lines(measured: Measured) -> Iterator[str]:
     """Yield the lines of a table for people, and of what follows from it."""
-    rows = [COLUMNS, *(_row(result) for result in (*backends, *peers))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        yield "  ".join([name.ljust(widths[0]), *padded])
-    for ours, others in ratios(backends, peers).items():
+    yield from table([COLUMNS, *(_row(result) for result in (*measured.backends, *measured.peers))])
+    for ours, others in ratios(measured.backends, measured.peers).items():
         for theirs, ratio in others.items():
             yield f"{theirs} takes {ratio:.2f} times as long as {ours}"
 
 
+def summary(every: Sequence[Measured]) -> Iterator[str]:
+    """Yield the lines of a table of a series: a row for each net, with times per iteration and ratios."""
+    first = every[0]
+    names = [result.name for result in (*first.backends, *first.peers)]
+    pairs = [f"{theirs.name}/{ours.name}" for ours in first.backends for theirs in first.peers]
+    rows = [("", *names, *pairs)]
+    for one in every:
+        found = [f"{ratio:.2f}" for others in ratios(one.backends, one.peers).values() for ratio in others.values()]
+        rows.append((one.recipe, *(_time(result.median_s) for result in (*one.backends, *one.peers)), *found))
+    yield from table(rows)
+
+
+def best(rates: Mapping[str, float]) -> str:
+    """Return a line about what the machine can do."""
+    flops, memory = rates["float32_flops_per_s"] / 1e9, rates["memory_bytes_per_s"] / 1e9
+    return f"at best: {flops:.3g} GFLOP/s in float32, {memory:.3g} GB/s of memory"
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield aligned lines: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        yield "  ".join([name.ljust(widths[0]), *padded])
+
+
 def _row(result: Result) -> tuple[str, ...]:
-    times = (_time(seconds) for seconds in (result.median_s, result.spread_s, result.compile_s))
-    median, spread, compiling = times
+    times = (result.median_s, result.spread_s, result.started_s, result.compile_s)
+    median, spread, started, compiling = map(_time, times)
     memory = f"{result.peak_bytes / 1e6:.3g} MB"
-    return result.name, median, spread, f"{result.samples_per_s:,.0f}", compiling, memory
+    return result.name, median, spread, f"{result.samples_per_s:,.0f}", started, compiling, memory
 
 
 def _time(seconds: float) -> str:

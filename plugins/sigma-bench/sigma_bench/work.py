@@ -1,75 +1,85 @@
-"""What a peer is to train: everything that decides the result, taken from a prepared trainer as host arrays."""
+"""What a peer is to train: everything that decides the result, as plain values and host arrays.
+
+This module and the peers import nothing of Sigma but its errors, so that a peer's process holds what it would without.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, field, frozen
 
-from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.network import Placed
-from sigma_kernel.training.trainer import Trainer
+Settings = Mapping[str, Any]
 
 
 @frozen
-class Work:
-    """A training task.
+class Part:
+    """One step of the forward pass, in a chain.
 
-    ``state`` is the state tree as training starts, ``streams`` numbers the draws, ``block`` holds all rows of the
-    prepared data, and ``order`` says in which order an epoch goes through them.
+    ``affine`` and ``convolution`` have parameters under ``<layer>.weights`` and ``<layer>.biases``: ``(inputs, units)``
+    and ``(filters, channels, *window)``.  The others are ``max_pool``, ``average_pool``, ``activation``, ``dropout``
+    and ``flatten``.  ``shape`` is that of one sample as it comes in, channels first.
     """
 
-    layers: tuple[Placed, ...]
-    shapes: Mapping[str, tuple[int, ...]]  # of one sample, by layer
-    state: Mapping[str, np.ndarray]
-    streams: Mapping[str, int]
-    optimiser: Any
+    kind: str
+    layer: str
+    shape: tuple[int, ...]
+    settings: Settings = field(factory=dict)
+
+
+@frozen
+class Rule:
+    """How parameters change: the name of one of Sigma's optimisers, and its settings."""
+
+    name: str
+    settings: Mapping[str, float]
+
+
+@frozen(eq=False)
+class Work:
+    """A training task: a chain of parts that ends in scores, and their softmax cross-entropy with labels.
+
+    ``parameters`` hold the values as training starts, ``key`` and each dropout's ``stream`` number the draws, and
+    ``orders`` says in which order the first epochs go through the rows; after them it begins again.
+    """
+
+    parts: tuple[Part, ...]
+    parameters: Mapping[str, np.ndarray]
+    rule: Rule
     precision: str
-    block: Mapping[str, np.ndarray]
-    order: Callable[[int], np.ndarray]
+    key: np.ndarray
+    inputs: np.ndarray
+    labels: np.ndarray
+    orders: np.ndarray
     batch_size: int
     keep_last: bool
 
-    @classmethod
-    def of(cls, trainer: Trainer) -> Work:
-        """Return the work of a trainer that is prepared and has not begun.
+    @property
+    def drops(self) -> bool:
+        """Return whether anything is dropped at random."""
+        return any(part.settings["rate"] > 0 for part in self.parts if part.kind == "dropout")
 
-        Raises SigmaConfigError where the data comes in several blocks.
-        """
-        session = trainer.session
-        feed, model = session.feed, session.model
-        if feed.dataset.blocks > 1:
-            raise SigmaConfigError(
-                f"peers: they hold all the data at once, and this comes in {feed.dataset.blocks} blocks. "
-                "Leave --peers out, or take less of it."
-            )
-        block = feed.prepare(feed.dataset.block(0))
-        return cls(
-            layers=model.network.layers,
-            shapes={name: spec.shape for name, spec in model.shapes.outputs.items()},
-            state=session.snapshot().arrays,
-            streams=model.shapes.streams.numbers,
-            optimiser=model.optimiser,
-            precision=model.precision,
-            block=block,
-            order=partial(_order, feed, feed.dataset.rows(0)),
-            batch_size=feed.batch_size,
-            keep_last=feed.keep_last,
-        )
+    def undropped(self) -> Work:
+        """Return the same work with nothing dropped."""
+        return evolve(self, parts=tuple(part for part in self.parts if part.kind != "dropout"))
+
+    @property
+    def per_epoch(self) -> int:
+        """Return the iterations that go through the rows once."""
+        rows: int = self.orders.shape[1]
+        whole, rest = divmod(rows, self.batch_size)
+        return whole + bool(rest and self.keep_last)
+
+    def epochs(self) -> list[list[np.ndarray]]:
+        """Return the rows of every minibatch of every epoch whose order is known."""
+        starts = range(0, self.per_epoch * self.batch_size, self.batch_size)
+        return [[order[start : start + self.batch_size] for start in starts] for order in self.orders]
 
     def batches(self) -> Iterator[np.ndarray]:
-        """Yield the rows of one minibatch after the other, epoch after epoch without end."""
-        for epoch in count():
-            order = self.order(epoch)
-            end = len(order) if self.keep_last else len(order) - len(order) % self.batch_size
-            for start in range(0, end, self.batch_size):
-                yield order[start : start + self.batch_size]
-
-
-def _order(feed: Any, rows: int, epoch: int) -> np.ndarray:
-    order: np.ndarray = feed.order.order(feed.seed, epoch, 0, rows)
-    return order
+        """Yield the rows of one minibatch after the other, without end."""
+        known = [rows for epoch in self.epochs() for rows in epoch]
+        for i in count():
+            yield known[i % len(known)]

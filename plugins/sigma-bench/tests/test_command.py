@@ -9,89 +9,154 @@ from pathlib import Path
 
 import pytest
 
-from sigma_bench import command
-from sigma_bench.contest import Terms
+from sigma_bench import command, contestants
+from sigma_bench.contest import agree
 from sigma_bench.contestants import numpy_loop
+from sigma_bench.contestants.sigma import Sigma
+from sigma_bench.entry import Entry
+from sigma_bench.translation import translated
+from sigma_kernel.config import load
+from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.launcher import main
+
+KEYS = {"name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes"}
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be short."""
-    monkeypatch.setattr(command, "Terms", partial(Terms, least=0.001))
+    monkeypatch.setattr(command, "Entry", partial(Entry, least=0.001))
 
 
-def test_the_document_holds_what_the_design_says(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_holds_what_the_design_says_and_the_file_more(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept.json"
     given = ["--backends", "numpy, sigma-backend-numpy:numpy", "--peers", "numpy-loop", "--rounds", "2", "--json"]
-    assert main(["bench", str(small), *given]) == 0
+    assert main(["bench", str(small), *given, "--save", str(kept)]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
-    assert set(found) == {"recipe", "machine", "contestants", "ratios"}
+    assert list(found) == ["recipe", "machine", "contestants", "ratios"]
     assert found["recipe"] == str(small)
     names = [one["name"] for one in found["contestants"]]
     assert names == ["numpy", "sigma-backend-numpy:numpy", "numpy-loop"]
     for one in found["contestants"]:
-        assert set(one) == {"name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes"}
+        assert set(one) == KEYS
         assert one["median_s"] > 0
         assert one["samples_per_s"] == pytest.approx(42 / 5 / one["median_s"])
-        assert one["peak_bytes"] > 4 * 10 * 9
+        assert one["peak_bytes"] > 10_000_000
     *ours, peer = (one["median_s"] for one in found["contestants"])
     ratios = {name: {"numpy-loop": pytest.approx(peer / took)} for name, took in zip(names[:2], ours, strict=True)}
     assert found["ratios"] == ratios
+    assert "the first 20 losses of numpy-loop are Sigma's, in float64\n" in err
     assert "numpy-loop takes" in err
+    written = json.loads(kept.read_text())
+    assert (written["format"], written["machine"]) == (1, found["machine"])
+    [result] = written["results"]
+    for one, told in zip(result["contestants"], found["contestants"], strict=True):
+        assert {name: one[name] for name in KEYS} == told
+        assert set(one) - KEYS == {"started_s", "unit", "rounds_s"}
+        assert len(one["rounds_s"]) == 2
 
 
 def test_people_get_a_table_on_stderr(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", str(small), "--peers", "numpy-loop", "--rounds", "1"]) == 0
+    assert main(["bench", str(small), "--rounds", "1", "--roofline"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    head, ours, theirs, ratio = err.splitlines()
-    assert head.split()[:2] == ["per", "iteration"]
-    assert (ours.split()[0], theirs.split()[0]) == ("numpy", "numpy-loop")
-    assert ratio.endswith("times as long as numpy")
+    name, head, ours, best = err.splitlines()
+    assert name == str(small)
+    assert re.split(r"\s\s+", head.strip()) == ["per iteration", "spread", "samples/s", "start-up", "compile", "memory"]
+    assert ours.split()[0] == "numpy"
+    assert re.fullmatch(r"at best: [\d.]+ GFLOP/s in float32, [\d.]+ GB/s of memory", best)
 
 
-def test_without_peers_nothing_is_compared(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", str(small), "--rounds", "1", "--json", "--set", "trainer.optimiser=adam"]) == 0
-    assert json.loads(capsys.readouterr().out)["ratios"] == {"numpy": {}}
+def test_a_series_is_one_document_and_ends_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    smaller = ["--set", "run.backend=numpy", "--set", "data.rows=100", "--set", "data.batch_size=20"]
+    assert main(["bench", "--random", "2", "--seed", "3", "--rounds", "1", "--json", *smaller]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert list(found) == ["machine", "results"]
+    assert [result["recipe"][:9] for result in found["results"]] == ["random 1:", "random 2:"]
+    assert all(result["ratios"] == {"numpy": {}} for result in found["results"])
+    assert [line[:9] for line in err.splitlines()[-2:]] == ["random 1:", "random 2:"]
 
 
-def test_a_peer_that_is_broken_is_found_out_and_nothing_is_reported(
-    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_that_is_broken_is_found_out(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_loop.Adaptive, "__call__", lambda update: None)
-    assert main(["bench", str(small), "--peers", "numpy-loop", "--json"]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("peer 'numpy-loop': its loss at iteration 2 is ")
+    with pytest.raises(SigmaTrainingError, match="peer 'numpy-loop': its loss at iteration 2 is "):
+        compared(small)
 
 
-def test_a_peer_that_drops_other_elements_is_found_out(
-    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_that_drops_other_elements_is_found_out(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bits = numpy_loop.Philox.bits
     monkeypatch.setattr(numpy_loop.Philox, "bits", lambda philox, i, size: bits(philox, i + (i == 10), size))
-    assert main(["bench", str(small), "--peers", "numpy-loop"]) == 1
-    assert "its loss at iteration 11 is " in capsys.readouterr().err
+    with pytest.raises(SigmaTrainingError, match="its loss at iteration 11 is "):
+        compared(small)
+
+
+def compared(path: Path) -> None:
+    configuration = load(path, ["run.precision=float64"])
+    work = translated(Sigma(configuration).trainer)
+    agree([lambda: Sigma(configuration)], [lambda: numpy_loop.NumpyLoop(work)])
+
+
+NET = "--random=1"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["--peers", "numpy-lop"], 2, "peer 'numpy-lop': there is none. Did you mean 'numpy-loop'?"),
-        (["--backends", "nmpy"], 2, "backend 'nmpy': no plugin offers it. Did you mean 'numpy'?"),
-        (["--peers", "numpy-loop", "--set", "trainer.optimiser=adam"], 2, "peer 'numpy-loop': optimiser: it does not"),
-        (["--set", "data.rows=-1"], 2, "data.rows"),
-        (["--rounds", "0"], 2, "--rounds"),
+        (["SMALL", "--peers", "numpy-lop"], 2, "peer 'numpy-lop': there is none. Did you mean 'numpy-loop'?"),
+        (["SMALL", "--backends", "nmpy"], 2, "backend 'nmpy': no plugin offers it. Did you mean 'numpy'?"),
+        (["SMALL", "--peers=numpy-loop", "--set=trainer.optimiser=adam"], 2, "peer 'numpy-loop': optimiser: it does"),
+        (["SMALL", "--peers=numpy-loop", "--set=trainer.optimiser=rmsprop"], 2, "peers: optimiser: they do not know"),
+        (["SMALL", "--set", "data.rows=-1"], 2, "data.rows"),
+        (["SMALL", "--rounds", "0"], 2, "--rounds"),
+        ([], 2, "bench: say what to measure"),
+        (["SMALL", NET], 2, "only one of them"),
+        (["--grow", "widht"], 2, "--grow widht: there is no such axis. Did you mean 'width'?"),
+        ([NET, "--chart", "chart.pdf"], 2, "--chart chart.pdf: is neither .svg nor .png"),
     ],
 )
 def test_a_mistake_is_a_sentence(
     small: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
 ) -> None:
-    assert main(["bench", str(small), *arguments]) == code
+    assert main(["bench", *(str(small) if one == "SMALL" else one for one in arguments)]) == code
     out, err = capsys.readouterr()
     assert out == ""
     assert text in err
+
+
+@pytest.mark.parametrize(
+    ("given", "library"),
+    [
+        (["--peers", "torch"], "torch"),
+        (["--peers", "jax-scan"], "jax"),
+        (["--chart", "chart.svg"], "matplotlib"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_the_line_that_installs_it(
+    small: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    given: list[str],
+    library: str,
+) -> None:
+    monkeypatch.setattr(contestants, "find_spec", lambda name: None)
+    assert main(["bench", str(small), *given]) == 3
+    told = f"{library} is not installed. Run: python -m pip install 'sigma-bench[peers]'"
+    assert told in capsys.readouterr().err
+
+
+def test_without_a_compiler_torch_takes_the_place_of_what_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contestants, "installed", lambda where, library: None)
+    monkeypatch.setattr(contestants, "which", lambda name: None)
+    told: list[str] = []
+    assert list(contestants.chosen(["torch-compile"], told.append)) == ["torch"]
+    assert "there is no C++ compiler; 'torch' takes its place" in told[0]
+    monkeypatch.setattr(contestants, "which", lambda name: f"/bin/{name}")
+    assert list(contestants.chosen(["torch-compile"], told.append)) == ["torch-compile"]
+    assert len(told) == 1
 
 
 def test_several_trainers_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_bench import contest
 from sigma_bench.contest import CHECKED, Contestant, Result, Terms, agree, alternate, length, measure
 from sigma_kernel.errors import SigmaTrainingError
 
@@ -32,15 +31,25 @@ class Fake(Contestant):
     calls: list[tuple[str, int]] = field(factory=list)
     slope: float = 0.5
     done: int = 0
+    unit: int = 1
+    closed: bool = False
 
     def run(self, iterations: int) -> None:
         self.clock.now += iterations * self.pace + (0 if self.done else self.start)
         self.calls.append((self.name, iterations))
         self.done += iterations
 
+    def close(self) -> None:
+        self.closed = True
+
     @property
     def losses(self) -> np.ndarray:
         return self.slope ** np.arange(self.done)
+
+    def seconds(self, iterations: int) -> float:
+        began = self.clock.now
+        self.run(iterations)
+        return self.clock.now - began
 
     @property
     def peak_bytes(self) -> int:
@@ -48,10 +57,8 @@ class Fake(Contestant):
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(contest, "perf_counter", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 def test_contestants_take_turns_in_every_round(clock: Clock) -> None:
@@ -105,20 +112,31 @@ def test_what_the_first_iteration_takes_longer_counts_as_compilation_alone(clock
     assert ours.peak_bytes == 7
 
 
-def test_contestants_with_the_same_losses_agree(clock: Clock) -> None:
+def agreed(ours: Contestant, theirs: Contestant) -> None:
+    agree([lambda: ours], [lambda: theirs])
+
+
+def test_contestants_with_the_same_losses_agree_and_are_ended(clock: Clock) -> None:
     fakes = [Fake("a", clock), Fake("b", clock, slope=0.5 * (1 + 1e-9))]
-    agree(fakes[:1], fakes[1:])
+    agreed(*fakes)
     assert [fake.done for fake in fakes] == [CHECKED, CHECKED]
+    assert all(fake.closed for fake in fakes)
+
+
+def test_one_that_runs_whole_epochs_only_is_compared_over_as_many_losses(clock: Clock) -> None:
+    fake = Fake("b", clock, unit=7)
+    agreed(Fake("a", clock), fake)
+    assert fake.done == 21
 
 
 def test_a_peer_that_does_other_work_is_named_with_the_iteration_that_shows_it(clock: Clock) -> None:
     with pytest.raises(SigmaTrainingError, match="'b': its loss at iteration 2 is 0.51, that of 'a' is 0.5"):
-        agree([Fake("a", clock)], [Fake("b", clock, slope=0.51)])
+        agreed(Fake("a", clock), Fake("b", clock, slope=0.51))
 
 
 def test_a_loss_that_is_not_finite_agrees_with_nothing(clock: Clock) -> None:
     with pytest.raises(SigmaTrainingError, match="iteration 2 is nan"):
-        agree([Fake("a", clock)], [Fake("b", clock, slope=float("nan"))])
+        agreed(Fake("a", clock), Fake("b", clock, slope=float("nan")))
 
 
 def test_a_first_loss_that_differs_ends_the_measurement(clock: Clock) -> None:
@@ -127,5 +145,25 @@ def test_a_first_loss_that_differs_ends_the_measurement(clock: Clock) -> None:
         def losses(self) -> np.ndarray:
             return np.array([1.01])
 
+    other = Other("b", clock)
     with pytest.raises(SigmaTrainingError, match="iteration 1"):
-        measure([Fake("a", clock)], [Other("b", clock)], Terms(rows=10, per_epoch=1, rounds=1))
+        measure([Fake("a", clock)], [other], Terms(rows=10, per_epoch=1, rounds=1), compared=[other])
+
+
+def test_first_losses_that_cannot_be_the_same_are_not_compared(clock: Clock) -> None:
+    terms = Terms(rows=10, per_epoch=1, rounds=1)
+    assert len(measure([Fake("a", clock)], [Fake("b", clock, slope=0.1)], terms)) == 2
+
+
+def test_what_is_run_in_units_is_reported_per_iteration(clock: Clock) -> None:
+    fake = Fake("a", clock, pace=0.01, start=3.0, unit=40)
+    [found] = measure([fake], [], Terms(rows=95, per_epoch=10, rounds=2))
+    assert all(n % 40 == 0 for _, n in fake.calls)
+    assert found.median_s == pytest.approx(0.01)
+    assert found.compile_s == pytest.approx(3.0)
+
+
+def test_a_round_of_whole_epochs_is_rehearsed_to_the_end_of_one(clock: Clock) -> None:
+    fake = Fake("a", clock, pace=0.01)
+    n = length(fake, per_epoch=17, least=0.3)
+    assert fake.calls[-1] == ("a", n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,9 @@ import pytest
 
 from sigma_bench.contestants.numpy_loop import NumpyLoop, cross_entropy
 from sigma_bench.contestants.sigma import Sigma
-from sigma_bench.work import Work
-from sigma_kernel import Dataset, Environment, SigmaConfigError
+from sigma_bench.translation import translated
+from sigma_kernel import SigmaConfigError
 from sigma_kernel.config import load
-from sigma_kernel.graph.node import Spec
-from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
-from sigma_optimisers import Adagrad, GradientDescent
 
 HEAD, TAIL = "network.architecture=input(3, 3) + ", " + output(3) + softmax_cross_entropy()"
 WORKS = {
@@ -34,28 +30,21 @@ WORKS = {
     "nothing dropped": [f"{HEAD}flatten() + dropout(0.0) + dense(4){TAIL}"],
 }
 REFUSED = {
-    "Adam": ["trainer.optimiser=adam"],
-    "schedules": ["trainer.optimiser.schedules.learning_rate=constant"],
-    "settings": ["trainer.optimiser.settings.none={ match = '**', frozen = false }"],
-    "transforms": ["trainer.optimiser.transforms.clip=clip_value"],
-    "the layer Reshape": [f"{HEAD}reshape(9){TAIL}"],
+    "adam": ["trainer.optimiser=adam"],
+    "momentum": ["trainer.optimiser=momentum"],
     "the activation 'tanh'": [f"{HEAD}flatten() + dense(4, activation='tanh'){TAIL}"],
     "sums without biases": [f"{HEAD}flatten() + dense(4, bias=false){TAIL}"],
     "samples with several axes": [f"{HEAD}dense(4) + flatten(){TAIL}"],
-    "weights of classes": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(class_weights=[1, 2, 3])"],
-    "weights of classes or costs": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(weight=0.5)"],
-    "one label for each sample": ["data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }"],
-    "the cost SquaredDifference": [
-        "data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }",
-        f"{HEAD}flatten() + output(3) + squared_difference()",
+    "convolution": [
+        "data.shape=[1, 3, 3]",
+        f"network.architecture=input(1, 3, 3) + conv2d(2) + flatten(){TAIL}",
     ],
-    "networks without parameters": ["data.shape=[3]", "network.architecture=input(3) + softmax_cross_entropy()"],
 }
 
 
 def pair(path: Path, *overrides: str) -> tuple[Sigma, NumpyLoop]:
     sigma = Sigma(load(path, overrides))
-    return sigma, NumpyLoop(Work.of(sigma.trainer))
+    return sigma, NumpyLoop(translated(sigma.trainer))
 
 
 @pytest.mark.parametrize("overrides", WORKS.values(), ids=WORKS)
@@ -77,14 +66,6 @@ def test_in_float32_it_computes_in_float32(small: Path) -> None:
     assert {array.dtype for array in arrays} == {np.dtype("float32")}
 
 
-def test_the_memory_of_parameters_slots_and_buffers_is_counted(small: Path) -> None:
-    _, loop = pair(small, f"{HEAD}flatten(){TAIL}")
-    parameters = 9 * 3 + 3
-    batch = 10 * (9 + 3)  # samples, scores
-    slopes = 10 * (3 + 9)  # of the scores, and of the samples
-    assert loop.peak_bytes == 4 * (4 * parameters + batch + slopes)  # with their slopes, sums of squares, and spare
-
-
 def test_the_slope_of_the_cost_is_that_of_finite_differences() -> None:
     draw = np.random.default_rng(0)
     scores, labels = draw.normal(size=(4, 3)), np.array([0, 2, 1, 1])
@@ -102,47 +83,3 @@ def test_work_that_it_is_not_written_for_is_refused_with_a_reason(small: Path, w
     with pytest.raises(SigmaConfigError, match="peer 'numpy-loop': .*it does not know .*Leave it out") as refused:
         pair(small, *overrides)
     assert what in str(refused.value)
-
-
-class Halves(Dataset):
-    """Six rows in two blocks."""
-
-    blocks = 2
-
-    @property
-    def sections(self) -> dict[str, Spec]:
-        return {"inputs": Spec((2,), "float32"), "targets": Spec((), "int32")}
-
-    def rows(self, block: int) -> int:
-        return 3
-
-    def block(self, block: int) -> dict[str, np.ndarray]:
-        return {"inputs": np.ones((3, 2), np.float32), "targets": np.arange(3, dtype=np.int32)}
-
-
-@pytest.fixture
-def environment() -> Iterator[Environment]:
-    with Environment("two") as environment:
-        yield environment
-
-
-def test_data_in_several_blocks_is_refused(environment: Environment) -> None:
-    trainer = environment.create_trainer(data=Halves(), optimiser=Adagrad(), batch_size=3)
-    trainer.network = Input(2) + Output(3) + SoftmaxCrossEntropy()
-    with pytest.raises(SigmaConfigError, match="2 blocks"):
-        Work.of(trainer)
-
-
-def test_branches_are_refused(environment: Environment) -> None:
-    trainer = environment.create_trainer(optimiser=GradientDescent(), batch_size=3)
-    trainer.data = One()
-    start = Input(2)
-    trainer.network = [start + Output(3) + SoftmaxCrossEntropy(), start + Dense(3) + SoftmaxCrossEntropy()]
-    with pytest.raises(SigmaConfigError, match="branches"):
-        NumpyLoop(Work.of(trainer))
-
-
-class One(Halves):
-    """Three rows in one block."""
-
-    blocks = 1

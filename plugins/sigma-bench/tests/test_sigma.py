@@ -42,3 +42,23 @@ def test_another_backend_takes_its_place(small: Path) -> None:
     sigma.run(3)
     assert type(sigma.trainer.session.programs.backend).__name__ == "Naps"
     assert sigma.name == "naps"
+
+
+def test_it_says_how_many_rows_and_iterations_an_epoch_has(small: Path) -> None:
+    assert Sigma(load(small)).epoch == (42, 5)
+    assert Sigma(load(small, ["data.last_batch=drop"])).epoch == (40, 4)
+
+
+def test_nothing_is_dropped_where_that_is_wanted(small: Path) -> None:
+    plain = [
+        "network.architecture=input(3, 3) + flatten() + dense(7, activation='relu', name='a') + dense(5,"
+        " activation='relu', name='b') + output(3, name='c') + softmax_cross_entropy()",
+        "initialisers.weights={ match = '**', type = 'constant', value = 0.1 }",
+    ]
+    with_dropout = [plain[0].replace("flatten()", "flatten() + dropout(0.2)"), plain[1]]
+    losses = []
+    for overrides, drops in ((plain, True), (with_dropout, False), (with_dropout, True)):
+        sigma = Sigma(load(small, overrides), drops=drops)
+        sigma.run(7)
+        losses.append(list(sigma.losses))
+    assert losses[0] == losses[1] != losses[2]

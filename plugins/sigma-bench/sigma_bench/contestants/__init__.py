@@ -1,23 +1,59 @@
-"""Who takes part: Sigma on any backend, and peers, one file each.
+"""Who takes part: Sigma on any backend, and peers, a few to a file.
 
-A peer is made of a :class:`~sigma_bench.work.Work`.  A new one is a file here and a row of the table.
+A peer is made of a :class:`~sigma_bench.work.Work`.  A new one is a class here and a row of the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
+from shutil import which
 
-from sigma_kernel.errors import SigmaConfigError, near
+from attrs import frozen
 
-PEERS = {"numpy-loop": "sigma_bench.contestants.numpy_loop:NumpyLoop"}
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
 
 
-def peer(name: str) -> Callable[..., Any]:
-    """Return what makes a peer of work, imported now; raises SigmaConfigError if there is none of that name."""
-    if name not in PEERS:
-        raise SigmaConfigError(f"peer {name!r}: there is none.{near(name, PEERS)} There are: {', '.join(PEERS)}.")
-    module, _, attribute = PEERS[name].partition(":")
-    made: Callable[..., Any] = getattr(import_module(module), attribute)
-    return made
+@frozen
+class Peer:
+    """Where a peer is, which library it needs, and whether it drops the same elements as Sigma."""
+
+    path: str
+    library: str = "numpy"
+    same_draws: bool = False
+
+
+PEERS = {
+    "numpy-loop": Peer("sigma_bench.contestants.numpy_loop:NumpyLoop", same_draws=True),
+    "torch": Peer("sigma_bench.contestants.torch_loop:Torch", "torch"),
+    "torch-compile": Peer("sigma_bench.contestants.torch_loop:TorchCompile", "torch"),
+    "jax": Peer("sigma_bench.contestants.jax_loop:Jax", "jax"),
+    "jax-scan": Peer("sigma_bench.contestants.jax_loop:JaxScan", "jax"),
+}
+
+
+def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
+    """Yield the peers of these names; without a compiler, torch takes the place of torch-compile, which is told.
+
+    Raises SigmaConfigError if there is none of a name, and SigmaPluginError if what it needs is not installed.
+    """
+    for name in names:
+        if name not in PEERS:
+            raise SigmaConfigError(f"peer {name!r}: there is none.{near(name, PEERS)} There are: {', '.join(PEERS)}.")
+        installed(f"peer {name!r}", PEERS[name].library)
+        if name == "torch-compile" and not compiler():
+            tell("peer 'torch-compile': there is no C++ compiler; 'torch' takes its place. Install g++, or set CXX.")
+            name = "torch"
+        yield name
+
+
+def installed(where: str, library: str) -> None:
+    """Raise SigmaPluginError, which says how to install it, unless a library is there."""
+    if find_spec(library) is None:
+        raise SigmaPluginError(f"{where}: {library} is not installed. Run: python -m pip install 'sigma-bench[peers]'")
+
+
+def compiler() -> str | None:
+    """Return the C++ compiler that torch.compile would call."""
+    return next(filter(None, map(which, filter(None, (os.environ.get("CXX"), "g++", "clang++", "cl")))), None)

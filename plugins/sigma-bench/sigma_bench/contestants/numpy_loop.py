@@ -11,16 +11,12 @@ from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import define, frozen
+from attrs import frozen
 
 from sigma_bench.contest import Contestant
 from sigma_bench.philox import Philox
-from sigma_bench.work import Work
+from sigma_bench.work import Part, Work
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.network import Placed
-from sigma_kernel.training.step import LAYERS, SLOTS
-from sigma_layers import Dense, Dropout, Flatten, Input, Output, SoftmaxCrossEntropy
-from sigma_optimisers import Adagrad, GradientDescent
 
 
 class NumpyLoop(Contestant):
@@ -30,11 +26,11 @@ class NumpyLoop(Contestant):
 
     def __init__(self, work: Work) -> None:
         _check(work)
-        self._space = Space(work.precision)
-        self._inputs, self._labels = _rows(work)
-        self._batch = self._space.empty(work.batch_size, self._inputs.shape[1])
-        self._slopes = self._space.empty(work.batch_size, *work.shapes[work.layers[-2].name])
-        self._stages = [stage for placed in work.layers for stage in _stages(work, placed, self._space)]
+        self._inputs = np.asarray(work.inputs.reshape(len(work.inputs), -1), work.precision)
+        self._labels = work.labels.astype(np.intp)
+        self._batch = np.empty((work.batch_size, self._inputs.shape[1]), work.precision)
+        self._slopes = np.empty((work.batch_size, _classes(work)), work.precision)
+        self._stages = [stage for part in work.parts for stage in _stages(work, part)]
         self._first = next(i for i, stage in enumerate(self._stages) if stage.updates)
         self._batches = work.batches()
         self._losses: list[float] = []
@@ -43,11 +39,6 @@ class NumpyLoop(Contestant):
     def losses(self) -> np.ndarray:
         """Return the loss of every iteration so far."""
         return np.array(self._losses)
-
-    @property
-    def peak_bytes(self) -> int:
-        """Return the bytes of all arrays that the loop keeps, but for the data."""
-        return self._space.nbytes
 
     def run(self, iterations: int) -> None:
         """Train for so many more iterations."""
@@ -102,34 +93,16 @@ class Stage(Protocol):
         """Return the slope of the input; the other may be overwritten."""
 
 
-@define
-class Space:
-    """Make arrays, and count their bytes."""
-
-    dtype: str
-    nbytes: int = 0
-
-    def empty(self, *shape: int) -> np.ndarray:
-        """Return an array to be filled."""
-        array: np.ndarray = self.add(np.empty(shape, self.dtype))
-        return array
-
-    def add(self, array: Any) -> Any:
-        """Count something that has bytes, and return it."""
-        self.nbytes += array.nbytes
-        return array
-
-
 class Sums:
     """Weighted sums of all features."""
 
-    def __init__(self, work: Work, address: str, space: Space) -> None:
-        names = [f"{address}.weights", f"{address}.biases"]
-        self.weights, self.biases = (space.add(work.state[LAYERS + name].copy()) for name in names)
-        self.slopes = [space.empty(*x.shape) for x in (self.weights, self.biases)]
-        self.value, self.slope = (space.empty(work.batch_size, side) for side in reversed(self.weights.shape))
-        pairs = zip(names, (self.weights, self.biases), self.slopes, strict=True)
-        self.updates = [_update(work, name, x, slope, space) for name, x, slope in pairs]
+    def __init__(self, work: Work, layer: str) -> None:
+        self.weights, self.biases = (work.parameters[f"{layer}.{name}"].copy() for name in ("weights", "biases"))
+        self.slopes = [np.empty_like(x) for x in (self.weights, self.biases)]
+        inputs, units = self.weights.shape
+        self.value, self.slope = (np.empty((work.batch_size, n), work.precision) for n in (units, inputs))
+        pairs = zip((self.weights, self.biases), self.slopes, strict=True)
+        self.updates = [_update(work, x, slope) for x, slope in pairs]
 
     def forward(self, x: np.ndarray, iteration: int) -> np.ndarray:
         """Return the sums."""
@@ -174,14 +147,13 @@ class Mask:
 
     updates: Sequence[Callable[[], None]] = ()
 
-    def __init__(self, work: Work, placed: Placed, space: Space) -> None:
-        rate = np.float32(placed.layer.rate)
-        self.scale = 1 / (1 - np.dtype(work.precision).type(placed.layer.rate))
+    def __init__(self, work: Work, part: Part) -> None:
+        rate = np.float32(part.settings["rate"])
+        self.scale = 1 / (1 - np.dtype(work.precision).type(part.settings["rate"]))
         self.threshold = np.uint32(min(rate * np.float32(2**32), np.float32(2**32 - 256)))
-        width = int(np.prod(work.shapes[placed.name]))
-        key, stream = work.state["random.key"], work.streams[placed.name]
-        self.philox = space.add(Philox(key, stream, work.batch_size * width))
-        self.mask = space.empty(work.batch_size, width)
+        width = int(np.prod(part.shape))
+        self.philox = Philox(work.key, part.settings["stream"], work.batch_size * width)
+        self.mask = np.empty((work.batch_size, width), work.precision)
 
     def forward(self, x: np.ndarray, iteration: int) -> np.ndarray:
         """Return x without what is dropped."""
@@ -236,13 +208,13 @@ class Adaptive:
         np.subtract(self.x, spare, out=self.x)
 
 
-def _update(work: Work, name: str, x: np.ndarray, slope: np.ndarray, space: Space) -> Callable[[], None]:
-    number, optimiser = np.dtype(work.precision).type, work.optimiser
-    rate = number(optimiser.learning_rate)
-    if type(optimiser) is GradientDescent:
+def _update(work: Work, x: np.ndarray, slope: np.ndarray) -> Callable[[], None]:
+    number, settings = np.dtype(work.precision).type, work.rule.settings
+    rate = number(settings["learning_rate"])
+    if work.rule.name == "gradient_descent":
         return Descent(x, slope, rate)
-    total = space.add(work.state[f"{SLOTS}{name}.accumulator"].copy())
-    return Adaptive(x, slope, total, rate, number(optimiser.epsilon), space.empty(*x.shape))
+    total = np.full_like(x, settings["initial_accumulator"])
+    return Adaptive(x, slope, total, rate, number(settings["epsilon"]), np.empty_like(x))
 
 
 # -- what it is written for --------------------------------------------------------------------------------------------
@@ -255,57 +227,28 @@ def cannot(where: str, what: str) -> SigmaConfigError:
 
 
 def _check(work: Work) -> None:
-    first, *_, last = work.layers
-    chain = [(), *((placed.name,) for placed in work.layers[:-1])]
-    if [tuple(placed.sources) for placed in work.layers] != chain:
-        raise cannot("network", "branches")
-    if type(last.layer) is not SoftmaxCrossEntropy:
-        raise cannot(last.name, f"the cost {type(last.layer).__name__}")
-    if last.layer.class_weights is not None or last.layer.weight != 1:
-        raise cannot(last.name, "weights of classes or costs")
-    if work.block[last.layer.targets].ndim != 1 or len(work.shapes[work.layers[-2].name]) != 1:
-        raise cannot(last.name, "targets other than one label for each sample")
-    if first.layer.dtype not in (None, work.precision):
-        raise cannot(first.name, f"inputs of {first.layer.dtype}")
-    if not any(type(placed.layer) in (Dense, Output) for placed in work.layers):
-        raise cannot("network", "networks without parameters")
-    _check_optimiser(work.optimiser)
+    if work.rule.name not in ("gradient_descent", "adagrad"):
+        raise cannot("optimiser", work.rule.name)
+    for part in work.parts:
+        if part.kind not in ("affine", "activation", "dropout", "flatten"):
+            raise cannot(part.layer, part.kind)
+        if part.kind == "activation" and part.settings["name"] != "relu":
+            raise cannot(part.layer, f"the activation {part.settings['name']!r}")
+        if part.kind == "affine" and not part.settings["bias"]:
+            raise cannot(part.layer, "sums without biases")
+        if part.kind == "affine" and len(part.shape) != 1:
+            raise cannot(part.layer, "samples with several axes; put flatten() before")
 
 
-def _check_optimiser(optimiser: Any) -> None:
-    if type(optimiser) not in (GradientDescent, Adagrad):
-        raise cannot("optimiser", type(optimiser).__name__)
-    for name in ("settings", "schedules", "modifiers", "transforms"):
-        if getattr(optimiser, name):
-            raise cannot("optimiser", name)
+def _classes(work: Work) -> int:
+    last = [part.layer for part in work.parts if part.kind == "affine"][-1]
+    return int(work.parameters[f"{last}.weights"].shape[1])
 
 
-def _rows(work: Work) -> tuple[np.ndarray, np.ndarray]:
-    """Return one row of numbers and one label for each sample."""
-    inputs = work.block[work.layers[0].layer.section]
-    labels = work.block[work.layers[-1].layer.targets]
-    return np.asarray(inputs.reshape(len(inputs), -1), work.precision), labels.astype(np.intp)
-
-
-def _stages(work: Work, placed: Placed, space: Space) -> list[Stage]:
-    """Return what a layer becomes."""
-    layer = placed.layer
-    if type(layer) in (Input, Flatten, SoftmaxCrossEntropy):
-        return []
-    if type(layer) is Dropout:
-        return [Mask(work, placed, space)]
-    if type(layer) not in (Dense, Output):
-        raise cannot(placed.name, f"the layer {type(layer).__name__}")
-    return _dense(work, placed, space) if type(layer) is Dense or layer.units else []
-
-
-def _dense(work: Work, placed: Placed, space: Space) -> list[Stage]:
-    layer, sums = placed.layer, len(work.shapes[placed.sources[0]])
-    activation = str(layer.activation).rpartition(":")[2]  # a stored configuration says whose it is
-    if activation not in ("identity", "relu"):
-        raise cannot(placed.name, f"the activation {activation!r}")
-    if layer.share or not layer.bias:
-        raise cannot(placed.name, "shared parameters, or sums without biases")
-    if sums != 1:
-        raise cannot(placed.name, "samples with several axes; put flatten() before")
-    return [Sums(work, placed.name, space), *([Relu()] if activation == "relu" else [])]
+def _stages(work: Work, part: Part) -> list[Stage]:
+    """Return what a part becomes; rows are flat from the beginning."""
+    if part.kind == "affine":
+        return [Sums(work, part.layer)]
+    if part.kind == "dropout":
+        return [Mask(work, part)]
+    return [Relu()] if part.kind == "activation" else []

@@ -5,19 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from sigma_bench.contest import Contestant
-from sigma_kernel.config import Configuration, build, prepare
+from sigma_kernel.config import Configuration, Document, build, prepare, structured
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins import catalogue
+from sigma_kernel.training.step import LAYERS
+from sigma_layers import Dropout
 
 
 class Sigma(Contestant):
     """A trainer and its operator, on the backend of that name, or on its own if that is empty.
 
-    Only hooks that are there to end training are left out: rounds say when it ends.  Raises SigmaConfigError for a
-    backend that nobody offers, and where there are several trainers.
+    Only hooks that are there to end training are left out: rounds say when it ends.  Without ``drops``, all dropout
+    rates are 0.  Raises SigmaConfigError for a backend that nobody offers, and where there are several trainers.
     """
 
-    def __init__(self, configuration: Configuration, backend: str = "") -> None:
+    def __init__(self, configuration: Configuration, backend: str = "", drops: bool = True) -> None:
         self.environment = build(configuration)
         if len(self.environment.trainers) != 1:
             listed = ", ".join(self.environment.trainers)
@@ -27,6 +29,10 @@ class Sigma(Contestant):
         self.name = backend or self.trainer.backend_name
         self.trainer.hooks = {name: hook for name, hook in self.trainer.hooks.items() if not hook.ends}
         prepare(configuration, self.environment)
+        session = self.trainer.session
+        if not drops:
+            rates = [f"{LAYERS}{p.name}.rate" for p in session.model.network.layers if type(p.layer) is Dropout]
+            session.live.set(rates, 0.0)
 
     def _place(self, backend: str) -> None:
         """Replace the backend, settings and all, if it is not the one that is wanted."""
@@ -46,15 +52,22 @@ class Sigma(Contestant):
         return self.trainer.session.clock.moment.iteration
 
     @property
+    def epoch(self) -> tuple[int, int]:
+        """Return the rows that an epoch uses, and its iterations."""
+        feed = self.trainer.session.feed
+        rows, iterations = len(feed.dataset), feed.iterations_per_epoch
+        return rows if feed.keep_last else iterations * feed.batch_size, iterations
+
+    @property
     def losses(self) -> np.ndarray:
         """Return the loss of every iteration so far."""
         return self.trainer.history["training.loss"]
 
-    @property
-    def peak_bytes(self) -> int:
-        """Return the working memory of the largest program, as its backend planned it."""
-        return self.trainer.session.programs.peak_bytes()
-
     def close(self) -> None:
         """End the environment."""
         self.environment.close()
+
+
+def configured(document: Document, backend: str, drops: bool) -> Sigma:
+    """Return the contestant of a configuration that is not yet checked."""
+    return Sigma(structured(document, catalogue()), backend, drops)

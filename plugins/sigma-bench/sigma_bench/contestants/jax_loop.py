@@ -1,0 +1,234 @@
+"""What a user of JAX would write: a pure step, compiled as a whole; called step by step, or scanned over an epoch.
+
+Rows are resident, parameters are donated, images are kept with their channels last, as XLA prefers them on processors.
+Dropout draws JAX's own numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from sigma_bench.contest import CHECKED, Contestant
+from sigma_bench.work import Part, Rule, Work
+
+Arrays = dict[str, Any]
+Carry = tuple[Arrays, Mapping[str, Any], Any, Any]  # parameters, slots, number of the step, key
+
+
+class Jax(Contestant):
+    """The step, compiled; one call an iteration."""
+
+    name = "jax"
+
+    def __init__(self, work: Work) -> None:
+        jax.config.update("jax_enable_x64", work.precision == "float64")
+        self.work = work
+        self.inputs, self.labels = jnp.asarray(work.inputs), jnp.asarray(work.labels)
+        self.carry = begun(work)
+        self.step = step(work)
+        self.done, self.first = 0, list[Any]()
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Compile, and place what is called for."""
+        self.one = jax.jit(self.step, donate_argnums=0)
+        self.calls = [jnp.asarray(rows) for epoch in self.work.epochs() for rows in epoch]
+
+    def run(self, iterations: int) -> None:
+        """Train for so many more iterations."""
+        loss = None
+        for i in range(self.done, self.done + iterations):
+            self.carry, loss = self.one(self.carry, self.calls[i % len(self.calls)], self.inputs, self.labels)
+            if i < CHECKED:
+                self.first.append(loss)
+        self.done += iterations
+        jax.block_until_ready((self.carry, loss))
+
+    @property
+    def losses(self) -> np.ndarray:
+        """Return the losses of the first iterations."""
+        return np.concatenate([np.atleast_1d(np.asarray(loss)) for loss in self.first])
+
+
+class JaxScan(Jax):
+    """The step, scanned over all minibatches of an epoch that are of one size: a call or two an epoch."""
+
+    name = "jax-scan"
+
+    def prepare(self) -> None:
+        """Compile, and place what is called for."""
+        self.unit = self.work.per_epoch
+
+        def scanned(carry: Carry, batches: Any, inputs: Any, labels: Any) -> Any:
+            return lax.scan(lambda c, rows: self.step(c, rows, inputs, labels), carry, batches)
+
+        self.one = jax.jit(scanned, donate_argnums=0)
+        sized = [[list(same) for _, same in groupby(epoch, len)] for epoch in self.work.epochs()]
+        self.calls = [[jnp.asarray(np.stack(same)) for same in epoch] for epoch in sized]
+
+    def run(self, iterations: int) -> None:
+        """Train for so many more iterations, a multiple of an epoch's."""
+        losses = None
+        for epoch in range(self.done, self.done + iterations // self.unit):
+            for batches in self.calls[epoch % len(self.calls)]:
+                self.carry, losses = self.one(self.carry, batches, self.inputs, self.labels)
+                if epoch < CHECKED:
+                    self.first.append(losses)
+        self.done += iterations // self.unit
+        jax.block_until_ready((self.carry, losses))
+
+
+# -- the step ----------------------------------------------------------------------------------------------------------
+def begun(work: Work) -> Carry:
+    """Return everything that a step changes, as training starts; filters become ``(*window, channels, filters)``."""
+    filters = {f"{part.layer}.weights" for part in work.parts if part.kind == "convolution"}
+    parameters = {
+        name: jnp.array(np.moveaxis(x, (0, 1), (-1, -2)) if name in filters else x)
+        for name, x in work.parameters.items()
+    }
+    slots = {name: FIRST[work.rule.name](x, work.rule.settings) for name, x in parameters.items()}
+    return parameters, slots, jnp.zeros((), work.precision), jax.random.PRNGKey(0)
+
+
+def step(work: Work) -> Callable[..., tuple[Carry, Any]]:
+    """Return the whole iteration as a pure function."""
+    update, rule = UPDATES[work.rule.name], work.rule
+
+    def one(carry: Carry, rows: Any, inputs: Any, labels: Any) -> tuple[Carry, Any]:
+        parameters, slots, count, key = carry
+        key, own = jax.random.split(key) if work.drops else (key, key)
+        wanted = jax.value_and_grad(lambda p: cost(forward(work, p, inputs[rows], own), labels[rows]))
+        loss, slopes = wanted(parameters)
+        count = count + 1
+        both = {name: update(slopes[name], x, slots[name], count, rule) for name, x in parameters.items()}
+        return ({n: x for n, (x, _) in both.items()}, {n: s for n, (_, s) in both.items()}, count, key), loss
+
+    return one
+
+
+def cost(scores: Any, labels: Any) -> Any:
+    """Return the mean of ``-log softmax(scores)[label]``."""
+    chosen = jnp.take_along_axis(scores, labels[:, None], axis=-1)[:, 0]
+    return (jax.nn.logsumexp(scores, axis=-1) - chosen).mean()
+
+
+def forward(work: Work, parameters: Arrays, x: Any, key: Any) -> Any:
+    """Return the scores; channels go last for windows, and first again for what follows them."""
+    last = False
+    for number, part in enumerate(work.parts):
+        windows = part.kind in ("convolution", "max_pool", "average_pool")
+        anywhere = part.kind == "dropout" or (part.kind == "activation" and part.settings["name"] != "softmax")
+        if not anywhere and windows != last and x.ndim > 2:
+            x, last = jnp.moveaxis(x, 1, -1) if windows else jnp.moveaxis(x, -1, 1), windows
+        x = PARTS[part.kind](part, parameters, x, jax.random.fold_in(key, number) if part.kind == "dropout" else key)
+    return x
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "relu": jax.nn.relu,
+    "leaky_relu": jax.nn.leaky_relu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "softplus": jax.nn.softplus,
+    "elu": jax.nn.elu,
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+    "silu": jax.nn.silu,
+    "softmax": jax.nn.softmax,
+}
+
+
+def _biased(part: Part, parameters: Arrays, sums: Any) -> Any:
+    return sums + parameters[f"{part.layer}.biases"] if part.settings["bias"] else sums
+
+
+def _affine(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    return _biased(part, parameters, x @ parameters[f"{part.layer}.weights"])
+
+
+def _convolution(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    how = {"window_strides": part.settings["stride"], "padding": part.settings["padding"]}
+    names = ("NHWC", "HWIO", "NHWC")
+    sums = lax.conv_general_dilated(x, parameters[f"{part.layer}.weights"], **how, dimension_numbers=names)
+    return _biased(part, parameters, sums)
+
+
+def _pooled(part: Part, x: Any, start: float, reduce: Any) -> Any:
+    window, stride = ((1, *part.settings[name], 1) for name in ("window", "stride"))
+    return lax.reduce_window(x, start, reduce, window, stride, ((0, 0), *part.settings["padding"], (0, 0)))
+
+
+def _max_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    return _pooled(part, x, -jnp.inf, lax.max)
+
+
+def _average_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    return _pooled(part, x, 0.0, lax.add) / float(np.prod(part.settings["window"]))
+
+
+def _activation(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    return ACTIVATIONS[part.settings["name"]](x)
+
+
+def _dropout(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    kept = 1 - part.settings["rate"]
+    return jnp.where(jax.random.bernoulli(key, kept, x.shape), x / kept, 0)
+
+
+def _flatten(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    return x.reshape(len(x), -1)
+
+
+PARTS = {
+    "affine": _affine,
+    "convolution": _convolution,
+    "max_pool": _max_pool,
+    "average_pool": _average_pool,
+    "activation": _activation,
+    "dropout": _dropout,
+    "flatten": _flatten,
+}
+
+
+# -- optimisers --------------------------------------------------------------------------------------------------------
+def _descent(slope: Any, x: Any, slots: Any, count: Any, rule: Rule) -> Any:
+    return x - rule.settings["learning_rate"] * slope, slots
+
+
+def _momentum(slope: Any, x: Any, velocity: Any, count: Any, rule: Rule) -> Any:
+    velocity = rule.settings["momentum"] * velocity + slope
+    return x - rule.settings["learning_rate"] * velocity, velocity
+
+
+def _adam(slope: Any, x: Any, slots: Any, count: Any, rule: Rule) -> Any:
+    s, (first, second) = rule.settings, slots
+    first = s["beta1"] * first + (1 - s["beta1"]) * slope
+    second = s["beta2"] * second + (1 - s["beta2"]) * slope**2
+    scale = s["learning_rate"] / (1 - s["beta1"] ** count)
+    return x - scale * first / (jnp.sqrt(second / (1 - s["beta2"] ** count)) + s["epsilon"]), (first, second)
+
+
+def _adagrad(slope: Any, x: Any, total: Any, count: Any, rule: Rule) -> Any:
+    total = total + slope**2
+    return x - rule.settings["learning_rate"] * slope / (jnp.sqrt(total) + rule.settings["epsilon"]), total
+
+
+UPDATES: dict[str, Callable[..., Any]] = {
+    "gradient_descent": _descent,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adagrad": _adagrad,
+}
+FIRST: dict[str, Callable[[Any, Mapping[str, float]], Any]] = {
+    "gradient_descent": lambda x, settings: (),
+    "momentum": lambda x, settings: jnp.zeros_like(x),
+    "adam": lambda x, settings: (jnp.zeros_like(x), jnp.zeros_like(x)),
+    "adagrad": lambda x, settings: jnp.full_like(x, settings["initial_accumulator"]),
+}

@@ -1,0 +1,160 @@
+"""What a user of PyTorch would write: a module, an optimiser of the library, and the usual loop; eager or compiled.
+
+All rows and the index of every minibatch are resident tensors.  Dropout draws PyTorch's own numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sigma_bench.contest import CHECKED, Contestant
+from sigma_bench.cores import cores
+from sigma_bench.work import Part, Rule, Work
+
+
+class Torch(Contestant):
+    """The loop, eager."""
+
+    name = "torch"
+
+    def __init__(self, work: Work) -> None:
+        torch.set_num_threads(cores())
+        torch.manual_seed(0)
+        self.module = nn.Sequential(*chain.from_iterable(modules(part, work) for part in work.parts))
+        self.module.to(getattr(torch, work.precision))
+        self.optimiser = optimiser(work.rule, list(self.module.parameters()))
+        self.inputs, self.labels = torch.from_numpy(work.inputs), torch.from_numpy(work.labels).long()
+        self.batches = [torch.from_numpy(rows) for epoch in work.epochs() for rows in epoch]
+        self.criterion = nn.CrossEntropyLoss()
+        self.learn: Callable[[Any, Any], Any] = self.slope
+        self.done, self.first = 0, list[Any]()
+
+    def slope(self, inputs: Any, labels: Any) -> Any:
+        """Return the loss of a minibatch, and leave the slopes where the optimiser finds them."""
+        loss = self.criterion(self.module(inputs), labels)
+        loss.backward()
+        return loss
+
+    def run(self, iterations: int) -> None:
+        """Train for so many more iterations."""
+        for i in range(self.done, self.done + iterations):
+            rows = self.batches[i % len(self.batches)]
+            self.optimiser.zero_grad()
+            loss = self.learn(self.inputs[rows], self.labels[rows])
+            self.optimiser.step()
+            if i < CHECKED:
+                self.first.append(loss.detach())
+        self.done += iterations
+
+    @property
+    def losses(self) -> np.ndarray:
+        """Return the losses of the first iterations."""
+        return np.array([loss.item() for loss in self.first])
+
+
+class TorchCompile(Torch):
+    """The loop with forward and backward pass compiled, for each size of a minibatch by itself."""
+
+    name = "torch-compile"
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.learn = torch.compile(self.slope, dynamic=False)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+ACTIVATIONS: dict[str, Callable[[], Any]] = {
+    "relu": nn.ReLU,
+    "leaky_relu": nn.LeakyReLU,
+    "sigmoid": nn.Sigmoid,
+    "tanh": nn.Tanh,
+    "softplus": nn.Softplus,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "softmax": lambda: nn.Softmax(-1),
+}
+
+
+def modules(part: Part, work: Work) -> Iterator[Any]:
+    """Yield the modules of a part, with its parameters as training starts."""
+    match part.kind:
+        case "affine":
+            yield affine(part, work)
+        case "convolution":
+            pads, rest = padded(part)
+            yield from pads
+            yield convolution(part, work, rest)
+        case "max_pool" | "average_pool":
+            yield from pool(part)
+        case "activation":
+            yield ACTIVATIONS[part.settings["name"]]()
+        case "dropout":
+            yield nn.Dropout(part.settings["rate"])
+        case _:
+            yield nn.Flatten()
+
+
+def affine(part: Part, work: Work) -> Any:
+    """Return weighted sums."""
+    weights = work.parameters[f"{part.layer}.weights"]
+    made = nn.Linear(*weights.shape, bias=part.settings["bias"], dtype=getattr(torch, work.precision))
+    return filled(made, part, work, weights.T)
+
+
+def convolution(part: Part, work: Work, padding: Any) -> Any:
+    """Return filters."""
+    weights = work.parameters[f"{part.layer}.weights"]
+    filters, channels, *window = weights.shape
+    how = {"stride": part.settings["stride"], "padding": padding, "bias": part.settings["bias"]}
+    made = nn.Conv2d(channels, filters, window, **how, dtype=getattr(torch, work.precision))
+    return filled(made, part, work, weights)
+
+
+def filled(made: Any, part: Part, work: Work, weights: np.ndarray) -> Any:
+    """Give a module its first values."""
+    with torch.no_grad():
+        made.weight.copy_(torch.from_numpy(np.ascontiguousarray(weights)))
+        if part.settings["bias"]:
+            made.bias.copy_(torch.from_numpy(work.parameters[f"{part.layer}.biases"]))
+    return made
+
+
+def pool(part: Part) -> Iterator[Any]:
+    """Yield the modules of a pool over as many sides as there are."""
+    largest = part.kind == "max_pool"
+    pads, rest = padded(part, -float("inf") if largest else 0.0)
+    yield from pads
+    make = getattr(nn, f"{'Max' if largest else 'Avg'}Pool{len(rest)}d")
+    yield make(part.settings["window"], part.settings["stride"], rest)
+
+
+def padded(part: Part, value: float = 0.0) -> tuple[list[Any], tuple[int, ...]]:
+    """Return a module for padding that the part's own module cannot do, and what is left to that."""
+    pairs, window = part.settings["padding"], part.settings["window"]
+    if all(low == high and 2 * low <= span for (low, high), span in zip(pairs, window, strict=True)):
+        return [], tuple(low for low, _ in pairs)
+    last_first = tuple(side for pair in reversed(pairs) for side in pair)
+    pad = getattr(nn, f"ConstantPad{len(pairs)}d")
+    return [pad(last_first, value)], tuple(repeat(0, len(pairs)))
+
+
+def optimiser(rule: Rule, parameters: list[Any]) -> Any:
+    """Return the library's optimiser with the same settings."""
+    s = rule.settings
+    match rule.name:
+        case "gradient_descent":
+            return torch.optim.SGD(parameters, s["learning_rate"])
+        case "momentum":
+            return torch.optim.SGD(parameters, s["learning_rate"], momentum=s["momentum"])
+        case "adam":
+            return torch.optim.Adam(parameters, s["learning_rate"], (s["beta1"], s["beta2"]), s["epsilon"])
+        case _:
+            how = {"initial_accumulator_value": s["initial_accumulator"], "eps": s["epsilon"]}
+            return torch.optim.Adagrad(parameters, s["learning_rate"], **how)

@@ -1,0 +1,83 @@
+"""Who takes part: backends and peers, each in a process of its own, first checked and then measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+
+from attrs import frozen
+
+from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, measure
+from sigma_bench.contestants import PEERS
+from sigma_bench.contestants.sigma import Sigma
+from sigma_bench.remote import Remote
+from sigma_bench.translation import translated
+from sigma_bench.work import Work
+from sigma_kernel.config import Document, override, structured
+from sigma_kernel.plugins import catalogue
+
+SIGMA = "sigma_bench.contestants.sigma:configured"
+
+
+@frozen
+class Measured:
+    """The results of one recipe."""
+
+    recipe: str
+    backends: Sequence[Result]
+    peers: Sequence[Result]
+
+
+@frozen
+class Entry:
+    """Backends (the empty name is the configuration's own) and peers by name, and how often each takes a turn."""
+
+    backends: Sequence[str]
+    peers: Sequence[str]
+    rounds: int
+    least: float = ROUND
+
+    def measured(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
+        """Return the results for a configuration; peers that do other work are a SigmaTrainingError."""
+        if self.peers:
+            tell(self._agreed(override(wanted, "run.precision=float64")))
+        work = self._work(wanted)
+        with ExitStack() as stack:
+            ours = [stack.enter_context(closing(self._ours(wanted, name))) for name in self.backends]
+            theirs = [stack.enter_context(closing(self._theirs(work, name))) for name in self.peers] if work else []
+            rows, iterations = ours[0].process.ask("epoch")
+            terms = Terms(rows, iterations, self.rounds, self.least)
+            results = measure(ours, theirs, terms, [one for one in theirs if _comparable(work, one.name)])
+        return Measured(recipe, results[: len(ours)], results[len(ours) :])
+
+    def _agreed(self, wanted: Document) -> str:
+        """Check the first losses; where PyTorch or JAX draw numbers of their own, with nothing dropped."""
+        work = self._work(wanted)
+        assert work
+        same = [name for name in self.peers if _comparable(work, name)]
+        apart = [name for name in self.peers if name not in same]
+        for drops, names, task in ((True, same, work), (False, apart, work.undropped())):
+            if names:
+                agree(
+                    [partial(self._ours, wanted, name, drops) for name in self.backends],
+                    [partial(self._theirs, task, name) for name in names],
+                )
+        without = f"; of {', '.join(apart)} without dropout, which they draw for themselves" if apart else ""
+        return f"the first {CHECKED} losses of {', '.join(self.peers)} are Sigma's, in float64{without}"
+
+    def _work(self, wanted: Document) -> Work | None:
+        if not self.peers:
+            return None
+        with closing(Sigma(structured(wanted, catalogue()), self.backends[0])) as sigma:
+            return translated(sigma.trainer)
+
+    def _ours(self, wanted: Document, backend: str, drops: bool = True) -> Remote:
+        return Remote(backend or "sigma", SIGMA, wanted, backend, drops)
+
+    def _theirs(self, work: Work, name: str) -> Remote:
+        return Remote(name, PEERS[name].path, work)
+
+
+def _comparable(work: Work | None, name: str) -> bool:
+    return work is not None and (PEERS[name].same_draws or not work.drops)

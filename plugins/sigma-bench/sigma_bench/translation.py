@@ -1,0 +1,168 @@
+"""From Sigma's description of a network to what peers understand, or an error about what they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from sigma_bench.work import Part, Rule, Work
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.network import Placed, live_settings
+from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training.trainer import Trainer
+from sigma_layers import (
+    Activation,
+    AveragePool,
+    Conv2d,
+    Dense,
+    Dropout,
+    Flatten,
+    Input,
+    MaxPool,
+    Output,
+    SoftmaxCrossEntropy,
+)
+from sigma_layers.plugin import ACTIVATIONS
+from sigma_optimisers import Adagrad, Adam, GradientDescent, Momentum
+
+KNOWN_ITERATIONS = 64  # for so many at least, peers are told the order of the rows
+RULES: dict[type, str] = {GradientDescent: "gradient_descent", Momentum: "momentum", Adam: "adam", Adagrad: "adagrad"}
+
+Shape = tuple[int, ...]
+
+
+def translated(trainer: Trainer) -> Work:
+    """Return the work of a trainer that is prepared and has not begun; what peers do not know is a SigmaConfigError."""
+    session = trainer.session
+    feed, model = session.feed, session.model
+    if feed.dataset.blocks > 1:
+        raise cannot("data", f"data in {feed.dataset.blocks} blocks: they hold all of it at once")
+    first, last = _ends(model)
+    block, state = feed.prepare(feed.dataset.block(0)), session.snapshot().arrays
+    rows, per_epoch = feed.dataset.rows(0), feed.iterations_per_epoch
+    orders = [feed.order.order(feed.seed, epoch, 0, rows) for epoch in range(-(-KNOWN_ITERATIONS // per_epoch))]
+    if block[last.layer.targets].ndim != 1:
+        raise cannot(last.name, "targets other than one label for each sample")
+    return Work(
+        parts=tuple(part for placed in model.network.layers for part in _parts(model, placed)),
+        parameters={address: state[LAYERS + address].copy() for address in model.shapes.parameters},
+        rule=_rule(model.optimiser),
+        precision=model.precision,
+        key=state["random.key"],
+        inputs=block[first.layer.section],
+        labels=block[last.layer.targets],
+        orders=np.array(orders, np.int64),
+        batch_size=feed.batch_size,
+        keep_last=feed.keep_last,
+    )
+
+
+def cannot(where: str, what: str) -> SigmaConfigError:
+    """Return the error about what no peer is written for."""
+    return SigmaConfigError(
+        f"peers: {where}: they do not know {what}. They are written for chains of input, flatten, dropout, dense, "
+        "conv2d, max_pool, average_pool, activation, output and softmax_cross_entropy, trained by gradient_descent, "
+        "momentum, adam or adagrad. Leave --peers out."
+    )
+
+
+# -- layers ------------------------------------------------------------------------------------------------------------
+def _ends(model: Model) -> tuple[Placed, Placed]:
+    """Return input and cost of a chain that ends in scores for classes."""
+    layers = model.network.layers
+    chain = [(), *((placed.name,) for placed in layers[:-1])]
+    if [tuple(placed.sources) for placed in layers] != chain:
+        raise cannot("network", "branches")
+    first, last = layers[0], layers[-1]
+    if type(last.layer) is not SoftmaxCrossEntropy:
+        raise cannot(last.name, f"the cost {type(last.layer).__name__}")
+    if last.layer.class_weights is not None or last.layer.weight != 1:
+        raise cannot(last.name, "weights of classes or costs")
+    if len(model.shapes.outputs[layers[-2].name].shape) != 1:
+        raise cannot(last.name, "scores with several axes")
+    if first.layer.dtype not in (None, model.precision):
+        raise cannot(first.name, f"inputs of {first.layer.dtype}")
+    if not model.shapes.parameters:
+        raise cannot("network", "networks without parameters")
+    return first, last
+
+
+def _parts(model: Model, placed: Placed) -> Iterator[Part]:
+    """Yield what a layer becomes."""
+    make = TRANSLATIONS.get(type(placed.layer))
+    if make is None:
+        raise cannot(placed.name, f"the layer {type(placed.layer).__name__}")
+    if placed.layer.share:
+        raise cannot(placed.name, "shared parameters")
+    shape = model.shapes.outputs[placed.sources[0]].shape if placed.sources else ()
+    for kind, settings in make(model, placed, shape):
+        yield Part(
+            kind, placed.name, model.shapes.outputs[placed.name].shape if kind == "activation" else shape, settings
+        )
+
+
+Made = list[tuple[str, dict[str, Any]]]
+
+
+def _nothing(model: Model, placed: Placed, shape: Shape) -> Made:
+    return []
+
+
+def _affine(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer = placed.layer
+    return [("affine", {"bias": layer.bias}), *_function(placed.name, layer.activation)] if layer.units else []
+
+
+def _convolution(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer, how = placed.layer, placed.layer.window(shape)
+    return [("convolution", {**how, "bias": layer.bias}), *_function(placed.name, layer.activation)]
+
+
+def _pool(kind: str) -> Callable[[Model, Placed, Shape], Made]:
+    return lambda model, placed, shape: [(kind, placed.layer.window(shape))]
+
+
+def _activation(model: Model, placed: Placed, shape: Shape) -> Made:
+    return _function(placed.name, placed.layer.function)
+
+
+def _function(where: str, activation: Any) -> Made:
+    name = str(activation).rpartition(":")[2]  # a stored configuration says whose it is
+    if name not in ACTIVATIONS:
+        raise cannot(where, f"the activation {name!r}")
+    return [] if name == "identity" else [("activation", {"name": name})]
+
+
+def _dropout(model: Model, placed: Placed, shape: Shape) -> Made:
+    return [("dropout", {"rate": placed.layer.rate, "stream": model.shapes.streams.numbers[placed.name]})]
+
+
+def _flatten(model: Model, placed: Placed, shape: Shape) -> Made:
+    return [("flatten", {})]
+
+
+TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
+    Input: _nothing,
+    SoftmaxCrossEntropy: _nothing,
+    Dense: _affine,
+    Output: _affine,
+    Conv2d: _convolution,
+    MaxPool: _pool("max_pool"),
+    AveragePool: _pool("average_pool"),
+    Activation: _activation,
+    Dropout: _dropout,
+    Flatten: _flatten,
+}
+
+
+# -- optimisers --------------------------------------------------------------------------------------------------------
+def _rule(optimiser: Any) -> Rule:
+    if type(optimiser) not in RULES:
+        raise cannot("optimiser", type(optimiser).__name__)
+    for name in ("settings", "schedules", "modifiers", "transforms"):
+        if getattr(optimiser, name):
+            raise cannot("optimiser", name)
+    names = [*live_settings(optimiser), *(["initial_accumulator"] if type(optimiser) is Adagrad else [])]
+    return Rule(RULES[type(optimiser)], {name: float(getattr(optimiser, name)) for name in names})

@@ -1,0 +1,58 @@
+"""A process that does what it is told on stdin and answers on stdout, in pickles: a contestant's.
+
+Its memory is its own, its libraries' threads are idle while others take their turns, and nothing that one library sets
+can reach another.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from sigma_bench.memory import forget
+from sigma_kernel.errors import SigmaError, SigmaTrainingError
+
+
+def main() -> None:
+    """Serve until the other side closes; whatever is printed goes to stderr."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, answers)
+
+
+def serve(questions: BinaryIO, answers: BinaryIO) -> None:
+    """Make an object of ``(path, arguments)``, then read its members ``(name, arguments)``, calling what is callable.
+
+    Each answer is ``(True, value)`` or ``(False, error)``.
+    """
+    held: list[Any] = []
+    while questions.peek(1):  # type: ignore[attr-defined]  # every buffered reader has it
+        name, arguments = pickle.load(questions)
+        pickle.dump(_answer(held, name, arguments), answers, protocol=5)
+        answers.flush()
+
+
+def _answer(held: list[Any], name: str, arguments: Any) -> tuple[bool, Any]:
+    try:
+        if held:
+            member = getattr(held[0], name)
+            return True, member(*arguments) if callable(member) else member
+        module, _, made = name.partition(":")
+        held.append(getattr(import_module(module), made)(*arguments))
+        forget()
+        return True, None
+    except SigmaError as error:
+        return False, error
+    except Exception as error:  # a library's, of any kind: the other process tells it, this one shows where
+        traceback.print_exc()
+        return False, SigmaTrainingError(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

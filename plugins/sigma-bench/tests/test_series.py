@@ -1,0 +1,58 @@
+"""Nets drawn at random, nets that grow, and what the machine can do at best."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigma_bench.roofline import Roofline
+from sigma_bench.series import axes, drawn, grown
+from sigma_kernel import SigmaConfigError
+from sigma_kernel.config import structured
+from sigma_kernel.plugins import catalogue
+
+
+def test_ten_random_nets_are_right_and_come_again_with_their_seed() -> None:
+    nets = list(drawn(10, 0))
+    assert [structured(wanted, catalogue()).run.name for _, wanted in nets] == [f"random-{i}" for i in range(1, 11)]
+    assert [(name, wanted.values) for name, wanted in drawn(10, 0)] == [(name, wanted.values) for name, wanted in nets]
+    assert [wanted.values for _, wanted in drawn(10, 1)] != [wanted.values for _, wanted in nets]
+    assert [name for name, _ in drawn(3, 0)] == [name for name, _ in nets[:3]]
+
+
+def test_random_nets_differ_in_everything_that_is_drawn() -> None:
+    values = [wanted.values for _, wanted in drawn(30, 0)]
+    assert len({value["network"]["architecture"].count("dense") for value in values}) == 5
+    assert len({value["trainer"]["optimiser"]["type"] for value in values}) == 4
+    assert len({value["data"]["batch_size"] for value in values}) > 3
+
+
+@pytest.mark.parametrize(
+    ("axis", "what"),
+    [
+        ("width", [f"dense({n}, activation='relu') + dense({n}" for n in (128, 256, 512, 1024)]),
+        ("batch", [50, 100, 200, 400]),
+        ("data", [6000, 12000, 24000, 48000]),
+    ],
+)
+def test_a_net_grows_along_one_axis(axis: str, what: list[object]) -> None:
+    for (name, wanted), expected in zip(grown(axes([axis])), what, strict=True):
+        assert name.startswith(f"{axis} x ")
+        data, network = wanted.values["data"], wanted.values["network"]
+        found = {"width": network["architecture"], "batch": data["batch_size"], "data": data["rows"]}[axis]
+        assert expected in found if isinstance(expected, str) else expected == found
+        assert structured(wanted, catalogue())
+
+
+def test_depth_counts_layers() -> None:
+    assert [wanted.values["network"]["architecture"].count("dense") for _, wanted in grown(["depth"])] == [2, 4, 8, 16]
+
+
+def test_an_axis_that_is_none_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="--grow dept: there is no such axis. Did you mean 'depth'"):
+        axes(["dept"])
+
+
+def test_the_machine_multiplies_and_copies_at_some_rate() -> None:
+    rates = Roofline(side=64, size=1 << 16).rates()
+    assert set(rates) == {"float32_flops_per_s", "memory_bytes_per_s"}
+    assert all(rate > 1e6 for rate in rates.values())

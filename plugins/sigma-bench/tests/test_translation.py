@@ -1,0 +1,152 @@
+"""What peers are told of a network, and what they are not asked to do."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_bench.contestants.sigma import Sigma
+from sigma_bench.translation import translated
+from sigma_bench.work import Work
+from sigma_kernel import Dataset, Environment, SigmaConfigError
+from sigma_kernel.config import load
+from sigma_kernel.graph.node import Spec
+from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
+from sigma_optimisers import Adagrad, GradientDescent
+
+HEAD, TAIL = "network.architecture=input(3, 3) + ", " + output(3) + softmax_cross_entropy()"
+IMAGES = ["data.shape=[2, 6, 5]"]
+REFUSED = {
+    "RMSProp": ["trainer.optimiser=rmsprop"],
+    "schedules": ["trainer.optimiser.schedules.learning_rate=constant"],
+    "settings": ["trainer.optimiser.settings.none={ match = '**', frozen = false }"],
+    "transforms": ["trainer.optimiser.transforms.clip=clip_value"],
+    "the layer Reshape": [f"{HEAD}reshape(9){TAIL}"],
+    "weights of classes": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(class_weights=[1, 2, 3])"],
+    "weights of classes or costs": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(weight=0.5)"],
+    "one label for each sample": ["data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }"],
+    "the cost SquaredDifference": [
+        "data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }",
+        f"{HEAD}flatten() + output(3) + squared_difference()",
+    ],
+    "networks without parameters": ["data.shape=[3]", "network.architecture=input(3) + softmax_cross_entropy()"],
+    "shared parameters": [
+        "data.shape=[3]",
+        "network.architecture=input(3) + dense(3) + dense(3, share={'weights': '1-dense.weights'})" + TAIL,
+    ],
+}
+
+
+def work(path: Path, *overrides: str) -> Work:
+    return translated(Sigma(load(path, overrides)).trainer)
+
+
+@pytest.mark.parametrize(("what", "overrides"), REFUSED.items(), ids=REFUSED)
+def test_what_no_peer_knows_is_refused_with_a_reason(small: Path, what: str, overrides: list[str]) -> None:
+    with pytest.raises(SigmaConfigError, match="peers: .*they do not know .*Leave --peers out") as refused:
+        work(small, *overrides)
+    assert what.lower() in str(refused.value).lower()
+
+
+def test_every_layer_becomes_parts_in_their_order(small: Path) -> None:
+    found = work(
+        small, *IMAGES,
+        "network.architecture=input(2, 6, 5) + conv2d(4, 3, padding='same', activation='tanh') + max_pool(2)"
+        " + average_pool(2, stride=1) + activation('relu') + flatten() + dropout(0.25) + output(3)"
+        " + softmax_cross_entropy()",
+    )  # fmt: skip
+    assert [(part.kind, part.shape) for part in found.parts] == [
+        ("convolution", (2, 6, 5)), ("activation", (4, 6, 5)), ("max_pool", (4, 6, 5)), ("average_pool", (4, 3, 2)),
+        ("activation", (4, 2, 1)), ("flatten", (4, 2, 1)), ("dropout", (8,)), ("affine", (8,)),
+    ]  # fmt: skip
+    assert found.parts[0].settings["padding"] == ((1, 1), (1, 1))
+    assert {name: x.shape for name, x in found.parameters.items()} == {
+        "1-conv2d.weights": (4, 2, 3, 3), "1-conv2d.biases": (4,), "7-output.weights": (8, 3), "7-output.biases": (3,),
+    }  # fmt: skip
+    assert found.drops
+    assert not found.undropped().drops
+    assert len(found.undropped().parts) == 7
+
+
+def test_peers_see_the_rows_in_the_order_of_sigma_and_then_begin_again(small: Path) -> None:
+    found = work(small)
+    assert found.per_epoch == 5
+    epochs = found.epochs()
+    assert len(epochs) * 5 >= 64
+    assert [len(rows) for rows in epochs[0]] == [10, 10, 10, 10, 2]
+    assert all(sorted(np.concatenate(epoch)) == list(range(42)) for epoch in epochs)
+    assert not np.array_equal(epochs[0][0], epochs[1][0])
+    batches = found.batches()
+    seen = [next(batches) for _ in range(5 * len(epochs) + 1)]
+    np.testing.assert_array_equal(seen[-1], seen[0])
+
+
+def test_smaller_batches_are_left_out_where_sigma_drops_them(small: Path) -> None:
+    found = work(small, "data.last_batch=drop")
+    assert [len(rows) for rows in found.epochs()[0]] == [10, 10, 10, 10]
+
+
+def test_work_is_plain_values_that_a_process_can_read_without_the_rest_of_sigma(small: Path, tmp_path: Path) -> None:
+    path = tmp_path / "work"
+    path.write_bytes(pickle.dumps(work(small)))
+    code = (
+        f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb'));"
+        "assert not {'sigma_kernel.network', 'sigma_kernel.training', 'sigma_layers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+class Halves(Dataset):
+    """Six rows in two blocks."""
+
+    blocks = 2
+
+    @property
+    def sections(self) -> dict[str, Spec]:
+        return {"inputs": Spec((2,), "float32"), "targets": Spec((), "int32")}
+
+    def rows(self, block: int) -> int:
+        return 3
+
+    def block(self, block: int) -> dict[str, np.ndarray]:
+        return {"inputs": np.ones((3, 2), np.float32), "targets": np.arange(3, dtype=np.int32)}
+
+
+class One(Halves):
+    """Three rows in one block."""
+
+    blocks = 1
+
+
+@pytest.fixture
+def environment() -> Iterator[Environment]:
+    with Environment("two") as environment:
+        yield environment
+
+
+def test_data_in_several_blocks_is_refused(environment: Environment) -> None:
+    trainer = environment.create_trainer(data=Halves(), optimiser=Adagrad(), batch_size=3)
+    trainer.network = Input(2) + Output(3) + SoftmaxCrossEntropy()
+    with pytest.raises(SigmaConfigError, match="2 blocks"):
+        translated(trainer)
+
+
+def test_branches_are_refused(environment: Environment) -> None:
+    trainer = environment.create_trainer(data=One(), optimiser=GradientDescent(), batch_size=3)
+    start = Input(2)
+    trainer.network = [start + Output(3) + SoftmaxCrossEntropy(), start + Dense(3) + SoftmaxCrossEntropy()]
+    with pytest.raises(SigmaConfigError, match="branches"):
+        translated(trainer)
+
+
+def test_an_activation_of_ones_own_is_refused(environment: Environment) -> None:
+    trainer = environment.create_trainer(data=One(), optimiser=GradientDescent(), batch_size=3)
+    trainer.network = Input(2) + Output(3, activation=lambda x: x * 2.0) + SoftmaxCrossEntropy()
+    with pytest.raises(SigmaConfigError, match="1-output: they do not know the activation"):
+        translated(trainer)
