@@ -132,6 +132,11 @@ class Hook(ABC):
         return {}
 
     @property
+    def retains(self) -> Mapping[str, Any]:
+        """Return which checkpoints stay: the ``last`` so many, the ``best``, and which score they ``prefer``."""
+        return {}
+
+    @property
     def requires(self) -> Sequence[str]:
         """Return names or types of hooks that must have run before this one."""
         return ()

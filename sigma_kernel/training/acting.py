@@ -64,7 +64,7 @@ def _save(session: Session, command: commands.Save) -> None:
     state = session.snapshot()
     session.chronicle.digest(session.clock.moment, state, session.runner)
     about = {"journal": session.records.position, "branch": session.chronicle.branch}
-    session.save_as(evolve(state, values={**state.values, **about}))
+    session.save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
 
 
 def _rewind(session: Session, command: commands.Rewind) -> None:

@@ -73,9 +73,16 @@ class Stop(Command):
 
 @frozen
 class Save(Command):
-    """Write a checkpoint."""
+    """Write a checkpoint; ``score`` is what the best are chosen by, and one to ``keep`` is never cleared away."""
 
     cause: str = ""
+    score: float | None = None
+    keep: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a score that is no number."""
+        if self.score is not None and (not isinstance(self.score, int | float) or isinstance(self.score, bool)):
+            raise SigmaStateError(f"save: the score must be a number (got {self.score!r}).")
 
 
 @frozen

@@ -10,6 +10,7 @@ from sigma_hooks.plugin import sigma_components
 if TYPE_CHECKING:  # the same table again, for type checkers; a test compares the two
     from sigma_hooks.accumulate import Accumulate as Accumulate
     from sigma_hooks.accuracy import Accuracy as Accuracy
+    from sigma_hooks.checkpoint import SaveCheckpoint as SaveCheckpoint
     from sigma_hooks.confusion_matrix import (
         ConfusionMatrix as ConfusionMatrix,
         ConfusionMatrixMetric as ConfusionMatrixMetric,

@@ -1,0 +1,81 @@
+"""Checkpoints that hooks save: each, the last ones, the best ones."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigma_hooks import FunctionHook, SaveCheckpoint, Stop
+from sigma_kernel import when
+from sigma_kernel.clock import every
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.testing.steering import Desk, HookSuite, Sweep, small_environment
+from sigma_kernel.training.checkpoint import read
+from sigma_kernel.training.commands import command
+
+SCORES = [3.0, 1.0, 4.0, 1.5, 5.0, 2.0]
+
+
+class TestCheckpoint(HookSuite):
+    def hook(self) -> Hook:
+        return SaveCheckpoint(value="validation.loss", best=2)
+
+
+def _written(context: Any) -> None:
+    """Wait for the writer, which lets go of what still waits for it when something newer comes."""
+    home = context.folder / "checkpoints" / "trainer"
+    while not (home / str(context.moment.iteration)).is_dir():
+        time.sleep(0.001)
+
+
+def _left(folder: Path, **settings: Any) -> dict[int, float | None]:
+    """Return the epochs of the checkpoints that are left after six epochs of five iterations, with their scores."""
+    scores = iter(SCORES)
+    hooks = {
+        "score": FunctionHook(lambda context: context.publish("score", next(scores)), outputs=["score"]),
+        "save": SaveCheckpoint(**settings),
+        "wait": FunctionHook(_written, priority=-90, every=settings.get("every", every(1, "epoch"))),
+        "end": Stop(when=when("epoch").reaches(6)),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.folder = folder
+        sigma.run()
+        home = Path(str(sigma.run_folder)) / "checkpoints" / "trainer"
+        return {int(path.name) // 5: read(path).score for path in sorted(home.iterdir(), key=lambda p: int(p.name))}
+
+
+def test_every_checkpoint_stays_where_nothing_else_is_said(tmp_path: Path) -> None:
+    assert list(_left(tmp_path)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_checkpoints_are_saved_as_often_as_is_said(tmp_path: Path) -> None:
+    assert list(_left(tmp_path, every=every(3, "epoch"))) == [3, 6]
+
+
+def test_a_score_that_is_no_number_yet_is_none() -> None:
+    desk = Desk()
+    SaveCheckpoint(value="x", best=1).run(desk)
+    desk.values["x"] = float("nan")
+    SaveCheckpoint(value="x", best=1).run(desk)
+    assert desk.commands == [("save", {"score": None, "keep": False})] * 2
+
+
+def test_best_of_nothing_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="checkpoint: best of what"):
+        SaveCheckpoint(best=1)
+
+
+@pytest.mark.parametrize("settings", [{"last": 0}, {"value": "x", "best": 0}, {"better": "best"}])
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="last|best|better"):
+        SaveCheckpoint(**settings)
+
+
+@pytest.mark.parametrize("score", ["banana", True])
+def test_a_score_that_is_no_number_is_refused_before_it_is_queued(score: Any) -> None:
+    with pytest.raises(SigmaStateError, match="save: the score must be a number"):
+        command("save", {"score": score})
