@@ -226,7 +226,10 @@ def saved(run: Path, trainer: str) -> list[Path]:
 
 def numbered(home: Path) -> list[Path]:
     """Return what has a number for its name in a folder, by that number."""
-    found = [path for path in home.iterdir() if re.fullmatch("[0-9]+", path.name)] if home.is_dir() else []
+    try:
+        found = [path for path in home.iterdir() if re.fullmatch("[0-9]+", path.name)] if home.is_dir() else []
+    except OSError as error:
+        raise _unreadable(home, error) from error
     return sorted(found, key=lambda path: int(path.name))
 
 
@@ -262,18 +265,23 @@ def recover(run: Path, say: Say = warnings.warn) -> None:
     """Clear up what a crash left among a run's checkpoints, before the run goes on.
 
     A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  What a living
-    process writes is left alone.
+    process writes is left alone.  Raises SigmaCheckpointError where nothing may be changed.
     """
     found = [(path, LEFT_OVER.fullmatch(path.name)) for path in run.glob("checkpoints/*/.*")]
-    for path, name in sorted(found, key=lambda each: each[0].lstat().st_mtime, reverse=True):
-        if name is None or path.is_symlink() or _at_work(int(name["process"])):
-            continue
-        place = path.with_name(name["name"])
-        if name["what"] == "old" and not place.exists():
-            path.rename(place)
-            say(f"{place}: put back: its successor was never finished.")
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+    try:
+        for path, name in sorted(found, key=lambda each: each[0].lstat().st_mtime, reverse=True):
+            if name is not None and not path.is_symlink() and not _at_work(int(name["process"])):
+                _tidy(path, path.with_name(name["name"]), name["what"], say)
+    except OSError as error:
+        raise SigmaCheckpointError(f"{run}: cannot be cleared up: {error}. Make its checkpoints writable.") from error
+
+
+def _tidy(path: Path, place: Path, what: str, say: Say) -> None:
+    if what == "old" and not place.exists():
+        path.rename(place)
+        say(f"{place}: put back: its successor was never finished.")
+    else:
+        shutil.rmtree(path)
 
 
 def _at_work(process: int) -> bool:

@@ -216,6 +216,28 @@ def test_what_a_living_process_writes_is_left_alone(saved: Path, tmp_path: Path)
     assert {path.name for path in saved.parent.iterdir()} == {"7", *names}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be asked after there")
+def test_where_nothing_may_be_changed_clearing_up_says_so(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(30, "Read-only file system")
+
+    saved.rename(saved.with_name(f".7.{dead()}.old"))
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(SigmaCheckpointError, match="Read-only file system. Make its checkpoints writable"):
+        checkpoint.recover(tmp_path)
+
+
+def test_a_folder_that_cannot_be_listed_is_named(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(SigmaCheckpointError, match=f"{saved.parent}: cannot be read: Permission denied"):
+        checkpoint.newest_good(tmp_path)
+
+
 # -- formats -----------------------------------------------------------------------------------------------------------
 GOLDEN_ARRAYS = {  # what was put into the golden files when they were made
     "network.layers.0.weights": np.arange(6, dtype=np.float32).reshape(2, 3),
