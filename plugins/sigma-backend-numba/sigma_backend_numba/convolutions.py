@@ -172,7 +172,8 @@ def kernel_parts(task: Task, node: Node) -> None:
         f"at({out}, ch * {whole} + g * {each * how.height})",
     )  # fmt: skip
     lines.append("    " + _gemm(node, (False, True), sides, *places, one))
-    task.lines += [f"for q in range(ch * {whole}, (ch + 1) * {whole}):", f"    {out}[q] = {zero}"]
+    first = f"if lo == ch * {samples} // {task.chunks}:"  # of this part
+    task.lines += [first, f"    for q in range(ch * {whole}, (ch + 1) * {whole}):", f"        {out}[q] = {zero}"]
     task.lines += ["for n in range(lo, hi):", *indented(lines)]
 
 

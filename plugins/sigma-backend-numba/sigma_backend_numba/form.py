@@ -75,12 +75,19 @@ class Form:
             operands = (operands[0] if _in_memory(operands[0]) else _copy(operands[0]), *operands[1:])
         elif node.op in PLAIN and node.op != "part":
             operands = tuple(x if _in_memory(x) and is_regular(x) else _copy(x) for x in operands)
+        if node.op == "pool_argmax":
+            operands += self._pooled(node, operands[0])
         made = node if operands == node.inputs else evolve(node, inputs=operands)
         if made.op == "convolution_kernel":
             return _in_parts(made)
         if made.op in VIEWS and layout(made) is None:
             made = evolve(made, inputs=(_copy(made.inputs[0]),))
         return made
+
+    def _pooled(self, node: Node, x: Node) -> tuple[Node, ...]:
+        """Return the largest entries of the windows, where they are computed anyway."""
+        found = (made for made in self._new.values() if made.op == "max_pool" and made.inputs == (x,))
+        return tuple(made for made in found if made.attrs == node.attrs)[:1]
 
     def _deliver(self, out: int, node: Node) -> None:
         """Note what fills an output; a value that fills one already, or is no value of its own, is copied."""

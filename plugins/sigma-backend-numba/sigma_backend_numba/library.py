@@ -7,8 +7,9 @@ from attrs import define, field
 from sigma_backend_numba import convolutions, cores, plain
 from sigma_backend_numba.form import Form
 from sigma_backend_numba.groups import Group, Grouping
+from sigma_backend_numba.regions import Region
 from sigma_backend_numba.schedule import Schedule
-from sigma_backend_numba.task import Task
+from sigma_backend_numba.task import Block, Task
 
 WRITERS = {**plain.WRITERS, **convolutions.WRITERS}
 
@@ -28,14 +29,18 @@ class Library:
         return [f"def {name}{text}" for text, name in self.names.items()]
 
 
-def write_all(form: Form, library: Library, parallel: bool) -> list[list[Task]]:
-    """Return the tasks of a form, stage by stage."""
-    schedule = Schedule(form, Grouping(form))
-    stages = []
-    for groups in schedule.stages:
-        stage = [_written(schedule, group, library, parallel) for group in groups if not _is_part(group)]
-        stages.append(stage)
-    return stages
+def write_all(form: Form, library: Library, parallel: bool) -> list[list[Block]]:
+    """Return the blocks of a form, stage by stage."""
+    schedule = Schedule(form, Grouping(form), by_sample=parallel)
+    return [
+        [_block(schedule, region, library, parallel) for region in stage if not _is_part(region.groups[0])]
+        for stage in schedule.stages
+    ]
+
+
+def _block(schedule: Schedule, region: Region, library: Library, parallel: bool) -> Block:
+    tasks = [_written(schedule, group, library, parallel) for group in region.groups]
+    return Block(tasks, region.samples, region.parts or max(task.chunks for task in tasks))
 
 
 def _is_part(group: Group) -> bool:

@@ -159,8 +159,8 @@ def _tiled(node: Node, wide: Node) -> bool:
     return fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
 
 
-def _tiles(task: Task, node: Node, wide: Node, narrow: Node, inside: Callable[[int, str], list[str]]) -> None:
-    """Write loops over windows that stand side by side, all their places in a row: what the compiler vectorises."""
+def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[list[str]], list[str]]) -> None:
+    """Write loops over windows that stand side by side; ``body`` is given all places of a window ``r``."""
     window, whole, result = node.attrs["window"], wide.shape[2:], narrow.shape[2:]
     each = regular(whole).strides
     task.share(size(wide) * 2, GRAIN, prod(wide.shape[:2]))
@@ -171,44 +171,41 @@ def _tiles(task: Task, node: Node, wide: Node, narrow: Node, inside: Callable[[i
     )
     r = " + ".join([f"c * {prod(result)}", *(f"o{k} * {s}" for k, s in enumerate(regular(result).strides))])
     places = [sum(k * s for k, s in zip(at, each, strict=True)) for at in product(*map(range, window))]
-    body = [f"r = {r}", *inside(-1, "")]
-    for number, place in enumerate(places):
-        body += inside(number, f"{q} + {place}")
-    task.lines += [*lines, *("    " * (1 + len(result)) + line for line in [*body, *inside(len(places), "")])]
+    inside = [f"r = {r}", f"q = {q}", *body([f"q + {place}" for place in places])]
+    task.lines += [*lines, *("    " * (1 + len(result)) + line for line in inside)]
 
 
-def _highest_of_tiles(task: Task, node: Node, value: str) -> None:
-    """Write the largest element of each tile, or its place."""
-    (x,), out, dtype = operands(task, node), task.storage(node), node.inputs[0].dtype
+def _largest(x: str, places: Sequence[str]) -> list[str]:
+    """Return lines that read a window, and find its largest element or a NaN, without a branch."""
+    lines = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
+    return [*lines, "best = v0", *(f"best = larger(best, v{k})" for k in range(1, len(places)))]
 
-    def inside(number: int, place: str) -> list[str]:
-        if number < 0:
-            return [f"best, place = {literal(-float('inf'), dtype)}, i4(0)"]
-        if not place:
-            return [f"{out}[r] = {value}"]
-        higher = "(v > best) | ((v != v) & (best == best))"
-        return [f"v = {x}[{place}]", f"h = {higher}", f"place = sel(h, i4({number}), place)", "best = sel(h, v, best)"]
 
-    _tiles(task, node, node.inputs[0], node, inside)
+def _first(places: Sequence[str]) -> list[str]:
+    """Return lines that find where in a window its largest element lies first; a NaN is larger than all."""
+    lines = [f"place = i4({len(places) - 1})"]
+    for k in reversed(range(len(places) - 1)):
+        lines.append(f"place = sel((v{k} == best) | (v{k} != v{k}), i4({k}), place)")
+    return lines
 
 
 def _scatter_tiles(task: Task, node: Node) -> None:
     (g, index), out = operands(task, node), task.storage(node)
 
-    def inside(number: int, place: str) -> list[str]:
-        if number < 0:
-            return [f"v, named = {g}[r], {index}[r]"]
-        return [f"{out}[{place}] = sel(named == i4({number}), v, {literal(0, node.dtype)})"] if place else []
+    def body(places: list[str]) -> list[str]:
+        zero = literal(0, node.dtype)
+        lines = (f"{out}[{place}] = sel(named == i4({k}), v, {zero})" for k, place in enumerate(places))
+        return [f"v, named = {g}[r], {index}[r]", *lines]
 
-    _tiles(task, node, node, node.inputs[0], inside)
+    _tiles(task, node, node, node.inputs[0], body)
 
 
 def max_pool(task: Task, node: Node) -> None:
     """Write the largest element of each window, or the first NaN."""
-    if _tiled(node, node.inputs[0]):
-        _highest_of_tiles(task, node, "best")
-        return
     (x,), out = operands(task, node), task.storage(node)
+    if _tiled(node, node.inputs[0]):
+        _tiles(task, node, node.inputs[0], node, lambda places: [*_largest(x, places), f"{out}[r] = best"])
+        return
     inside = [f"v = {x}[q]", "if v > best or v != v:", "    best = v"]
     _pooling(
         task, node, node.inputs[0], node, [f"best = {literal(-float('inf'), node.dtype)}"], inside, [f"{out}[r] = best"]
@@ -216,11 +213,17 @@ def max_pool(task: Task, node: Node) -> None:
 
 
 def pool_argmax(task: Task, node: Node) -> None:
-    """Write the place of the largest element in each window; padding counts as minus infinity."""
+    """Write the place of the largest element in each window, which may be known; padding counts as minus infinity."""
+    (x, *known), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
     if _tiled(node, node.inputs[0]):
-        _highest_of_tiles(task, node, "place")
+
+        def body(places: list[str]) -> list[str]:
+            read = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
+            value = [*read, f"best = {known[0]}[r]"] if known else _largest(x, places)
+            return [*value, *_first(places), f"{out}[r] = place"]
+
+        _tiles(task, node, node.inputs[0], node, body)
         return
-    (x,), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
     inside = [f"v = {x}[q]", "if v > best or (v != v and best == best):", "    best, place = v, i4(slot)"]
     _pooling(task, node, node.inputs[0], node, [f"best, place = {low}, i4(0)"], inside, [f"{out}[r] = place"])
 

@@ -6,7 +6,7 @@ writes over an input after all others that read this input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from attrs import define, field
@@ -15,6 +15,7 @@ from sigma_backend_numba.form import Form
 from sigma_backend_numba.groups import Group, Grouping, Space
 from sigma_backend_numba.layout import laid, regular, source
 from sigma_backend_numba.maps import Map, identity, operand, sides, values
+from sigma_backend_numba.regions import Region, regions
 from sigma_kernel.graph.node import Node, Shape
 from sigma_kernel.graph.plan import ALIGNMENT, BYTES
 
@@ -31,7 +32,11 @@ class Schedule:
     updates: dict[Node, int] = field(factory=dict, init=False)
     offsets: dict[Node, int] = field(factory=dict, init=False)
     arena_bytes: int = field(default=0, init=False)
-    stages: list[list[Group]] = field(init=False)
+    by_sample: bool = True
+    stages: list[list[Region]] = field(init=False)
+    regions: dict[Group, Region] = field(factory=dict, init=False)
+    locals: dict[Node, int] = field(factory=dict, init=False)  # offsets of what lies in a thread's room for a sample
+    local_bytes: int = field(default=0, init=False)
     _before: dict[Group, set[Group]] = field(factory=dict, init=False)
     _scalars: dict[Node, set[Node]] = field(factory=dict, init=False)
 
@@ -47,7 +52,7 @@ class Schedule:
         self.stored |= {group.core for group in self.groups if group.core is not None and group.kind != "product"}
         for out in list(self.form.outputs):
             self._update(out)
-        self.stages = self._levels()
+        self.stages = self._ordered()
         self._allocate()
 
     # -- who reads what ------------------------------------------------------------------------------------------------
@@ -101,33 +106,50 @@ class Schedule:
         return False
 
     # -- order ---------------------------------------------------------------------------------------------------------
-    def _levels(self) -> list[list[Group]]:
-        """Return the groups by the length of the longest way to each."""
-        after: dict[Group, list[Group]] = {group: [] for group in self.groups}
-        left = {group: len(before) for group, before in self._before.items()}
-        for group, before in self._before.items():
-            for other in before:
-                after[other].append(group)
-        ready = [group for group in self.groups if not left[group]]
-        stages: list[list[Group]] = []
+    def _ordered(self) -> list[list[Region]]:
+        """Return what runs in each stage: single groups, and regions where they wait for nothing in a circle."""
+        alone = self._levels({group: Region(1, [group]) for group in self.groups})
+        order = [region.groups[0] for stage in alone or () for region in stage]
+        free = [group for group in order if not any(node in self.updates for node in group.members)]
+        joined = regions(free, self.stored, self._before, self._depends) if self.by_sample else []
+        self.regions = {group: region for region in joined for group in region.groups}
+        stages = self._levels({group: self.regions.get(group) or Region(1, [group]) for group in self.groups})
+        if stages is None:
+            self.regions = {}
+            stages = alone
+        if stages is None:
+            raise AssertionError("groups wait for each other in a circle")
+        return stages
+
+    def _levels(self, home: Mapping[Group, Region]) -> list[list[Region]] | None:
+        """Return the regions by the length of the longest way to each; None if there is a circle."""
+        every = list(dict.fromkeys(home[group] for group in self.groups))
+        before = {r: {home[other] for group in r.groups for other in self._before[group]} - {r} for r in every}
+        after: dict[Region, list[Region]] = {region: [] for region in every}
+        for region, others in before.items():
+            for other in others:
+                after[other].append(region)
+        left = {region: len(others) for region, others in before.items()}
+        ready = [region for region in every if not left[region]]
+        stages: list[list[Region]] = []
         while ready:
             stages.append(ready)
             following = []
-            for group in ready:
-                group.level = len(stages) - 1
-                for other in after[group]:
+            for region in ready:
+                for group in region.groups:
+                    group.level = len(stages) - 1
+                for other in after[region]:
                     left[other] -= 1
                     if not left[other]:
                         following.append(other)
             ready = following
-        if any(left.values()):
-            raise AssertionError("groups wait for each other in a circle")
-        return stages
+        return None if any(left.values()) else stages
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _allocate(self) -> None:
         """Place what lies in no input and no output into the arena: first fit by lifetime, large ones first."""
-        elsewhere = set(self.form.outputs.values())
+        self._keep_near()
+        elsewhere = {*self.form.outputs.values(), *self.locals}
         lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
         for group in self.groups:
             for root in self.reads[group]:
@@ -143,6 +165,22 @@ class Schedule:
             self.offsets[node] = start = _gap(busy, bytes_of(node))
             placed.append((start, start + bytes_of(node), first, last))
         self.arena_bytes = max((end for _, end, *_ in placed), default=0)
+
+    def _keep_near(self) -> None:
+        """Give each thread room for one sample of what only the region that makes it reads."""
+        readers: dict[Node, set[Region | None]] = {}
+        for group in self.groups:
+            for root in self.reads[group]:
+                readers.setdefault(root, set()).add(self.regions.get(group))
+        for region in dict.fromkeys(self.regions.values()):
+            end = 0
+            made = (node for group in region.groups for node in group.members if node in self.stored)
+            for node in made:
+                own = node not in self.form.outputs.values() and node.shape[:1] == (region.samples,)
+                if own and node.op != "kernel_parts" and readers.get(node) == {region}:
+                    self.locals[node] = end
+                    end += -(-bytes_of(node) // region.samples // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+            self.local_bytes = max(self.local_bytes, end)
 
     def _born(self, node: Node) -> int:
         """Return the stage in which a value is made: a part of a scan, when the scan runs."""

@@ -6,12 +6,12 @@ elements), then rows, arena, ticket, pieces done, faults and scratch.
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sigma_backend_numba.expressions import FLOATING, SHORT
 from sigma_backend_numba.form import STEER, Form, Frame, expanded
 from sigma_backend_numba.library import Library, write_all
-from sigma_backend_numba.task import Pointer, Task, indented, size
+from sigma_backend_numba.task import Block, Pointer, indented, size
 from sigma_kernel.graph.node import Graph
 
 SPECIAL = ("rows", "arena", "ticket", "ended", "fault", "scratch")
@@ -43,18 +43,20 @@ def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = Non
     """Return the program of a graph; ``watched`` is the output whose numbers must be finite for a burst to go on."""
     form, library = Form(expanded(graph), frame), Library()
     stages = write_all(form, library, parallel=True)
-    tasks = [task for stage in stages for task in stage]
-    threads = max((task.chunks for task in tasks), default=1)
+    blocks = [block for stage in stages for block in stage]
+    tasks = [task for block in blocks for task in block.tasks]
+    threads = max((block.chunks for block in blocks), default=1)
     scratch = max((task.scratch for task in tasks), default=0) + 256
-    arena = tasks[0].schedule.arena_bytes if tasks else 0
-    unfinished = Source(form.graph, frame, "", arena, scratch, threads, len(tasks))
-    burst = _burst(unfinished, stages, batch, watched)
+    arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
+    unfinished = Source(form.graph, frame, "", arena, scratch + local, threads, len(tasks))
+    burst = _burst(unfinished, stages, batch, watched, f"local = scratch + {scratch}")
     text = "\n\n".join([*library.text(), burst]) + "\n"
-    return Source(form.graph, frame, text, arena, scratch, threads, len(tasks))
+    return evolve(unfinished, text=text)
 
 
-def _burst(program: Source, stages: list[list[Task]], batch: int, watched: int | None) -> str:
-    pointers = {pointer: _name(pointer) for stage in stages for task in stage for pointer in task.arguments}
+def _burst(program: Source, stages: list[list[Block]], batch: int, watched: int | None, local: str) -> str:
+    tasks = [task for stage in stages for block in stage for task in block.tasks]
+    pointers = {pointer: _name(pointer) for task in tasks for pointer in task.arguments}
     if watched is not None:
         pointer = Pointer("output", watched, program.graph.outputs[watched].dtype)
         pointers[pointer] = _name(pointer)
@@ -63,6 +65,7 @@ def _burst(program: Source, stages: list[list[Task]], batch: int, watched: int |
         "tab = as_i8(table)",
         f"arena = tab[{program.place('arena')}]",
         f"scratch = tab[{program.place('scratch')}] + t * {program.scratch_bytes}",
+        local,
         *(f"{name} = as_i8(tab[{program.place(name)}])" for name in ("ticket", "ended")),
         f"fault = as_i8(tab[{program.place('fault')}])",
         *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in held.items()),
@@ -76,6 +79,8 @@ def _burst(program: Source, stages: list[list[Task]], batch: int, watched: int |
 
 def _name(pointer: Pointer) -> str:
     """Return what a task is handed for a pointer."""
+    if pointer.kind == "local":
+        return f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"
     if pointer.kind in ("arena", "scratch"):
         return f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
     return pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
@@ -87,35 +92,35 @@ def _entry(program: Source, pointer: Pointer) -> int:
     return pointer.number + (len(program.graph.inputs) if pointer.kind == "output" else 0)
 
 
-def _stages(stages: list[list[Task]], threaded: bool) -> list[str]:
+def _stages(stages: list[list[Block]], threaded: bool) -> list[str]:
     """Return the calls; threads claim the pieces of a stage, where there is more than one thread."""
     if not threaded:
-        return [line for stage in stages for task in stage for line in task.whole(_name)]
-    return [line for tasks in _joined(stages) for line in _claimed(tasks)]
+        return [line for stage in stages for block in stage for line in block.whole(_name)]
+    return [line for parts in _joined(stages) for line in _claimed(parts)]
 
 
-def _joined(stages: list[list[Task]]) -> list[list[list[Task]]]:
+def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
     """Return the stages as lists of what one thread does; those that leave nothing to a second thread become one."""
-    found: list[list[list[Task]]] = []
+    found: list[list[list[Block]]] = []
     for stage in filter(None, stages):
         alone = len(stage) == 1 and stage[0].chunks == 1
         if alone and found and len(found[-1]) == 1 and found[-1][0][0].chunks == 1:
             found[-1][0] += stage
         else:
-            found.append([[task] for task in sorted(stage, key=lambda task: task.chunks)])
+            found.append([[block] for block in sorted(stage, key=lambda block: block.chunks)])
     return found
 
 
-def _claimed(parts: list[list[Task]]) -> list[str]:
+def _claimed(parts: list[list[Block]]) -> list[str]:
     """Return the loop in which a thread claims pieces of a stage until all are done."""
     lines, first = [], 0
     for part in parts:
         count = part[0].chunks
         lines.append(f"{'elif' if first else 'if'} unit < {first + count}:")
         if count > 1:
-            lines += [f"    ch = unit - {first}", "    " + part[0].piece(_name)]
+            lines += indented([f"ch = unit - {first}", *part[0].piece(_name)])
         else:
-            lines += indented([line for task in part for line in task.whole(_name)])
+            lines += indented([line for block in part for line in block.whole(_name)])
         first += count
     start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
     return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]

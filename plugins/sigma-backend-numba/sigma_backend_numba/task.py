@@ -20,11 +20,15 @@ from sigma_kernel.graph.plan import BYTES
 
 @frozen
 class Pointer:
-    """What a task is handed: an input, an output, a value in the arena, scratch, the rows, or the place of faults."""
+    """What a task is handed: an input, an output, a value in the arena, scratch, the rows, or the place of faults.
+
+    A ``local`` pointer moves back by ``step`` bytes a sample: there is room for one sample only.
+    """
 
     kind: str
     number: int
     dtype: str
+    step: int = 0
 
 
 @define(eq=False)
@@ -44,9 +48,9 @@ class Task:
     _variables: int = field(default=0, init=False)
 
     # -- what is handed over -------------------------------------------------------------------------------------------
-    def argument(self, kind: str, number: int, dtype: str) -> str:
+    def argument(self, kind: str, number: int, dtype: str, step: int = 0) -> str:
         """Return the name of a pointer."""
-        return self.arguments.setdefault(Pointer(kind, number, dtype), f"a{len(self.arguments)}")
+        return self.arguments.setdefault(Pointer(kind, number, dtype, step), f"a{len(self.arguments)}")
 
     def storage(self, node: Node) -> str:
         """Return the pointer to a value in memory: an input, an output, or part of the arena."""
@@ -58,6 +62,9 @@ class Task:
         for out, delivered in form.outputs.items():
             if delivered is node:
                 return self.argument("output", out, node.dtype)
+        if node in self.schedule.locals:
+            step = prod(node.shape[1:]) * BYTES[node.dtype]
+            return self.argument("local", self.schedule.locals[node], node.dtype, step)
         return self.argument("arena", self.schedule.offsets[node], node.dtype)
 
     def room(self, elements: int, dtype: str = "float32") -> str:
@@ -101,6 +108,31 @@ class Task:
         """Return the call for chunk ``ch``."""
         lo, hi = (f"{number} * {self.extent} // {self.chunks}" for number in ("ch", "(ch + 1)"))
         return self.call(resolve, lo, hi, "ch")
+
+
+@frozen(eq=False)
+class Block:
+    """Tasks that take turns sample by sample, or one task by itself.  ``chunks`` pieces may run at once."""
+
+    tasks: list[Task]
+    samples: int
+    chunks: int
+
+    def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
+        """Return lines that run all chunks one after the other."""
+        if len(self.tasks) == 1:
+            return self.tasks[0].whole(resolve)
+        return [f"for ch in range({self.chunks}):", *indented(self.piece(resolve))]
+
+    def piece(self, resolve: Callable[[Pointer], str]) -> list[str]:
+        """Return lines for chunk ``ch``."""
+        if len(self.tasks) == 1:
+            return [self.tasks[0].piece(resolve)]
+        lines = [f"for n in range(ch * {self.samples} // {self.chunks}, (ch + 1) * {self.samples} // {self.chunks}):"]
+        for task in self.tasks:
+            each = task.extent // self.samples
+            lines.append("    " + task.call(resolve, f"n * {each}", f"(n + 1) * {each}", "ch"))
+        return lines
 
 
 def size(node: Node) -> int:

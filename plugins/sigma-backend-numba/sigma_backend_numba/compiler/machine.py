@@ -72,7 +72,7 @@ def compiled(text: str, names: Mapping[str, Any]) -> bytes:
         module = _llvm().parse_assembly(str(translated.ir))
         module.verify()
         options = _llvm().create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
+        options.loop_vectorization = options.slp_vectorization = True
         builder = _llvm().create_pass_builder(target, options)
         builder.getModulePassManager().run(module, builder)
         code: bytes = target.emit_object(module)
