@@ -62,7 +62,8 @@ def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
 
 def _timed(hook: Hook) -> bool:
     asks = hook.when is not None and re.search(r"\bseconds?\b", str(hook.when)) is not None
-    return hook.timed or asks or hook.every.scale is TimeScale.SECOND or any(a in _SECONDS for a in hook.reads)
+    looks = any(address in _SECONDS or address.startswith("phases.") for address in reads(hook))
+    return hook.timed or asks or looks or hook.every.scale is TimeScale.SECOND
 
 
 def _touch(read: str, written: str) -> bool:

@@ -17,6 +17,8 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaTraini
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_kernel.training.criteria import when
+from sigma_kernel.training.hooks import by_the_clock
 
 Deep = Callable[..., Environment]
 
@@ -124,6 +126,12 @@ def test_seconds_are_told_by_phase() -> None:
         assert all(seconds > 0 for seconds in spent.values())
         assert spent["hooks"] > spent["evaluation"]
         assert sum(spent.values()) - spent["evaluation"] <= sigma.get("trainer.second")
+
+
+def test_who_looks_at_the_phases_goes_by_the_wall_clock_and_so_do_those_who_follow() -> None:
+    asks = Do(when=when("phases.burst").above(3), giving=["late"])
+    hooks = {"looks": Do(taking=["phases.data"]), "asks": asks, "follows": Do(taking=["late"]), "other": Do()}
+    assert by_the_clock(hooks) == {"looks", "asks", "follows"}
 
 
 def test_hooks_know_the_folder_of_the_run(tmp_path: Path) -> None:
