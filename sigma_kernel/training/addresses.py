@@ -15,7 +15,7 @@ import numpy as np
 
 from sigma_kernel.clock import COUNTED
 from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaAddressError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import Kind, literal
 from sigma_kernel.training.commands import Set
@@ -48,6 +48,8 @@ def _choice(session: Session, address: str, initial: float) -> None:
     def put(value: float) -> None:
         _change(session, address, value, partial(session.publish, address, value))
 
+    if address in session.registry:
+        raise SigmaConfigError(f"{session.name}.hooks: {address!r} is there already. Give the number another name.")
     session.registry.bind(address, lambda: session.published.get(address, initial), put, Kind(float))
 
 

@@ -118,6 +118,16 @@ def test_what_is_no_number_is_refused_and_changes_nothing(value: Any) -> None:
         assert sigma.get("trainer.switch.a") == 0.5
 
 
+@pytest.mark.parametrize("address", ["switch.a", "training.loss", "epoch"])
+def test_a_settable_number_takes_no_address_that_is_taken(address: str) -> None:
+    hooks = {"one": Do(offering={"switch.a": 0.5}), "two": Do(offering={address: 1.0})}
+    with (
+        small_environment(Sweep(), hooks=hooks) as sigma,
+        pytest.raises(SigmaConfigError, match=f"'{address}' is there already. Give the number another name."),
+    ):
+        sigma.prepare()
+
+
 # -- where time goes, where files go -----------------------------------------------------------------------------------
 def test_seconds_are_told_by_phase() -> None:
     with small_environment(Sweep(), hooks={"it": Do(does=lambda context: context.evaluate("validation", {}))}) as sigma:

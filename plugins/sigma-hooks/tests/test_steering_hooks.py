@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_hooks import Evaluate, FunctionHook, LearningRateFinder, ReduceOnPlateau, Stop, Switch, TimeLimit
+from sigma_hooks import (
+    Accumulate,
+    Evaluate,
+    Extrema,
+    FunctionHook,
+    LearningRateFinder,
+    ReduceOnPlateau,
+    Stop,
+    Switch,
+    TimeLimit,
+)
 from sigma_hooks.learning_rate_finder import smoothed, steepest
 from sigma_kernel import when
 from sigma_kernel.clock import Moment, every
@@ -141,6 +151,37 @@ def test_a_group_and_its_members_are_each_reduced_once() -> None:
         sigma.trainer("trainer").fit(epochs=3)
         assert sigma.get("trainer.optimiser.weights.learning_rate") == pytest.approx(0.05 / 4)
         assert sigma.get(f"trainer.{RATE}") == pytest.approx(0.05 / 4)
+
+
+def test_hooks_that_remember_go_on_to_the_bit_after_a_checkpoint() -> None:
+    def make() -> dict[str, Hook]:
+        return {
+            "score": Evaluate(),
+            "mean": Accumulate("validation.loss", window=4, ways=["mean", "minimum"]),
+            "ever": Accumulate("training.loss", ways=["sum"], every=every(2, "iteration")),
+            "extrema": Extrema("validation.loss"),
+            "reduce": ReduceOnPlateau(factor=0.5, patience=2, by=0.3, rest=1),
+            "stop": Stop(when="validation.loss improves by 0.2 for 2 epochs in all and epoch reaches 7"),
+        }
+
+    with small_environment(Sweep(), hooks=make()) as sigma:
+        sigma.trainer("trainer").fit(epochs=9)
+        whole = sigma.trainer("trainer").session.snapshot()
+        assert sigma.get(f"trainer.{RATE}") < 0.05  # reduced on the way
+        assert sigma.get("trainer.epoch") < 9  # and stopped
+    for cut in (1, 4, 6):
+        with small_environment(Sweep(), hooks=make()) as sigma:
+            sigma.trainer("trainer").fit(epochs=cut)
+            half = sigma.trainer("trainer").session.snapshot()
+        with small_environment(Sweep(), hooks=make()) as sigma:
+            trainer = sigma.trainer("trainer")
+            trainer.session.restore(half)
+            trainer.fit(epochs=9 - cut)
+            found = trainer.session.snapshot()
+        assert {n: a.tobytes() for n, a in found.arrays.items()} == {n: a.tobytes() for n, a in whole.arrays.items()}
+        assert found.values["published"] == whole.values["published"]
+        assert found.values["hooks"] == whole.values["hooks"]
+        assert found.values["live"] == whole.values["live"]
 
 
 # -- finding a rate ----------------------------------------------------------------------------------------------------
