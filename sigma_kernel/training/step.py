@@ -302,8 +302,10 @@ class Traced(Given):
 
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the loss's gradients at these or other parameters."""
-        at = self.parameters if parameters is None else parameters
-        return dict(zip(at, gradient(self.loss(parameters), list(at.values())), strict=True))
+        at, loss = (self.parameters if parameters is None else parameters), self.loss(parameters)
+        if parameters is None:  # others may be values that a simpler graph computes in another way
+            (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # gradients inherit what is simpler
+        return dict(zip(at, gradient(loss, list(at.values())), strict=True))
 
 
 @define

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+from sigma_kernel import Environment
 from sigma_kernel.launcher import main
+from sigma_layers import Conv2d, Flatten, Input, MaxPool, Output, SoftmaxCrossEntropy
 
 pytestmark = pytest.mark.rooms
 
@@ -23,3 +26,15 @@ def test_a_run_of_a_recipe_ends_where_the_reference_ends(recipe, tmp_path, monke
     assert summaries["numba"]["backend"] == "numba"
     assert summaries["numba"]["iterations"] == summaries["numpy"]["iterations"]
     assert summaries["numba"]["metrics"] == pytest.approx(summaries["numpy"]["metrics"], rel=1e-3)
+
+
+def test_a_step_pools_before_it_rectifies_and_so_does_its_gradient():
+    with Environment("images", seed=0) as sigma:
+        trainer = sigma.create_trainer("trainer", backend="numba")
+        images = Input(1, 8, 8) + Conv2d(2, 3, padding=1, activation="relu") + MaxPool(2)
+        trainer.optimiser = "gradient_descent"
+        trainer.network = images + Flatten() + Output(3) + SoftmaxCrossEntropy()
+        trainer.data = {"inputs": np.zeros((6, 1, 8, 8), np.float32), "targets": np.zeros(6, np.int32)}
+        sigma.prepare()
+        graph = trainer.session.model.training(6).graph
+    assert {x.op for node in graph if node.op in ("pool_argmax", "max_pool") for x in node.inputs} == {"add"}
