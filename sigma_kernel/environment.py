@@ -10,16 +10,14 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, fields, frozen
+from attrs import define, field, fields
 from attrs.converters import optional
 
 from sigma_kernel.contracts import Monitor
@@ -28,10 +26,12 @@ from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
 from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.signals import SAVING, Signals
-from sigma_kernel.training import checkpoint, commands, folder
+from sigma_kernel.training import commands, folder, resuming
+from sigma_kernel.training.keeping import Keeping
 from sigma_kernel.training.records import Messages
 from sigma_kernel.training.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.view import EnvironmentView
 
 # what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed
 LEGAL: dict[str, dict[str, str]] = {
@@ -63,7 +63,7 @@ class Environment:
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
     messages: Messages = field(factory=Messages, init=False)
-    run_folder: Path | None = field(default=None, init=False)
+    _keeping: Keeping = field(init=False)
     _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
@@ -74,6 +74,7 @@ class Environment:
 
     def __attrs_post_init__(self) -> None:
         """Refuse a seed that is none."""
+        self._keeping = Keeping(self.messages.say)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
             raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {self.seed!r}).")
 
@@ -185,7 +186,7 @@ class Environment:
 
     def _work(self, trainer: Trainer, end: threading.Event) -> None:
         try:
-            trainer.train()
+            trainer.relive()
         except BaseException as error:  # raised again by run(), in its caller's thread
             self._failure = self._failure or error
             self._tell(commands.Stop())
@@ -291,43 +292,54 @@ class Environment:
         return self.registry.addresses(pattern)
 
     # -- the run folder ------------------------------------------------------------------------------------------------
-    def _open_folder(self) -> None:
-        if self.folder is None or self.run_folder is not None:
-            return
-        self.run_folder = folder.create(self.folder, self.name)
-        try:
-            self._fill(self.run_folder)
-        except OSError as error:
-            shutil.rmtree(self.run_folder, ignore_errors=True)
-            self.run_folder = None
-            raise SigmaConfigError(f"{self.folder}: cannot be written: {error.strerror}. Choose another.") from error
+    @property
+    def run_folder(self) -> Path | None:
+        """Return the folder of this run, if there is one already."""
+        return self._keeping.run
 
-    def _fill(self, run: Path) -> None:
+    def _open_folder(self) -> None:
+        if self.folder is not None and self.run_folder is None:
+            self._keeping.open(self.folder, self.name, self._describe)
+        for trainer in self.trainers.values():
+            self._keeping.attach(trainer)
+
+    def _describe(self, run: Path) -> None:
         folder.put_text(run / "config.toml", self.configuration)
         folder.put_json(run / "plugins.json", {"plugins": self.catalogue.versions(self.catalogue.used())})
+
+    def resume(self, run: Path, edits: Sequence[str] = ()) -> None:
+        """Take up a run folder where it stood; :meth:`run` then goes on, to the same bits as if it had never ended.
+
+        ``edits`` say what is configured otherwise than it was.  Raises SigmaCheckpointError where that cannot be.
+        """
+        if self._state == "created":
+            self.prepare()
+        self._check("run")
+        self._keeping.resume(run, self.trainers.values(), edits, self._describe)
+
+    def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
+        """Do again what the journal of a run folder holds, without writing anything.
+
+        Return the summary, and for each trainer that came out otherwise, in words, where that was seen first.
+        """
+        if self._state == "created":
+            self.prepare()
         for trainer in self.trainers.values():
-            self._attach(trainer, run)
-
-    def _attach(self, trainer: Trainer, run: Path) -> None:
-        trainer.records.open(run)
-        trainer.session.save_as = partial(self._write, trainer.name)
-
-    def _write(self, trainer: str, state: checkpoint.Checkpoint) -> Path:
-        assert self.run_folder is not None  # only sessions of a run with a folder save
-        iteration = self.trainers[trainer].session.clock.moment.iteration
-        return checkpoint.write(self.run_folder / "checkpoints" / trainer / str(iteration), state)
+            resuming.relive(run, trainer.session, self.messages.say)
+        summary = self.run()
+        replays = {name: trainer.session.chronicle.replay for name, trainer in self.trainers.items()}
+        return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
 
     @contextmanager
     def _fitting(self, trainer: Trainer) -> Iterator[None]:
         """Leave the same files when one trainer is trained by itself."""
         self._open_folder()
-        if self.run_folder is not None:
-            self._attach(trainer, self.run_folder)
         began = time.monotonic()
         yield
         self._seconds += time.monotonic() - began
         if self.run_folder is not None:
             self.send("save", trainer=trainer.name)
+            self._keeping.flush()
             folder.put_json(self.run_folder / "summary.json", self.summary().to_dict())
 
     def _save(self) -> None:
@@ -335,6 +347,7 @@ class Environment:
         if self.run_folder is not None and self._failure is None:
             for name in (name for name, trainer in self.trainers.items() if not trainer.session.halted):
                 self.send("save", trainer=name)
+            self._keeping.flush()
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""
@@ -358,39 +371,6 @@ class Environment:
 
     def _monitored(self, name: str, monitor: Monitor) -> None:
         try:
-            monitor.run(EnvironmentView(self))
+            monitor.run(EnvironmentView(self, self._over))
         except Exception as error:  # a monitor that fails must not disturb training
             self.messages.say(f"monitor {name!r} failed: {type(error).__name__}: {error}; training goes on")
-
-
-@frozen
-class EnvironmentView:
-    """What a monitor sees and may do, from its own thread."""
-
-    environment: Environment
-
-    def get(self, address: str) -> Any:
-        """Return a value."""
-        return self.environment.get(address)
-
-    def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return all values that match."""
-        return list(self.environment.registry.find(pattern))
-
-    def status(self) -> str:
-        """Return the state of the lifecycle, or ``compiling``."""
-        trainers = self.environment.trainers.values()
-        busy = any(trainer.session.programs.compiling for trainer in trainers)
-        return "compiling" if busy else self.environment.state
-
-    def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return the messages after a number."""
-        return self.environment.messages.after(after)
-
-    def send(self, command: str, **arguments: Any) -> None:
-        """Send a command."""
-        self.environment.send(command, **arguments)
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep; return whether the run is over."""
-        return self.environment._over.wait(seconds)

@@ -22,6 +22,8 @@ COMMANDS = {
     name: Component("command", name, f"sigma_kernel.launcher.{path}", summary, "sigma-kernel")
     for name, path, summary in (
         ("run", "run:run", "Train a recipe or a configuration file."),
+        ("resume", "resume:resume", "Go on with a run where it stood, to the same bits."),
+        ("replay", "resume:replay", "Do again what a run did, and compare."),
         ("evaluate", "evaluate:evaluate", "Measure a finished run on its data again."),
         ("check", "inspect:check", "Check a configuration and report every error in it."),
         ("explain", "inspect:explain", "Say what a configuration means: layers, shapes, parameters, hooks, memory."),

@@ -33,13 +33,17 @@ def run(
     The first Ctrl-C, or SIGTERM, finishes the step, saves and ends; the second aborts.  SIGUSR1 saves and goes on.
     """
     described = _optioned(opened(what, overrides), backend, seed)
-    described = _watched(described, monitors, quiet)
-    configuration = understood(described)
+    configuration = understood(watched(described, monitors, quiet))
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepared(configuration, environment)
-        summary = _run(environment, as_json)
+        return trained(environment, as_json, quiet)
+
+
+def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
+    """Train, say how it went, and return the exit code."""
+    summary = _run(environment, as_json)
     if not quiet:
-        _tell(summary)
+        tell(summary)
     if as_json:
         document(summary.to_dict())
     return 128 + environment.signal if environment.signal else 0
@@ -51,7 +55,7 @@ def _optioned(described: Document, backend: str | None, seed: int | None) -> Doc
     return described if seed is None else override(described, f"run.seed={seed}", "--seed")
 
 
-def _watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:
+def watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:
     """Add the monitors that were asked for; the console, if nothing else is said and it is there."""
     if not monitors and not quiet and not described.values.get("monitors") and offered("monitor", "console"):
         monitors = ("console",)
@@ -72,7 +76,7 @@ def _run(environment: Environment, as_json: bool) -> Summary:
         raise
 
 
-def _tell(summary: Summary) -> None:
+def tell(summary: Summary) -> None:
     """Say in a few lines how it went."""
     length = f"{summary.epochs} epochs, {summary.iterations} iterations in {summary.seconds:.1f} s"
     say(f"{summary.run} {summary.status}: {length} on {summary.backend}, seed {summary.seed}")

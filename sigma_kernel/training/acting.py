@@ -7,6 +7,7 @@ from attrs import evolve
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
+from sigma_kernel.training.replay import STOP
 from sigma_kernel.training.session import Session
 
 
@@ -49,21 +50,24 @@ def _expect(session: Session, status: str, command: commands.Command) -> None:
 
 def _stop(session: Session, command: commands.Stop) -> None:
     """End at this boundary; who is stopped from outside saves first, to be resumed as if that had never been."""
+    place = session.chronicle.position
+    session.note(command.to_dict())
+    session.control.over = True
     if session.control.busy and not session.chronicle.inside:
         session.halted = True
         if session.save_as is not None:
-            _save(session, commands.Save(command.cause))
-    session.note(command.to_dict())
-    session.control.over = True
+            with session.chronicle.on_behalf(STOP):
+                _save(session, commands.Save(command.cause), place)
 
 
-def _save(session: Session, command: commands.Save) -> None:
+def _save(session: Session, command: commands.Save, place: int | None = None) -> None:
+    """Write a checkpoint that stands at a place of the journal, by default the present one."""
     if session.save_as is None:
         raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
     session.note(command.to_dict())
     state = session.snapshot()
     session.chronicle.digest(session.clock.moment, state, session.runner)
-    about = {"journal": session.records.position, "branch": session.chronicle.branch}
+    about = {"journal": session.chronicle.position if place is None else place, "branch": session.chronicle.branch}
     session.save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
 
 
@@ -77,3 +81,8 @@ def _rewind(session: Session, command: commands.Rewind) -> None:
     goals = session.pause_at, session.until
     session.restore(state)
     session.midway, (session.pause_at, session.until) = False, goals
+    if session.forsake is not None:
+        session.forsake(moment.iteration, chronicle.branch - 1)
+    if session.save_as is not None:
+        with chronicle.on_behalf("rewind"):
+            _save(session, commands.Save())

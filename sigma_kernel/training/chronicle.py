@@ -72,10 +72,14 @@ class Chronicle:
         """Write down what happens now; while the journal is read again, compare instead."""
         row = {**self.records.head(moment), **what}
         row |= {"by": self._by} if self._by else {}
-        if self.replay is not None and self.replay.met(row):
-            self.records.position += 1
-        else:
+        if self.replay is None or not self.replay.met(row):
             self.records.event(row, sync)
+
+    @property
+    def position(self) -> int:
+        """Return the number of rows that lie behind: what is still to be done again does not."""
+        ahead = self.replay.rows if self.replay is not None else None
+        return int(ahead[0]["place"]) if ahead else self.records.position
 
     @property
     def inside(self) -> bool:

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel.errors import SigmaCheckpointError
+
 FORMAT = 1
 
 
@@ -29,9 +31,12 @@ class Lines:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Begin the file."""
+        """Begin the file, or go on after its last whole line."""
         if self.path is not None and not self.path.exists():
             self.append({"format": FORMAT})
+        elif self.path is not None:
+            with self.path.open("r+b") as file:
+                file.truncate(file.read().rfind(b"\n") + 1)
 
     def append(self, row: Mapping[str, Any], sync: bool = False) -> None:
         """Add a row; with ``sync``, it is on the disk when this returns."""
@@ -42,6 +47,39 @@ class Lines:
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
+    """Return the rows of one trainer; a last line that a crash cut off does not count.
+
+    Raises SigmaCheckpointError for what is no journal.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    except (OSError, ValueError) as error:
+        raise SigmaCheckpointError(f"{path}: cannot be read: {error}. Is this a run folder?") from error
+    found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines, 1)]
+    if not found or found[0].get("format") != FORMAT:
+        raise SigmaCheckpointError(f"{path}: has no format that this version reads. Update sigma-kernel.")
+    wrong = [number for number, row in enumerate(found[1:], 2) if not _headed(row)]
+    if wrong:
+        raise SigmaCheckpointError(f"{path}:{wrong[0]}: is no row of a journal. Restore the file from a copy.")
+    return [row for row in found[1:] if row["trainer"] == trainer]
+
+
+def _row(place: str, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SigmaCheckpointError(f"{place}: is damaged: {error}. Restore the file from a copy.") from error
+    if not isinstance(row, dict):
+        raise SigmaCheckpointError(f"{place}: is no row of a journal. Restore the file from a copy.")
+    return row
+
+
+def _headed(row: Mapping[str, Any]) -> bool:
+    counts = all(isinstance(row.get(name), int) for name in ("iteration", "epoch"))
+    return counts and isinstance(row.get("trainer"), str) and isinstance(row.get("command", row.get("event")), str)
 
 
 def encoded(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -19,15 +19,15 @@ from sigma_kernel.training.commands import Command
 from sigma_kernel.training.journal import encoded
 
 Row = Mapping[str, Any]
-ASIDE = ("seconds",)  # what may differ between two runs that are the same
-INTERRUPTED = "interrupted"
+ASIDE = ("seconds", "place")  # what may differ between two runs that are the same
+STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
 
 
 @define(eq=False)
 class Replay:
     """The rows of one trainer that are still to come."""
 
-    rows: deque[Row] = field(converter=deque)
+    rows: deque[Row]
     strict: bool = True  # compare; else only inject what came from outside
     goes_on: bool = True  # freely, after the last row
     differs: str | None = field(default=None, init=False)  # the first difference, in words
@@ -104,6 +104,11 @@ def _said(row: Row) -> str:
     return json.dumps(about)
 
 
+def numbered(rows: Iterable[Row]) -> list[Row]:
+    """Return rows that know their place in the journal."""
+    return [{**row, "place": place} for place, row in enumerate(rows)]
+
+
 def seamless(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of a run as if it had never been interrupted and resumed."""
     kept: list[Row] = []
@@ -115,9 +120,22 @@ def seamless(rows: Iterable[Row]) -> list[Row]:
     return kept
 
 
+def tail(rows: Sequence[Row], position: int, strict: bool) -> list[Row]:
+    """Return what is still to be done after a checkpoint: without an interruption at the end.
+
+    Where it cannot come out the same (``strict`` is False), only what came from outside.
+    """
+    left = seamless([*rows[position:], {"event": "resumed"}])
+    return left if strict else [row for row in left if _from_outside(row)]
+
+
+def _from_outside(row: Row) -> bool:
+    return "by" not in row and ("command" in row or row["event"] == "fired")
+
+
 def _cut(rows: list[Row]) -> int:
-    """Return where the rows begin that an interruption added at the end."""
-    at = len(rows)
-    while at and (rows[at - 1].get("event") == "end" or rows[at - 1].get("cause") == INTERRUPTED):
-        at -= 1
-    return at
+    """Return where the rows begin that a stop from outside, or a failure, added at the end."""
+    at = len(rows) - (bool(rows) and rows[-1].get("event") == "end")
+    saved = at > 2 and rows[at - 1].get("by") == STOP
+    at -= 2 * saved
+    return at - (at > 0 and rows[at - 1].get("command") == "stop" and "by" not in rows[at - 1])

@@ -64,12 +64,22 @@ class Saver:
                 self._thread.start()
         return self.home / str(number)
 
+    def forsake(self, after: int, branch: int) -> None:
+        """Set aside what lies beyond a number, on a branch that is left: it is no longer the newest."""
+        self._settle()
+        for path in numbered(self.home):
+            if int(path.name) > after:
+                path.rename(path.with_name(f"{path.name}.branch-{branch}"))
+
     def flush(self) -> None:
         """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
-        with self._gate:
-            self._gate.wait_for(lambda: self._thread is None)
+        self._settle()
         if self._failure is not None:
             raise SigmaCheckpointError(str(self._failure)) from self._failure
+
+    def _settle(self) -> None:
+        with self._gate:
+            self._gate.wait_for(lambda: self._thread is None)
 
     def _work(self) -> None:
         try:

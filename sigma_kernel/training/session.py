@@ -55,6 +55,7 @@ class Session:
     save_as: Callable[[Checkpoint], Any] | None
     context: Callable[[Session, str, str], HookContext]  # of a hook, by its name and its scope
     act: Callable[[Session, commands.Command], Moment]
+    forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
     workers: int = 1
     clock: Clock = field(factory=Clock, init=False)
     arrays: dict[str, Any] = field(factory=dict, init=False)
@@ -82,6 +83,9 @@ class Session:
 
         A state that was saved during training goes on where it was: that is no new start.
         """
+        replay = self.chronicle.replay
+        if replay is not None and (row := replay.next(self.clock.moment.iteration, event="begin")) is not None:
+            epochs, iterations = row["epochs"], row["iterations"]
         if not self.midway or epochs is not None or iterations is not None:
             self.pause_at, self.until = None, self.ahead(epochs, iterations)
         self._elapsed()
@@ -105,10 +109,10 @@ class Session:
     def boundary(self) -> bool:
         """Let commands act, and wait here while paused; return whether training goes on."""
         if self.chronicle.replay is not None:
-            self._relive(self.chronicle.replay)
+            self.relive(self.chronicle.replay)
         return self.control.boundary()
 
-    def _relive(self, replay: Replay) -> None:
+    def relive(self, replay: Replay) -> None:
         """Let the commands act that the journal holds for this moment; when it is at its end, end, or go on freely."""
         while (command := replay.outside(self.clock.moment.iteration)) is not None:
             self.act(self, command)

@@ -157,6 +157,18 @@ class Trainer:
         finally:
             self.session.end(failed)
 
+    def relive(self) -> None:
+        """Train; where all that a journal holds is done again, do so from one beginning of training to the next."""
+        replay = self.session.chronicle.replay
+        while True:
+            self.train()
+            if replay is None or replay.goes_on or not replay.rows:
+                return
+            self.session.relive(replay)
+            if not replay.rows:
+                return
+            self.session.control.claim()
+
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss, and metrics by name, over a split of the data."""
         found = several(self.resolve, "evaluate", "metric", Metric, metrics or {})

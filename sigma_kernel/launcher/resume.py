@@ -1,0 +1,97 @@
+"""``sigma resume`` and ``sigma replay``: go on with a run where it stood, or do it again and compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from sigma_kernel.config import Configuration, Document, build, override, read
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.launcher.configured import prepared, understood
+from sigma_kernel.launcher.output import document, json_option, say, toml
+from sigma_kernel.launcher.run import tell, trained, watched
+from sigma_kernel.plugins import catalogue
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Go on with another setting (repeatable).")
+@click.option("--backend", metavar="NAME", help="Go on with this backend, within its tolerance.")
+@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Watch with this monitor (repeatable).")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@json_option
+def resume(
+    run: Path, overrides: tuple[str, ...], backend: str | None, monitors: tuple[str, ...], quiet: bool, as_json: bool
+) -> int:
+    """Go on with the run in the folder RUN, to the same bits as if it had never ended.
+
+    The newest checkpoint that is whole is put back, and what people changed after it is done again.
+    """
+    described = described_in(run)
+    for assignment in overrides:
+        described = override(described, assignment)
+    if backend is not None:
+        described = override(described, f"run.backend={toml(backend)}", "--backend")
+    edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"])]
+    configuration = understood(watched(described, monitors, quiet) if monitors else described)
+    with _environment(configuration, run) as environment:
+        environment.resume(run.absolute(), edits)
+        return trained(environment, as_json, quiet)
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="End with code 1 if it comes out otherwise.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors and differences.")
+@json_option
+def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
+    """Do again what the run in the folder RUN did, with all that people changed, and compare.
+
+    Nothing is written.  The first step that comes out otherwise is named, with the addresses that differ.
+    """
+    configuration = understood(described_in(run))
+    with _environment(configuration, run) as environment:
+        summary, differs = environment.replay(run.absolute())
+    for name, where in differs.items():
+        say(f"{name}: comes out otherwise. At {where}.", "red")
+    if not quiet:
+        tell(summary)
+    if as_json:
+        document(summary.to_dict())
+    return 1 if check and differs else 0
+
+
+def described_in(run: Path) -> Document:
+    """Return the configuration of a run folder as a document."""
+    path = run / "config.toml"
+    described = read(path)
+    if not described.values:
+        raise SigmaConfigError(
+            f"{run}: was trained from Python, and no file says how. Make its trainers again in Python, then "
+            "Environment.resume(RUN) and run()."
+        )
+    return described
+
+
+def _environment(configuration: Configuration, run: Path) -> Environment:
+    """Return the environment of a run, ready; plugins of other versions than then are told."""
+    environment = build(configuration, catalogue())
+    prepared(configuration, environment)
+    known = catalogue().versions(catalogue().used())
+    for name, version in _plugins(run).items():
+        if known.get(name, version) != version:
+            say(f"warning: {name} was {version}, and is {known[name]} now: bits may differ", "yellow")
+    return environment
+
+
+def _plugins(run: Path) -> dict[str, str]:
+    path = run / "plugins.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["plugins"]
+        return {str(name): str(version) for name, version in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        say(f"warning: {path}: does not say which plugins were used ({error!r:.100})", "yellow")
+        return {}

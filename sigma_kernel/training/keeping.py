@@ -1,0 +1,69 @@
+"""The run folder of an environment: opened, filled, taken up again, and written to beside training."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from attrs import define, evolve, field
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.training import folder, resuming
+from sigma_kernel.training.checkpoint import Checkpoint, Say, recover
+from sigma_kernel.training.saving import Saver, made_with
+from sigma_kernel.training.trainer import Trainer
+
+Fill = Callable[[Path], None]
+
+
+@define(eq=False)
+class Keeping:
+    """What keeps the files of one run; without a folder there are none."""
+
+    say: Say
+    run: Path | None = None
+    _savers: dict[str, Saver] = field(factory=dict)
+
+    def open(self, parent: Path, name: str, fill: Fill) -> None:
+        """Make a new run folder and fill it; SigmaConfigError, and no folder, if that cannot be."""
+        run = folder.create(parent, name)
+        try:
+            fill(run)
+        except OSError as error:
+            shutil.rmtree(run, ignore_errors=True)
+            raise SigmaConfigError(f"{parent}: cannot be written: {error.strerror}. Choose another.") from error
+        self.run = run
+
+    def resume(self, run: Path, trainers: Iterable[Trainer], edits: Sequence[str], fill: Fill) -> None:
+        """Take up a run folder: put every trainer where it stood, and write on from there."""
+        recover(run, self.say)
+        self.run = run
+        for trainer in trainers:
+            self.attach(trainer)
+            resuming.resume(run, trainer.session, edits, made_with(trainer.backend_name), self.say)
+        if edits:
+            fill(run)
+
+    def attach(self, trainer: Trainer) -> None:
+        """Let a trainer write into the run folder from now on."""
+        if self.run is None or trainer.name in self._savers:
+            return
+        hooks = trainer.session.runner.hooks.values()
+        retained = {name: value for hook in hooks for name, value in hook.retains.items()}
+        saver = Saver(self.run / "checkpoints" / trainer.name, self.say, **retained)
+        self._savers[trainer.name] = saver
+        trainer.records.open(self.run)
+        trainer.session.save_as = partial(_save, saver, trainer)
+        trainer.session.forsake = saver.forsake
+
+    def flush(self) -> None:
+        """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint could not be."""
+        for saver in self._savers.values():
+            saver.flush()
+
+
+def _save(saver: Saver, trainer: Trainer, state: Checkpoint) -> Path:
+    state = evolve(state, made_with=made_with(trainer.backend_name))
+    return saver.save(trainer.session.clock.moment.iteration, state)
