@@ -64,6 +64,13 @@ def test_a_score_that_is_no_number_yet_is_none() -> None:
     assert desk.commands == [("save", {"score": None, "keep": False})] * 2
 
 
+def test_where_all_are_to_stay_each_is_marked_so() -> None:
+    desk = Desk()
+    SaveCheckpoint().run(desk)
+    SaveCheckpoint(last=1).run(desk)
+    assert [arguments["keep"] for _, arguments in desk.commands] == [True, False]
+
+
 def test_best_of_nothing_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="checkpoint: best of what"):
         SaveCheckpoint(best=1)
