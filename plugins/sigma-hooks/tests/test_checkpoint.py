@@ -56,6 +56,17 @@ def test_checkpoints_are_saved_as_often_as_is_said(tmp_path: Path) -> None:
     assert list(_left(tmp_path, every=every(3, "epoch"))) == [3, 6]
 
 
+def test_the_last_ones_stay(tmp_path: Path) -> None:
+    assert list(_left(tmp_path, last=2)) == [5, 6]
+
+
+@pytest.mark.parametrize(("better", "epochs"), [("lower", [2, 4, 6]), ("higher", [3, 5, 6])])
+def test_the_best_ones_stay_and_the_newest(tmp_path: Path, better: str, epochs: list[int]) -> None:
+    left = _left(tmp_path, value="score", best=2, better=better)
+    assert list(left) == epochs
+    assert [left[epoch] for epoch in epochs[:2]] == [SCORES[epoch - 1] for epoch in epochs[:2]]
+
+
 def test_a_score_that_is_no_number_yet_is_none() -> None:
     desk = Desk()
     SaveCheckpoint(value="x", best=1).run(desk)
