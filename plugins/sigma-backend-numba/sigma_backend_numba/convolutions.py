@@ -43,6 +43,51 @@ class Windows:
         """Return the elements of one sample."""
         return self.channels * prod(self.sides)
 
+    @property
+    def shifts(self) -> bool:
+        """Say whether a column is the whole image, moved: then the loop over it is a long one."""
+        return len(self.kernel) == 2 and tuple(self.stride) == (1, 1) and tuple(self.result) == tuple(self.sides)
+
+    def gathered(self, columns: str, zero: str) -> list[str]:
+        """Return loops that lay out the windows of ``sample`` as columns."""
+        if not self.shifts:
+            return self.walk(f"{columns}[r0 + o] = sample[{{q}}]", f"{columns}[r0 + o] = {zero}")
+        inside = [
+            "for o in range(0, first):", f"    {columns}[r0 + o] = {zero}",
+            "for o in range(begin, end):", f"    {columns}[r0 + o] = sample[q0 + o]",
+            f"for o in range(last, {self.columns}):", f"    {columns}[r0 + o] = {zero}", *self._edges(columns, zero),
+        ]  # fmt: skip
+        return self._shifted(inside)
+
+    def scattered(self, columns: str, zero: str) -> list[str]:
+        """Return loops that add columns to where they came from in ``sample``."""
+        if not self.shifts:
+            return self.walk(f"sample[{{q}}] += {columns}[r0 + o]", None)
+        adding = ["for o in range(begin, end):", f"    sample[q0 + o] += {columns}[r0 + o]"]
+        return self._shifted([*self._edges(columns, zero), *adding])
+
+    def _shifted(self, inside: list[str]) -> list[str]:
+        """Return loops over the images that are moved: from ``begin`` to ``end`` they lie inside of the sample."""
+        (height, width), (low, left), area = self.sides, self.low, self.columns
+        lines = [
+            f"d0, d1 = k0 * {self.dilation[0]} - {low}, k1 * {self.dilation[1]} - {left}",
+            f"r0 = ((c * {self.kernel[0]} + k0) * {self.kernel[1]} + k1) * {area}",
+            f"first = min(max(-d0, 0), {height}) * {width}", f"last = max({height} - max(d0, 0), 0) * {width}",
+            f"move = d0 * {width} + d1", f"q0 = c * {area} + move",
+            "begin, end = max(first, -move), min(last, " + f"{area} - move)", *inside,
+        ]  # fmt: skip
+        heads = [f"for c in range({self.channels}):", f"    for k0 in range({self.kernel[0]}):"]
+        return [*heads, f"        for k1 in range({self.kernel[1]}):", *indented(lines, 3)]
+
+    def _edges(self, columns: str, zero: str) -> list[str]:
+        """Return loops over the places where a moved row would reach into its neighbours."""
+        height, width = self.sides
+        return [
+            f"for row in range(r0, r0 + {height * width}, {width}):",
+            f"    for o in range(row, row + min(max(-d1, 0), {width})):", f"        {columns}[o] = {zero}",
+            f"    for o in range(row + max({width} - max(d1, 0), 0), row + {width}):", f"        {columns}[o] = {zero}",
+        ]  # fmt: skip
+
     def walk(self, inside: str, outside: str | None) -> list[str]:
         """Return loops over all pairs of a column element ``r`` and a sample element ``q``."""
         rank = len(self.kernel)
@@ -122,7 +167,7 @@ def convolution(task: Task, node: Node) -> None:
     to = f"at({result}, n * {whole})" if place is not None else result
     zero = literal(0, node.dtype)
     lines = [f"sample = at({x}, n * {how.area})", f"result = {to}"]
-    lines += how.walk(f"{columns}[r0 + o] = sample[{{q}}]", f"{columns}[r0 + o] = {zero}")
+    lines += how.gathered(columns, zero)
     lines.append(f"for g in range({how.groups}):")
     sides = (each, how.columns, how.height, how.height, how.columns, how.columns)
     places = (
@@ -150,7 +195,7 @@ def convolution_input(task: Task, node: Node) -> None:
     )  # fmt: skip
     lines = [f"for g in range({how.groups}):", "    " + _gemm(node, (True, False), sides, *places, zero)]
     lines += [f"sample = at({out}, n * {how.area})", f"for q in range({how.area}):", f"    sample[q] = {zero}"]
-    lines += how.walk(f"sample[{{q}}] += {columns}[r0 + o]", None)
+    lines += how.scattered(columns, zero)
     task.lines += ["for n in range(lo, hi):", *indented(lines)]
 
 
@@ -164,7 +209,7 @@ def kernel_parts(task: Task, node: Node) -> None:
     columns = task.room(how.groups * how.height * how.columns, node.dtype)
     zero, one = literal(0, node.dtype), literal(1, node.dtype)
     lines = [f"sample = at({x}, n * {how.area})"]
-    lines += how.walk(f"{columns}[r0 + o] = sample[{{q}}]", f"{columns}[r0 + o] = {zero}")
+    lines += how.gathered(columns, zero)
     lines.append(f"for g in range({how.groups}):")
     sides = (each, how.height, how.columns, how.columns, how.columns, how.height)
     places = (
