@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sigma_backend_numba.compiler.machine import Burst as Call
 from sigma_backend_numba.crew import CREW, cores
 from sigma_backend_numba.form import DATA, STATE, STEER, frame
 from sigma_backend_numba.memory import aligned, copy, empty
+from sigma_backend_numba.pace import Pace
 from sigma_backend_numba.source import Source, source
 from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
@@ -29,6 +31,7 @@ class Machine:
     call: Call
     threads: int = 0  # 0: as many as there are processors
     _free: deque[np.ndarray] = field(factory=deque, init=False)
+    _pace: Pace = field(factory=Pace, init=False)
 
     @property
     def memory_bytes(self) -> int:
@@ -48,16 +51,29 @@ class Machine:
         special = (rows.ctypes.data, arena, ticket, ended, fault, arena + self.source.arena_bytes)
         table[-len(special) :] = special
         memory[:SHARED_BYTES] = 0
-        wanted = min(self.threads or cores(), self.source.threads)
-        address = table.ctypes.data
         try:
-            done = CREW.run(lambda number, all_: self.call(address, n, number, all_), wanted)
+            done = self._together(table.ctypes.data, n)
             if memory[fault - ticket]:
                 raise SigmaGraphError(
                     "take: an index lies outside of its axis. Check the labels or places in the data."
                 )
         finally:
             self._free.append(memory)
+        return done
+
+    def _together(self, address: int, n: int) -> int:
+        """Run n steps on as many threads as are of use; return how many were done."""
+        used = 1
+
+        def part(number: int, count: int) -> int:
+            nonlocal used
+            used = count
+            return self.call(address, n, number, count)
+
+        wanted = min(self.threads or cores(), self.source.threads)
+        start = perf_counter()
+        done = CREW.run(part, self._pace.threads(wanted))
+        self._pace.note(used, (perf_counter() - start) / n)
         return done
 
     def idle(self) -> list[np.ndarray]:
