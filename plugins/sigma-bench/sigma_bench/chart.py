@@ -23,10 +23,10 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
             _bars(axes, [result["contestants"][place] for result in results], name, place, len(names))
         axes.set_yscale("log")
         axes.set_ylabel("seconds per iteration")
-        labels = [result["recipe"] for result in results]
+        labels = [result["recipe"].partition(":")[0] for result in results]
         axes.set_xticks(range(len(results)), labels, **({"rotation": 30, "ha": "right"} if len(labels) > 1 else {}))
         axes.grid(axis="y", alpha=0.3)
-        axes.legend(frameon=False, ncols=min(4, len(names)), loc="lower left", bbox_to_anchor=(0, 1))
+        axes.legend(frameon=False, ncols=min(6, len(names)), loc="lower left", bbox_to_anchor=(0, 1))
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
 
 
