@@ -27,10 +27,12 @@ def _count(instance: Any, attribute: Any, value: int) -> None:
 class NumbaBackend(Backend):
     """Compile graphs to machine code for this processor, and whole steps to one function that runs bursts.
 
-    ``threads`` is the most threads that one burst uses; 0 stands for all processors.  It never changes a bit.
+    ``threads`` is the most threads that one burst uses; 0 stands for all processors.  It never changes a bit.  With
+    ``approximate``, float32 exponentials, logarithms and hyperbolic tangents may be wrong by 1e-4 of their value.
     """
 
     threads: int = field(default=0, validator=_count)
+    approximate: bool = False
 
     dtypes: ClassVar[frozenset[str]] = DTYPES
 
@@ -42,13 +44,13 @@ class NumbaBackend(Backend):
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""
         _check(graph, donate)
-        source = graph_source(graph, donate)
+        source = graph_source(graph, donate, self.approximate)
         return Function(Machine(source, load(source.text), self.threads), dict(donate))
 
     def compile(self, step: Step, in_place: bool = True) -> Program:
         """Return a step as a program that runs whole bursts by itself."""
         _check(step.graph, step.donations)
-        source = step_source(step)
+        source = step_source(step, self.approximate)
         return Program(step, Machine(source, load(source.text), self.threads), in_place)
 
     def to_device(self, host: np.ndarray) -> np.ndarray:

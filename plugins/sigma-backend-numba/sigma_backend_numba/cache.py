@@ -21,6 +21,7 @@ from pathlib import Path
 from sigma_backend_numba.compiler import words
 from sigma_backend_numba.compiler.machine import Burst, compiled, loaded, processor
 
+ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
 VARIABLE = "SIGMA_NUMBA_CACHE"
 KEPT = 256  # programs; the oldest go
 DIGEST = 32  # bytes before the code, by which damage is seen
@@ -64,7 +65,8 @@ def _compiler() -> str:
 def _compiled(text: str) -> bytes:
     from sigma_backend_numba import runtime  # not needed where the code is known already
 
-    return compiled(text, {**vars(words), **vars(runtime), "inf": math.inf, "nan": math.nan})
+    names = {**vars(words), **vars(runtime), "inf": math.inf, "nan": math.nan}
+    return compiled(text, names | runtime.ROUGH if text.startswith(ROUGHLY) else names)
 
 
 def _from_disk(name: str, text: str) -> bytes | None:

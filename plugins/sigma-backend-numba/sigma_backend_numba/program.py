@@ -181,7 +181,7 @@ def _bytes(node: Node) -> int:
     return int(np.prod(node.shape)) * np.dtype(node.dtype).itemsize
 
 
-def step_source(step: Step) -> Source:
+def step_source(step: Step, approximate: bool = False) -> Source:
     """Return the source of a step: state, data and live values go in, updates and records come out."""
     donated, outputs = step.donations, len(step.graph.outputs)
     around = frame(
@@ -190,10 +190,10 @@ def step_source(step: Step) -> Source:
     sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
     batch = sections[0].shape[0] if sections else 0
     watched = len(step.writes) + step.ring.index("loss") if "loss" in step.ring else None
-    return source(step.graph, around, batch, watched)
+    return source(step.graph, around, batch, watched, approximate)
 
 
-def graph_source(graph: Graph, donate: Mapping[int, int]) -> Source:
+def graph_source(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Source:
     """Return the source of a graph by itself."""
     targets = [donate.get(out) for out in range(len(graph.outputs))]
-    return source(graph, frame({STATE: len(graph.inputs)}, targets))
+    return source(graph, frame({STATE: len(graph.inputs)}, targets), approximate=approximate)

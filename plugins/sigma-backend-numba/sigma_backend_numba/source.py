@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
+from sigma_backend_numba.cache import ROUGHLY
 from sigma_backend_numba.expressions import FLOATING, SHORT
 from sigma_backend_numba.form import STEER, Form, Frame, expanded
 from sigma_backend_numba.library import Library, write_all
@@ -39,7 +40,7 @@ class Source:
         return self.place(SPECIAL[-1]) + 1
 
 
-def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = None) -> Source:
+def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = None, approximate: bool = False) -> Source:
     """Return the program of a graph; ``watched`` is the output whose numbers must be finite for a burst to go on."""
     form, library = Form(expanded(graph), frame), Library()
     stages = write_all(form, library, parallel=True)
@@ -50,7 +51,7 @@ def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = Non
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
     unfinished = Source(form.graph, frame, "", arena, scratch + local, threads, len(tasks))
     burst = _burst(unfinished, stages, batch, watched, f"local = scratch + {scratch}")
-    text = "\n\n".join([*library.text(), burst]) + "\n"
+    text = "\n\n".join([*([ROUGHLY] if approximate else []), *library.text(), burst]) + "\n"
     return evolve(unfinished, text=text)
 
 

@@ -3,13 +3,27 @@
 Everything here is compiled into the programs.  The text of this package is part of their key in the cache.
 """
 
-from sigma_backend_numba.runtime.arithmetic import exponential, larger, modulo, remainder, sign, smaller, tangent
+from sigma_backend_numba.runtime.arithmetic import (
+    exponential,
+    larger,
+    logarithm,
+    modulo,
+    remainder,
+    rough_exponential,
+    rough_logarithm,
+    rough_tangent,
+    sign,
+    smaller,
+    tangent,
+)
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
 from sigma_backend_numba.runtime.memory import span, within
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
 
+ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangent": rough_tangent}
+
 __all__ = [
-    "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "modulo", "remainder", "sgemm", "sign",
-    "smaller", "span", "tangent", "within", "word",
+    "ROUGH", "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "logarithm", "modulo", "remainder",
+    "sgemm", "sign", "smaller", "span", "tangent", "within", "word",
 ]  # fmt: skip

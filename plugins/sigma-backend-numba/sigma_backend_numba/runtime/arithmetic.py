@@ -1,7 +1,8 @@
 """Scalar functions that the compiler can vectorise.
 
-The float32 exponential and hyperbolic tangent are polynomials, right to two units in the last place (S. L. Moshier,
-Cephes mathematical library, 1989).  None of these functions hides a NaN.
+The float32 exponential, logarithm and hyperbolic tangent are polynomials, right to two units in the last place (S. L.
+Moshier, Cephes mathematical library, 1989).  What is called rough is right to a ten-thousandth of the value, and used
+where a user asks for it.  None of these functions hides a NaN or an infinity.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numba.compiler.words import Word, as_float, driver, f4, i4, nearest, sel
+from sigma_backend_numba.compiler.words import Word, as_bits, as_float, driver, f4, i4, nearest, sel
 
 fmod = Word("fmod")
 LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because denormals are flushed, and infinity
 INFINITY = np.float32(np.inf)
+NOTHING, ROOT_HALF, LN2 = np.float32(np.nan), np.float32(0.70710678), np.float32(0.69314718)
 LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
 
 
@@ -49,6 +51,64 @@ def tangent(x: Any) -> Any:
     outer = f4(1.0) - f4(2.0) / (exponential(f4(2.0) * sel(size < f4(15.0), size, f4(15.0))) + f4(1.0))
     value = sel(size < f4(0.625), x + x * z * p, sel(x < f4(0.0), -outer, outer))
     return sel(x != x, x, value)
+
+
+@driver
+def logarithm(x: Any) -> Any:
+    """Return the natural logarithm of a float32."""
+    word = as_bits(x)
+    e = f4(((word >> 23) & 255) - 126)
+    m = as_float((word & 0x7FFFFF) | 0x3F000000)  # from a half to one
+    low = m < ROOT_HALF
+    e = sel(low, e - f4(1.0), e)
+    m = sel(low, m + m, m) - f4(1.0)
+    p = f4(7.0376836292e-2) * m - f4(1.1514610310e-1)
+    p = p * m + f4(1.1676998740e-1)
+    p = p * m - f4(1.2420140846e-1)
+    p = p * m + f4(1.4249322787e-1)
+    p = p * m - f4(1.6668057665e-1)
+    p = p * m + f4(2.0000714765e-1)
+    p = p * m - f4(2.4999993993e-1)
+    p = p * m + f4(3.3333331174e-1)
+    z = m * m
+    value = p * m * z + LN2_LOW * e - f4(0.5) * z + m + LN2_HIGH * e
+    return sel(x > f4(0.0), sel(x < INFINITY, value, x), sel(x == f4(0.0), -INFINITY, NOTHING))
+
+
+@driver
+def rough_exponential(x: Any) -> Any:
+    """Return e to the power of a float32, at most 1e-4 of it wrong."""
+    y = sel(x > LOWEST, sel(x < HIGHEST, x, HIGHEST), LOWEST) * LOG2E
+    n = nearest(y)
+    r = y - n
+    p = ((f4(5.517132e-2) * r + f4(2.4261054e-1)) * r + f4(6.9326099e-1)) * r + f4(9.9992811e-1)
+    value = p * as_float(i4((i4(n) + i4(126)) << i4(23))) * f4(2.0)
+    value = sel(x > HIGHEST, INFINITY, sel(x < LOWEST, f4(0.0), value))
+    return sel(x != x, x, value)
+
+
+@driver
+def rough_logarithm(x: Any) -> Any:
+    """Return the natural logarithm of a float32, at most 1e-4 of it wrong."""
+    word = as_bits(x)
+    e = f4(((word >> 23) & 255) - 126)
+    m = as_float((word & 0x7FFFFF) | 0x3F000000)
+    low = m < ROOT_HALF
+    e = sel(low, e - f4(1.0), e)
+    m = sel(low, m + m, m) - f4(1.0)
+    p = ((f4(1.8102883e-1) * m - f4(2.7203082e-1)) * m + f4(3.3593222e-1)) * m - f4(4.9938666e-1)
+    value = (p * m + f4(9.9997284e-1)) * m + LN2 * e
+    return sel(x > f4(0.0), sel(x < INFINITY, value, x), sel(x == f4(0.0), -INFINITY, NOTHING))
+
+
+@driver
+def rough_tangent(x: Any) -> Any:
+    """Return the hyperbolic tangent of a float32, at most 1e-4 of it wrong: Lambert's continued fraction."""
+    y = sel(x > f4(-4.97), sel(x < f4(4.97), x, f4(4.97)), f4(-4.97))
+    z = y * y
+    over = y * (f4(135135.0) + z * (f4(17325.0) + z * (f4(378.0) + z)))
+    under = f4(135135.0) + z * (f4(62370.0) + z * (f4(3150.0) + z * f4(28.0)))
+    return sel(x != x, x, over / under)
 
 
 @driver
