@@ -20,6 +20,7 @@ from sigma_kernel.graph.rewrite import rewrite
 
 CHUNKS = 8  # pieces of one task at most: how many threads can help
 WORK = 3e6  # floating-point operations of a product: a smaller one is done before a second thread has heard of it
+ALL = 50_000  # elements, all of them added up: fewer are done before a second thread has heard of it
 STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})
 DTYPES = frozenset({*FLOATS, "int32", "int64", "uint32", "bool"})
@@ -80,6 +81,8 @@ class Form:
         made = node if operands == node.inputs else evolve(node, inputs=operands)
         if made.op == "convolution_kernel":
             return _in_parts(made)
+        if made.op in FOLDS and _reduces_much(made):
+            return _in_rows(made)
         if made.op in VIEWS and layout(made) is None:
             made = evolve(made, inputs=(_copy(made.inputs[0]),))
         return made
@@ -129,6 +132,21 @@ def _in_parts(node: Node) -> Node:
     parts = Node("kernel_parts", node.inputs, {**node.attrs, "parts": count}, (count, *node.shape), node.dtype)
     total = Node("sum", (parts,), {"axis": (0,)}, (1, *node.shape), node.dtype)
     return Node("reshape", (total,), {"shape": node.shape}, node.shape, node.dtype)
+
+
+def _reduces_much(node: Node) -> bool:
+    """Say whether all of a large value becomes one number."""
+    (x,) = node.inputs
+    return prod(node.shape) == 1 and prod(x.shape) >= ALL and sum(side > 1 for side in x.shape) > 1
+
+
+def _in_rows(node: Node) -> Node:
+    """Return a reduction of everything as that of rows, which threads can share, and that of their results."""
+    (x,) = node.inputs
+    first = next(k for k, side in enumerate(x.shape) if side > 1)
+    shape = tuple(side if k == first else 1 for k, side in enumerate(x.shape))
+    rows = Node(node.op, (x,), {"axis": tuple(k for k in range(len(shape)) if k != first)}, shape, node.dtype)
+    return Node(node.op, (rows,), {"axis": node.attrs["axis"]}, node.shape, node.dtype)
 
 
 def _in_memory(node: Node) -> bool:

@@ -141,6 +141,18 @@ def test_an_index_outside_of_its_axis_is_refused_and_the_program_stays_usable():
     assert call(np.arange(4, dtype="f4"), np.array([3, -1], "i4"))[0].tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("op", ["sum", "max"])
+@pytest.mark.parametrize("shape", [(300, 400), (1, 301, 1, 17, 23), (200_003,)])
+def test_a_large_value_becomes_one_number(op, shape, three):
+    x = symbol(shape, "float64")
+    call = NumbaBackend().lower(Graph((x,), (getattr(ops, op)(x * 2.0, axis=tuple(range(len(shape)))),)), {})
+    array = np.random.default_rng(0).normal(size=shape)
+    found = call(array)[0]
+    assert found.shape == (1,) * len(shape)
+    np.testing.assert_allclose(found.item(), getattr(np, op)(array * 2.0), rtol=1e-10)
+    assert (call.machine.source.threads > 1) == (len(shape) > 1)
+
+
 def test_no_steps_are_no_work():
     backend, step = NumbaBackend(), STEPS["one"]
     state, block, rows = nets.start(backend, step)
