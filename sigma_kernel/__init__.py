@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     )
     from sigma_kernel.graph import functions as functions
     from sigma_kernel.graph.node import Node as Node, Spec as Spec
+    from sigma_kernel.opening import load as load
     from sigma_kernel.plain import minimise as minimise
     from sigma_kernel.registry import Registry as Registry
     from sigma_kernel.specs import Component as Component, hookimpl as hookimpl
@@ -41,6 +42,7 @@ _MODULES = {
     " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
     "graph.functions": "functions",
     "graph.node": "Node Spec",
+    "opening": "load",
     "plain": "minimise",
     "registry": "Registry",
     "specs": "Component hookimpl",

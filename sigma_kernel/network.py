@@ -129,6 +129,11 @@ class Network:
         """Return the first cost that an output leads to."""
         return next((cost for cost in self.costs if cost.sources[0] == output.name), None)
 
+    def choosing(self) -> tuple[str, ...]:
+        """Return the outputs whose prediction holds the probability of each class."""
+        judges = {output.name: self._judge(output) for output in self.outputs}
+        return tuple(name for name, judge in judges.items() if judge and judge.layer.chooses)
+
     # -- tracing -------------------------------------------------------------------------------------------------------
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
         """Trace the network once and return what it needs; ``sections`` are specs of one sample.

@@ -19,7 +19,8 @@ KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
     "errors", "graph", "addresses registry clock signals", "architecture notation tracing network", "contracts",
-    "training", "specs rooms", "plugins resolver view", "environment plain", "config", "launcher testing",
+    "training", "specs rooms", "plugins resolver view", "environment plain", "config", "opening",
+    "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
 MODULES = sorted(

@@ -53,7 +53,12 @@ class Preprocessor(ABC):
 
 
 class Dataset(ABC):
-    """Rows in blocks: a burst runs on one resident block; a small dataset is one block."""
+    """Rows in blocks: a burst runs on one resident block; a small dataset is one block.
+
+    A data set, or the mapping of splits that a configuration names, may also say what its ``classes`` are called (in
+    the order of their indices), what number a ``white`` pixel is in its inputs, and how it reads a file to predict
+    from: ``samples(path, shape, white) -> array`` with one row a sample.
+    """
 
     @property
     @abstractmethod

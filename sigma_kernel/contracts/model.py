@@ -51,13 +51,15 @@ class Layer(Architecture):
 class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
-    ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.
+    ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.  A cost that
+    ``chooses`` has predictions whose last axis holds the probability of each class.
     """
 
     targets: str = "targets"
     weight: float = live(1.0, low=0.0)
 
     role: ClassVar[str] = "cost"
+    chooses: ClassVar[bool] = False
 
     def prediction(self, output: Node) -> Node:
         """Return what a user wants to see for this output, such as probabilities for scores."""

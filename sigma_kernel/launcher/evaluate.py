@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from sigma_kernel.config import build, load, prepare
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.config import prepare
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.opening import opened
 from sigma_kernel.training.saving import restore
 from sigma_kernel.training.trainer import Trainer
 
@@ -23,16 +22,9 @@ from sigma_kernel.training.trainer import Trainer
 @json_option
 def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> None:
     """Measure the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks measured."""
-    path = run / "config.toml"
-    if path.is_file() and not path.read_text(encoding="utf-8").strip():
-        raise SigmaConfigError(
-            f"{run}: was trained from Python, and no file says how. Make its trainer again in Python, then "
-            "trainer.session.restore(sigma_kernel.training.checkpoint.read(CHECKPOINT)) and trainer.evaluate()."
-        )
-    configuration = load(path)
-    configuration.monitors = {}
+    configuration, environment = opened(run)
     found: dict[str, Any] = {}
-    with build(configuration, catalogue()) as environment:
+    with environment:
         prepare(configuration, environment)
         for name, trainer in environment.trainers.items():
             place = restore(run, trainer.session, lambda text: say(f"warning: {text}", "yellow"))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from sigma_kernel.config import Configuration, Document, build, override, read
+from sigma_kernel.config import Configuration, build, override
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import prepared, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import tell, trained, watched
+from sigma_kernel.opening import changed_plugins, described_in
 from sigma_kernel.plugins import catalogue
 
 
@@ -64,34 +63,14 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
     return 1 if check and differs else 0
 
 
-def described_in(run: Path) -> Document:
-    """Return the configuration of a run folder as a document."""
-    path = run / "config.toml"
-    described = read(path)
-    if not described.values:
-        raise SigmaConfigError(
-            f"{run}: was trained from Python, and no file says how. Make its trainers again in Python, then "
-            "Environment.resume(RUN) and run()."
-        )
-    return described
-
-
 def _environment(configuration: Configuration, run: Path) -> Environment:
     """Return the environment of a run, ready; plugins of other versions than then are told."""
     environment = build(configuration, catalogue())
     prepared(configuration, environment)
-    known = catalogue().versions(catalogue().used())
-    for name, version in _plugins(run).items():
-        if known.get(name, version) != version:
-            say(f"warning: {name} was {version}, and is {known[name]} now: bits may differ", "yellow")
+    for line in changed_plugins(run, catalogue(), _warn):
+        _warn(line)
     return environment
 
 
-def _plugins(run: Path) -> dict[str, str]:
-    path = run / "plugins.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))["plugins"]
-        return {str(name): str(version) for name, version in found.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        say(f"warning: {path}: does not say which plugins were used ({error!r:.100})", "yellow")
-        return {}
+def _warn(text: str) -> None:
+    say(f"warning: {text}", "yellow")

@@ -72,10 +72,14 @@ def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
     return rules
 
 
-def splits(resolve: Resolve, where: str, chosen: Any) -> dict[str, Dataset]:
+def data(resolve: Resolve, chosen: Any) -> Any:
+    """Return the data that were chosen, of which a name or a table is made."""
+    named = isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str))
+    return resolve("dataset", chosen) if named else chosen
+
+
+def splits(where: str, chosen: Any) -> dict[str, Dataset]:
     """Return the data set of each split: ``training`` alone, where no splits were given."""
-    if isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str)):
-        chosen = resolve("dataset", chosen)
     if not isinstance(chosen, Mapping) or not _in_splits(chosen):
         chosen = {"training": chosen}
     if chosen.get("training") is None:

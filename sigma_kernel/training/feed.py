@@ -75,8 +75,17 @@ class Preparation:
         values = dict(block)
         for name, step in self.preprocessors.items():
             if step.section in values:
-                values[step.section] = step.apply(values[step.section], self.fitted[name])
+                values[step.section] = self._applied(name, step, np.asarray(values[step.section]))
         return {name: self._cast(name, value) for name, value in values.items()}
+
+    def _applied(self, name: str, step: Preprocessor, values: np.ndarray) -> np.ndarray:
+        try:
+            return step.apply(values, self.fitted[name])
+        except (TypeError, ValueError) as error:
+            raise SigmaDataError(
+                f"preprocessor {name!r}: cannot take section {step.section!r}, {values.dtype} of shape {values.shape}: "
+                f"{error}. Give samples like those of the training data."
+            ) from error
 
     def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "f":

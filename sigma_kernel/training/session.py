@@ -55,6 +55,7 @@ class Session:
     save_as: Callable[[Checkpoint], Any] | None
     context: Callable[[Session, str, str], HookContext]  # of a hook, by its name and its scope
     act: Callable[[Session, commands.Command], Moment]
+    classes: tuple[str, ...] = ()  # what the data set calls them, in the order of their indices
     forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
     workers: int = 1
     clock: Clock = field(factory=Clock, init=False)

@@ -36,6 +36,7 @@ class Holder(Protocol):
     clock: Clock
     arrays: dict[str, Any]
     kept: dict[str, np.ndarray]
+    classes: tuple[str, ...]
     published: dict[str, Any]
     observed: dict[str, np.ndarray]
     settled: Moment
@@ -55,6 +56,8 @@ def capture(held: Holder) -> Checkpoint:
         "configured": {name: value.base for name, value in held.live.values.items()},
         "hooks": deepcopy(held.runner.memory),
         "streams": dict(held.model.shapes.streams.numbers),
+        "classes": list(held.classes),  # this and the next for who predicts without the data
+        "batch_size": held.feed.batch_size,
         "published": {k: v for k, v in held.published.items() if isinstance(v, int | float | str | bool)},
         "goals": [held.pause_at, held.until],
         "midway": held.control.status in ("running", "paused"),

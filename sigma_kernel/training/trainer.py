@@ -189,10 +189,10 @@ class Trainer:
 # -- from settings to a session ----------------------------------------------------------------------------------------
 def prepare(trainer: Trainer) -> Session:
     """Return the session of a trainer: shapes inferred, state drawn, addresses registered; nothing compiled yet."""
-    splits = _splits(trainer)
+    splits, classes = _splits(trainer)
     _choose(trainer, splits)
     backend = one(trainer.resolve, f"{trainer.name}.backend", "backend", Backend, trainer.backend)
-    _supported(trainer, backend)
+    supported(trainer, backend)
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
     model = _model(trainer, specs(preparation(splits["training"].block(0))))
     programs = Programs(backend)
@@ -216,6 +216,7 @@ def prepare(trainer: Trainer) -> Session:
         save_as=trainer.save_as,
         context=Context,
         act=act,
+        classes=classes,
     )
     register(session)
     _known(session)
@@ -227,9 +228,11 @@ def batch_size(trainer: Trainer, rows: int) -> int:
     return min(BATCH, rows) if trainer.batch_size is None else trainer.batch_size
 
 
-def _splits(trainer: Trainer) -> dict[str, Dataset]:
-    trainer.data = splits = choices.splits(trainer.resolve, trainer.name, trainer.data)
-    return splits
+def _splits(trainer: Trainer) -> tuple[dict[str, Dataset], tuple[str, ...]]:
+    """Return the data set of each split, and what their classes are called, where they say so."""
+    found = choices.data(trainer.resolve, trainer.data)
+    trainer.data = splits = choices.splits(trainer.name, found)
+    return splits, tuple(map(str, getattr(found, "classes", ())))
 
 
 def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
@@ -245,7 +248,8 @@ def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
         trainer.optimiser = one(resolve, f"{name}.optimiser", "optimiser", Optimiser, trainer.optimiser)
 
 
-def _supported(trainer: Trainer, backend: Backend) -> None:
+def supported(trainer: Trainer, backend: Backend) -> None:
+    """Raise SigmaConfigError for a precision that the backend does not have, and for batches that are none."""
     if trainer.precision not in backend.dtypes:
         known = ", ".join(sorted(backend.dtypes))
         raise SigmaConfigError(f"{trainer.name}: the backend has no {trainer.precision!r}. It has {known}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import Attribute, define, field
@@ -35,6 +35,8 @@ class SoftmaxCrossEntropy(CostLayer):
 
     Shapes: output ``(batch, ..., classes)`` and targets as above -> one number.
     """
+
+    chooses: ClassVar[bool] = True
 
     class_weights: Sequence[float] | None = field(default=None, validator=_weights)
 
