@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -432,6 +433,8 @@ def test_explain_says_which_rule_hits_which_parameter_and_why_hooks_run_in_their
     assert code == 0
     assert "frozen" in out
     assert "score before finish" in out
+    assert re.search(r"^BLAS: \S+ \d", out, re.MULTILINE)
+    assert re.search(r"^BLAS: (OpenBLAS|MKL)", sigma("explain", file, "--set", "run.backend=numba")[1], re.MULTILINE)
 
 
 def test_init_writes_a_file_to_start_from_and_never_over_another(file, sigma):

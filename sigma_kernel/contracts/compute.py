@@ -76,6 +76,11 @@ class Backend(ABC):
 
     dtypes: ClassVar[frozenset[str]] = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 
+    @property
+    def about(self) -> Mapping[str, str]:
+        """Return what results and speed depend on beside this backend's own code: libraries, a device."""
+        return {}
+
     @abstractmethod
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function from input arrays to output arrays.

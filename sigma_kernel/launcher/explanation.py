@@ -18,6 +18,7 @@ def explained(trainer: Trainer) -> dict[str, Any]:
     session = trainer.session
     return {
         "backend": trainer.backend_name,
+        "about": dict(session.programs.backend.about),
         "precision": trainer.precision,
         "layers": _layers(session),
         "parameters": _parameters(trainer, session),
@@ -82,6 +83,9 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
         "when": None if hook.when is None else str(hook.when),
         "reads": list(hook.reads) + list(hook.when.addresses() if hook.when is not None else ()),
         "writes": list(hook.writes),
+        "background": hook.background,
+        "budget": hook.budget,
+        "over_budget": hook.over_budget,
     }
 
 

@@ -84,8 +84,8 @@ def _show(found: dict[str, Any]) -> None:
     _table(["LAYER", "SHAPE", "PARAMETERS", "AFTER"], [*rows, ["in all", "", f"{total:,}", ""]])
     rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
     _table(["PARAMETER", "SHAPE", "STARTS AS", "SETTINGS"], rows)
-    rows = [[x["name"], x["type"], x["every"], x["when"] or ""] for x in found["hooks"]]
-    _table(["HOOK, IN ORDER", "TYPE", "EVERY", "WHEN"], rows)
+    rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]
+    _table(["HOOK, IN ORDER", "TYPE", "EVERY", "WHEN", "RUNS"], rows)
     for reason in found["reasons"]:
         click.echo(reason)
     memory, bursts = found["memory"], found["bursts"]
@@ -94,6 +94,14 @@ def _show(found: dict[str, Any]) -> None:
     click.echo(
         f"bursts: {bursts['iterations_per_epoch']} iterations an epoch, at most {bursts['first']} at first, then {ends}"
     )
+    for name, value in found["about"].items():
+        click.echo(f"{name}: {value}")
+
+
+def _course(hook: dict[str, Any]) -> str:
+    place = "in the background" if hook["background"] else "between bursts"
+    then = {"mute": "muted", "background": "moved to the background"}[hook["over_budget"]]
+    return place if hook["budget"] is None else f"{place}; {then} if over {hook['budget']:g} s"
 
 
 def _table(head: list[str], rows: Iterable[list[str]]) -> None:

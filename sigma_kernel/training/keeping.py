@@ -42,7 +42,7 @@ class Keeping:
         self.run = run
         for trainer in trainers:
             self.attach(trainer)
-            resuming.resume(run, trainer.session, edits, made_with(trainer.backend_name), self.say)
+            resuming.resume(run, trainer.session, edits, _made_with(trainer), self.say)
         if edits:
             fill(run)
 
@@ -65,5 +65,9 @@ class Keeping:
 
 
 def _save(saver: Saver, trainer: Trainer, state: Checkpoint) -> Path:
-    state = evolve(state, made_with=made_with(trainer.backend_name))
+    state = evolve(state, made_with=_made_with(trainer))
     return saver.save(trainer.session.clock.moment.iteration, state)
+
+
+def _made_with(trainer: Trainer) -> dict[str, str]:
+    return made_with(trainer.backend_name, trainer.session.programs.backend.about)

@@ -200,10 +200,10 @@ def _described(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 # -- what a checkpoint was made with -----------------------------------------------------------------------------------
-def made_with(backend: str) -> dict[str, str]:
-    """Return what the bits of a run depend on beside its configuration: versions and the processor's type."""
+def made_with(backend: str, about: Mapping[str, str]) -> dict[str, str]:
+    """Return what the bits of a run depend on beside its configuration: versions, libraries, the processor's type."""
     versions = {"sigma-kernel": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    return {**versions, "processor": f"{platform.machine()} {_processor()}".strip(), "backend": backend}
+    return {**versions, "processor": f"{platform.machine()} {_processor()}".strip(), "backend": backend, **about}
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

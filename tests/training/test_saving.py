@@ -340,7 +340,8 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Checkpoint, 
 
 # -- what a checkpoint was made with -----------------------------------------------------------------------------------
 def test_a_checkpoint_says_what_it_was_made_with(tmp_path: Path) -> None:
-    made = made_with("numpy")
+    made = made_with("numpy", {"BLAS": "openblas 0.3"})
+    assert made["BLAS"] == "openblas 0.3"
     assert made["sigma-kernel"] == sigma_kernel.__version__
     assert (made["python"], made["numpy"]) == (platform.python_version(), np.__version__)
     assert made["processor"].startswith(platform.machine())

@@ -37,9 +37,9 @@ class NumbaBackend(Backend):
     dtypes: ClassVar[frozenset[str]] = DTYPES
 
     @property
-    def blas(self) -> str:
-        """Return the name and the version of the library that computes matrix products."""
-        return str(blas())
+    def about(self) -> Mapping[str, str]:
+        """Return the library that computes matrix products, with its version."""
+        return {"BLAS": str(blas())}
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""

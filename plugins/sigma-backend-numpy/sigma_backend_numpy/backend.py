@@ -21,6 +21,12 @@ class NumpyBackend(Backend):
 
     dtypes: ClassVar[frozenset[str]] = DTYPES
 
+    @property
+    def about(self) -> Mapping[str, str]:
+        """Return the version of NumPy, and the library that it has for matrix products."""
+        built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        return {"NumPy": np.__version__, "BLAS": f"{built['name']} {built['version']}"}
+
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Program:
         """Return the graph as a program.  A dtype that NumPy computes slowly or not at all is a SigmaGraphError."""
         return Program(rewrite(graph), donate)
