@@ -1,0 +1,45 @@
+"""Which library computes matrix products."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from types import SimpleNamespace
+
+import pytest
+
+from sigma_backend_numba import blas
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew():
+    blas.blas.cache_clear()
+    yield
+    blas.blas.cache_clear()
+
+
+def _absent(name: str) -> None:
+    raise metadata.PackageNotFoundError(name)
+
+
+def test_openblas_is_there_always(monkeypatch):
+    monkeypatch.setattr(metadata, "distribution", _absent)
+    assert str(blas.blas()).startswith("OpenBLAS 0.")
+
+
+def test_a_wheel_of_mkl_without_its_library_is_passed_by(monkeypatch):
+    monkeypatch.setattr(metadata, "distribution", lambda name: SimpleNamespace(files=[], version="1"))
+    assert blas.blas().name == "OpenBLAS"
+
+
+def test_mkl_is_used_where_its_wheel_is_installed_and_asked_for_one_thread(monkeypatch, tmp_path):
+    layers = []
+    library = SimpleNamespace(cblas_sgemm="s", cblas_dgemm="d", MKL_Set_Threading_Layer=layers.append)
+    opened = []
+    wheel = SimpleNamespace(
+        files=[tmp_path / "mkl.h", tmp_path / "libmkl_rt.so.3"], version="2026.2.0", locate_file=lambda path: path
+    )
+    monkeypatch.setattr(metadata, "distribution", lambda name: wheel)
+    monkeypatch.setattr(blas.ctypes, "CDLL", lambda path: opened.append(path) or library)
+    found = blas.blas()
+    assert (str(found), found.sgemm, found.dgemm) == ("Intel MKL 2026.2.0", "s", "d")
+    assert (opened, layers) == ([str(tmp_path / "libmkl_rt.so.3")], [blas.SEQUENTIAL])
