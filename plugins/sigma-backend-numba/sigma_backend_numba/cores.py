@@ -21,6 +21,7 @@ from sigma_kernel.graph.plan import BYTES
 
 GRAIN = 30_000  # elements: a smaller loop is done before a second thread has heard of it
 BLOCK = 128  # rows of a product that are updated while they are in the cache
+SMALL = 600_000  # floating-point operations of a product that is done without BLAS
 LARGE = 1 << 19  # bytes: a result that leaves the cache before it is read again
 
 
@@ -163,13 +164,25 @@ class Product:
             self._plain()
 
     def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "1", beta: str = "0") -> str:
-        """Return the call of BLAS."""
+        """Return the call of BLAS, or of our own product where that is small."""
         kind, (_, columns, inner) = SHORT[self.core.dtype], self.sides
         scale = alpha if alpha != "1" else literal(1, self.core.dtype)
+        if self._small():
+            apart = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
+            return (
+                f"small({m}, {n}, {inner}, {scale}, {a}, {apart[0]}, {apart[1]}, {b}, {self.b.leading}, "
+                f"{literal(float(beta), self.core.dtype)}, {c}, {columns})"
+            )
         return (
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
             f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(float(beta), self.core.dtype)}, {c}, {columns})"
         )
+
+    def _small(self) -> bool:
+        """Say whether a product is whole tiles, and done before BLAS has packed its operands."""
+        rows, columns, inner = self.sides
+        fits = self.core.dtype == "float32" and not self.b.turned and rows % 4 == 0 and columns % 16 == 0
+        return fits and 2 * rows * columns * inner <= SMALL
 
     def share(self, by_rows: bool) -> None:
         """Cut the product by rows or by columns."""

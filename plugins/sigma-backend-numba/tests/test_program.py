@@ -153,6 +153,21 @@ def test_a_large_value_becomes_one_number(op, shape, three):
     assert (call.machine.source.threads > 1) == (len(shape) > 1)
 
 
+@pytest.mark.parametrize("sides", [(4, 16, 1), (12, 32, 7), (8, 48, 33), (132, 16, 5), (5, 16, 3), (8, 17, 3)])
+@pytest.mark.parametrize("turned", [(), (0,), (1,)])
+def test_small_products_are_right_whichever_way_their_operands_lie(sides, turned):
+    m, n, k = sides
+    shapes = [(k, m) if 0 in turned else (m, k), (n, k) if 1 in turned else (k, n)]
+    symbols = [*map(symbol, shapes), symbol((m, n))]
+    a, b = (ops.permute(x, axes=(1, 0)) if i in turned else x for i, x in enumerate(symbols[:2]))
+    graph = Graph(symbols, (a @ b, ops.tanh(a @ b), symbols[2] - 0.5 * (a @ b)))
+    draw = np.random.default_rng(0)
+    arrays = [draw.normal(size=x.shape).astype("f4") for x in symbols]
+    wanted = [np.array(x) for x in interpret(rewrite(graph), numpy_namespace())(*arrays)]
+    for result, expected in zip(NumbaBackend().lower(graph, {2: 2})(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_no_steps_are_no_work():
     backend, step = NumbaBackend(), STEPS["one"]
     state, block, rows = nets.start(backend, step)

@@ -17,9 +17,9 @@ ir: Any = import_module("llvmlite.ir")  # it has no types
 BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
 TYPES: dict[str, Any] = {
     "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
-    "f8": ir.DoubleType(),
+    "f8": ir.DoubleType(), "w4": ir.VectorType(ir.FloatType(), 16),
 }  # fmt: skip
-FLOATS, UNSIGNED = ("f4", "f8"), ("b1", "u4", "u8")
+FLOATS, UNSIGNED = ("f4", "f8", "w4"), ("b1", "u4", "u8")  # w4: sixteen numbers at once
 WIDTHS = {"b1": 1, "i1": 8, "i4": 32, "i8": 64, "u4": 32, "u8": 64}
 SCALARS = {"int8": "i1", "int32": "i4", "int64": "i8", "uint32": "u4", "uint64": "u8", "float32": "f4", "float64": "f8"}
 SIGNS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}

@@ -117,7 +117,7 @@ class Body:
         self.b.store(self._fitting(name, value, place.kind), place.ir)
 
     def _fitting(self, name: str, value: Value, kind: str) -> Any:
-        if value.kind != kind and (kind[0] in "*f" or value.kind[0] in "*f"):
+        if value.kind != kind and (kind[0] in "*fw" or value.kind[0] in "*fw"):
             raise AssertionError(f"{name} is {kind}, and cannot become {value.kind}")
         return value.ir if value.kind == kind else converted(self.b, value, kind).ir
 
