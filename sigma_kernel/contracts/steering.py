@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field, frozen
-from attrs.validators import in_
+from attrs.validators import gt, in_, optional
 
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.graph.node import Node, Spec
@@ -85,6 +85,10 @@ class Hook(ABC):
     Fires whenever ``every`` is due and, if there is a criterion ``when``, the criterion holds.  ``reads``, ``writes``
     and ``requires`` (names or types of hooks that go first) decide the order among hooks that are due together; where
     they leave it open, the greater ``priority`` goes first, then the name.
+
+    One in the ``background`` gets a snapshot of what it declared, and runs beside training; what it did acts at the
+    next boundary.  One that takes longer than its ``budget``, in seconds, three times in a row is muted from then on,
+    or moved to the background.
     """
 
     every: TimeStep
@@ -92,6 +96,9 @@ class Hook(ABC):
     priority: int = 0
     scope: str = field(default="global", validator=in_(("global", "local")))  # local: in each worker
     on_error: str = field(default="fail", validator=in_(("fail", "disable", "ignore")))
+    background: bool = False
+    budget: float | None = field(default=None, validator=optional(gt(0.0)))
+    over_budget: str = field(default="mute", validator=in_(("mute", "background")))
 
     @property
     def guards(self) -> bool:

@@ -101,7 +101,7 @@ class Chronicle:
         due = runner.due(before, now)
         if self.replay is None:
             return due
-        return [name for name in runner.order if name in due or name in runner.timed]
+        return [name for name in runner.order if name in due or name in runner.judged]
 
     def judge(self, moment: Moment, hook: str, scope: str, holds: Any) -> bool:
         """Return whether a hook that goes by the wall clock acts now; if so, that is written down before it does."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,15 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Metric
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.contracts import Metric, Step
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.registry import matches
+from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
-from sigma_kernel.training.hooks import reads
+from sigma_kernel.training.background import Eyes, Snapshot
+from sigma_kernel.training.hooks import check_read, check_write, reads
+from sigma_kernel.training.live import Live
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.step import LAYERS, SLOTS
 
 
 @define(eq=False)
@@ -47,15 +50,12 @@ class Context:
 
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
-        declared = reads(self.session.runner.hooks[self.name])
-        if not any(pattern == address or matches(pattern, address) for pattern in declared):
-            raise SigmaStateError(f"hook {self.name!r}: reads {address!r} without declaring it. Add it to reads.")
+        check_read(self.name, self.session.runner.hooks[self.name], address)
         return self.session.lookup(address, self.scope)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``."""
-        if not any(matches(pattern, address) for pattern in self.session.runner.hooks[self.name].writes):
-            raise SigmaStateError(f"hook {self.name!r}: publishes {address!r} without declaring it. Add it to writes.")
+        check_write(self.name, self.session.runner.hooks[self.name], address)
         self.session.publish(self.scope + address, value)
         self.session.show(self.scope + address)
 
@@ -91,3 +91,31 @@ class Context:
     def tell(self, text: str) -> None:
         """Say something to the people who watch."""
         self.session.records.say(text)
+
+    # -- the background ------------------------------------------------------------------------------------------------
+    def freeze(self) -> Snapshot:
+        """Return copies of all that the hook declared, for it to run on while training goes on."""
+        session, hook = self.session, self.session.runner.hooks[self.name]
+        known: dict[str, Any] = {}
+        for address in reads(hook):
+            found = session.lookup(address, self.scope)
+            known |= {address: found} if literal(address) else {**found, **session.lookup(self.scope + address)}
+        return Snapshot(
+            self.name, self.scope, hook, self.moment, self.folder,
+            known=deepcopy(known),
+            memory=deepcopy(self.memory),
+            eyes=self._eyes() if hook.splits else None,
+            outline=session.model.ends,
+        )  # fmt: skip
+
+    def _eyes(self) -> Eyes:
+        session, now = self.session, self.moment
+        arrays = {name: session.host(name) for name in session.arrays if not name.startswith(SLOTS)}
+        live = Live(session.live.values, session.live.dtype)
+        live.restore(session.live.base)
+        steer = partial(_steer, live, now)
+        return Eyes(session.background.evaluator, arrays, steer, session.background.evaluating)
+
+
+def _steer(live: Live, now: Moment, step: Step) -> dict[str, Any]:
+    return live.at([name for name in step.steer if name in live.values], now.iteration, now.epoch, 1)

@@ -2,6 +2,7 @@
 
 The order is computed from what hooks declare: who writes an address goes before who reads it, ``requires`` goes first;
 where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name run once.
+One that takes longer than its budget three times in a row is muted, or moved to the background.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import call
+from time import perf_counter
 from typing import Any
 
 import attrs
@@ -17,10 +19,11 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.registry import matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
+STRIKES = 3  # in a row
 _SECONDS = ("second", "seconds")
 
 Judge = Callable[[Callable[[], bool]], bool]
@@ -44,6 +47,18 @@ def reads(hook: Hook) -> tuple[str, ...]:
     return (*hook.reads, *asked)
 
 
+def check_read(name: str, hook: Hook, address: str) -> None:
+    """Raise SigmaStateError for an address that a hook did not declare in ``reads``."""
+    if not any(pattern == address or matches(pattern, address) for pattern in reads(hook)):
+        raise SigmaStateError(f"hook {name!r}: reads {address!r} without declaring it. Add it to reads.")
+
+
+def check_write(name: str, hook: Hook, address: str) -> None:
+    """Raise SigmaStateError for an address that a hook did not declare in ``writes``."""
+    if not any(matches(pattern, address) for pattern in hook.writes):
+        raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
+
+
 def observed(hook: Hook) -> tuple[str, ...]:
     """Return what a hook reads that only an observing program can tell."""
     return tuple(address for address in reads(hook) if address.startswith(OBSERVED))
@@ -51,7 +66,10 @@ def observed(hook: Hook) -> tuple[str, ...]:
 
 def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
     """Return the hooks whose doings depend on the wall clock, or on what such a hook publishes."""
-    found = {name for name, hook in hooks.items() if _timed(hook)}
+    return _and_readers(hooks, {name for name, hook in hooks.items() if _timed(hook)})
+
+
+def _and_readers(hooks: Mapping[str, Hook], found: set[str]) -> frozenset[str]:
     while True:
         written = [address for name in found for address in hooks[name].writes]
         more = {name for name, hook in hooks.items() if any(_touch(a, b) for a in reads(hook) for b in written)}
@@ -128,8 +146,12 @@ def _type(hook: Hook) -> str:
 def ordered(hooks: Mapping[str, Hook]) -> list[str]:
     """Return the names in the order in which hooks that are due together run.
 
-    Raises SigmaConfigError, naming the cycle, where the declarations contradict each other.
+    Raises SigmaConfigError, naming the cycle, where the declarations contradict each other, and for a hook in the
+    background that has to act at once.
     """
+    for name, hook in hooks.items():
+        if hook.guards and (hook.background or (hook.budget is not None and hook.over_budget == "background")):
+            raise SigmaConfigError(f"hooks.{name}: a guard must act at once. It cannot run in the background.")
     before: dict[str, set[str]] = {name: set() for name in hooks}
     for reason in reasons(hooks):
         before[reason.then].add(reason.first)
@@ -158,15 +180,29 @@ class Runner:
     memory: dict[str, dict[str, Any]] = field(factory=dict)
     order: list[str] = field(init=False)
     observers: dict[str, tuple[str, ...]] = field(init=False)  # who wants to see what only an observing program tells
-    timed: frozenset[str] = field(init=False)  # who goes by the wall clock
+    judged: frozenset[str] = field(init=False)  # who goes by the wall clock
+    timed: frozenset[str] = field(init=False)  # these, and who depends on when the background is done
+    _strikes: dict[str, int] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Compute the order once."""
-        self.hooks = merged(self.hooks)
-        self.order = ordered(self.hooks)
+        """Compute the order."""
+        self.take(self.hooks)
+
+    def take(self, hooks: Mapping[str, Hook]) -> None:
+        """Have these hooks; those that were there already keep their memory.
+
+        Raises SigmaConfigError, and changes nothing, where they cannot be in an order.
+        """
+        kept, memory = merged(hooks), self.memory
+        self.order = ordered(kept)
+        self.hooks = kept
         self.observers = {name: found for name in self.order if (found := observed(self.hooks[name]))}
-        self.timed = by_the_clock(self.hooks)
+        self.judged = by_the_clock(self.hooks)
+        self.timed = _and_readers(
+            self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged}
+        )
         self.forget()
+        self.memory |= {name: old for name, old in memory.items() if name in kept}
 
     def by_clock(self, address: str) -> bool:
         """Return whether a hook publishes this address whose doings depend on the wall clock."""
@@ -188,27 +224,69 @@ class Runner:
         """Return the hooks to run when the loss is not finite."""
         return [name for name in self.order if self.hooks[name].guards and not self.memory[name]["disabled"]]
 
-    def fire(self, name: str, context: HookContext, scope: str = "", judge: Judge = call) -> None:
+    def fire(self, name: str, context: HookContext, scope: str = "", judge: Judge = call, instead: Any = None) -> None:
         """Run a hook if its criterion holds in this scope, or ``judge`` says so, who is handed that question.
 
-        The hook's error policy decides what a failure does.
+        The hook's error policy decides what a failure does.  With ``instead``, this is called in place of the hook.
         """
         try:
             if judge(partial(self._holds, name, context, scope)):
-                self.hooks[name].run(context)
-        except Exception as error:  # whatever a plugin's code raises
-            self._failed(name, error)
+                (instead or partial(self._run, name, context))()
+        except SigmaTrainingError as error:  # says itself what to do
+            if self.hooks[name].on_error == "fail":
+                raise SigmaTrainingError(f"hook {name!r}: {error}") from error
+            self.failed(name, f"{type(error).__name__}: {error}", error)
+        except (Exception, SystemExit) as error:  # whatever a plugin's code raises; it must not end the process
+            self.failed(name, f"{type(error).__name__}: {error}", error)
 
     def _holds(self, name: str, context: HookContext, scope: str) -> bool:
         hook, memory = self.hooks[name], self.memory[name]["criterion"]
         return hook.when is None or hook.when.ask(context.read, memory.setdefault(scope, {}), context.moment)
 
-    def _failed(self, name: str, error: Exception) -> None:
-        policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {type(error).__name__}: {error}".rstrip(".")
-        if policy == "fail" and isinstance(error, SigmaTrainingError):  # says itself what to do
-            raise SigmaTrainingError(f"hook {name!r}: {error}") from error
-        if policy == "fail":
-            raise SigmaTrainingError(f"{text}. Set on_error = 'disable' or 'ignore' to train on.") from error
-        self.memory[name]["disabled"] = policy == "disable"
+    def _run(self, name: str, context: HookContext) -> None:
+        began = perf_counter()
+        try:
+            self.hooks[name].run(context)
+        finally:
+            self.took(name, perf_counter() - began)
+
+    def failed(self, name: str, what: str, cause: BaseException | None = None) -> None:
+        """Do what the error policy of a hook says, and keep the error in its memory."""
+        policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {what}".rstrip(".: ")
         self.memory[name]["error"] = text
+        if policy == "fail":
+            raise SigmaTrainingError(f"{text}. Set on_error = 'disable' or 'ignore' to train on.") from cause
+        self.memory[name]["disabled"] = policy == "disable"
         self.tell(f"{text}; it is {'disabled' if policy == 'disable' else 'ignored'}")
+
+    def wants(self, name: str, hook: Hook) -> bool:
+        """Return whether this hook is still there, and was not disabled."""
+        return self.hooks.get(name) is hook and not self.memory[name]["disabled"]
+
+    # -- budgets -------------------------------------------------------------------------------------------------------
+    def behind(self, name: str) -> bool:
+        """Return whether a hook runs in the background."""
+        return self.hooks[name].background or bool(self.memory[name].get("background"))
+
+    def took(self, name: str, seconds: float) -> None:
+        """Take into account how long a hook ran."""
+        hook = self.hooks.get(name)  # none, if it has just detached itself
+        if hook is not None and hook.budget is not None:
+            self._strikes[name] = self._strikes.get(name, 0) + 1 if seconds > hook.budget else 0
+
+    def spent(self) -> dict[str, str]:
+        """Return which hooks have exceeded their budgets too often, and what becomes of each; count anew for them."""
+        over = [name for name, strikes in self._strikes.items() if strikes >= STRIKES]
+        for name in over:
+            del self._strikes[name]
+        there = [name for name in over if name in self.hooks and self.wants(name, self.hooks[name])]
+        moves = {name: self.hooks[name].over_budget == "background" for name in there}
+        return {n: "background" if moved else "muted" for n, moved in moves.items() if not (moved and self.behind(n))}
+
+    def limit(self, name: str, then: str) -> None:
+        """Mute a hook that takes too long, or move it to the background."""
+        hook, memory = self.hooks[name], self.memory[name]
+        text = f"hook {name!r} took longer than its budget of {hook.budget} s {STRIKES} times in a row"
+        memory["disabled" if then == "muted" else "background"] = True
+        memory["error"] = text
+        self.tell(f"{text}; it is {'muted' if then == 'muted' else 'moved to the background'}")

@@ -31,6 +31,8 @@ class Programs:
 
     def get(self, key: Any, step: Callable[[], Step]) -> Compiled:
         """Return the program for a key, of the step that is made if it is new."""
+        if key in self._made:  # though another thread may be compiling
+            return self._made[key]
         with self._lock:
             if key not in self._made:
                 self.compiling = True

@@ -20,6 +20,8 @@ from sigma_kernel.training.journal import encoded
 
 Row = Mapping[str, Any]
 ASIDE = ("seconds", "place")  # what may differ between two runs that are the same
+HEAD = ("trainer", "iteration", "epoch", "seconds", "place")
+BESIDE = ("background", "budget")  # events that come from beside the training thread
 STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
 
 
@@ -43,14 +45,16 @@ class Replay:
         later = self.rows[0]["iteration"] - iteration if self.rows else 0
         return later if later > 0 else None
 
-    def outside(self, iteration: int) -> Command | None:
-        """Return the command that somebody gave at this moment, if it is next."""
+    def outside(self, iteration: int) -> Command | Row | None:
+        """Return what came from outside at this moment, if it is next: a command, or the row of what came otherwise."""
         row = self.next(iteration)
-        if row is None or "command" not in row or "by" in row:
+        if row is None or "by" in row or ("command" not in row and row["event"] not in BESIDE):
             return None
         if not self.strict:
             self.rows.popleft()
-        return commands.from_dict(row)
+        if "command" in row:
+            return commands.from_dict(row)
+        return {name: value for name, value in row.items() if name not in HEAD}
 
     def says(self, iteration: int, what: Row) -> bool:
         """Return whether the next row is this one, of something that acted from outside."""
@@ -98,9 +102,7 @@ def _first(then: str, now: str) -> int | None:
 
 
 def _said(row: Row) -> str:
-    about = {
-        name: value for name, value in row.items() if name not in ("trainer", "iteration", "epoch", "seconds", "state")
-    }
+    about = {name: value for name, value in row.items() if name not in (*HEAD, "state")}
     return json.dumps(about)
 
 
@@ -130,12 +132,13 @@ def tail(rows: Sequence[Row], position: int, strict: bool) -> list[Row]:
 
 
 def _from_outside(row: Row) -> bool:
-    return "by" not in row and ("command" in row or row["event"] == "fired")
+    return "by" not in row and ("command" in row or row["event"] in ("fired", *BESIDE))
 
 
 def _cut(rows: list[Row]) -> int:
     """Return where the rows begin that a stop from outside, or a failure, added at the end."""
     at = len(rows) - (bool(rows) and rows[-1].get("event") == "end")
+    at -= at > 0 and bool(rows[-1].get("failed")) and "error" in rows[at - 1]  # of a hook in the background
     saved = at > 2 and rows[at - 1].get("by") == STOP
     at -= 2 * saved
     return at - (at > 0 and rows[at - 1].get("command") == "stop" and "by" not in rows[at - 1])

@@ -19,10 +19,11 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
-from sigma_kernel.contracts import Burst, Hook, HookContext, Metric, Step
+from sigma_kernel.contracts import Burst, Hook, Metric, Step
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.registry import NOTHING, Registry, literal, matches
 from sigma_kernel.training import commands
+from sigma_kernel.training.background import Background, Sight, beside, catch_up, finish, hand_over
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.chronicle import Chronicle
 from sigma_kernel.training.control import Control
@@ -53,7 +54,7 @@ class Session:
     registry: Registry
     initial: Callable[[], Mapping[str, np.ndarray]]
     save_as: Callable[[Checkpoint], Any] | None
-    context: Callable[[Session, str, str], HookContext]  # of a hook, by its name and its scope
+    context: Callable[[Session, str, str], Sight]  # of a hook, by its name and its scope
     act: Callable[[Session, commands.Command], Moment]
     classes: tuple[str, ...] = ()  # what the data set calls them, in the order of their indices
     forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
@@ -71,11 +72,13 @@ class Session:
     midway: bool = field(default=False, init=False)  # put back as it was during training
     halted: bool = field(default=False, init=False)  # ended from outside
     chronicle: Chronicle = field(init=False)
+    background: Background = field(init=False)
     _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last
 
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device."""
         self.control, self.chronicle = Control(partial(self.act, self)), Chronicle(self.records)
+        self.background = Background(evolve(self.evaluator), self.records.say)
         self.reset()
 
     # -- the moves of an operator --------------------------------------------------------------------------------------
@@ -101,22 +104,30 @@ class Session:
         try:
             self.clock.advance(0, seconds=self._elapsed())
             if not failed:
+                finish(self)
                 self.tick(TimeScale.STOP)
             self.records.row(self.clock.moment, force=True)
             self.note({"event": "end", "failed": failed})
         finally:
+            self.background.forget()
             self.control.end("failed" if failed else "stopped")
 
     def boundary(self) -> bool:
         """Let commands act, and wait here while paused; return whether training goes on."""
         if self.chronicle.replay is not None:
             self.relive(self.chronicle.replay)
+        else:
+            catch_up(self)
         return self.control.boundary()
 
     def relive(self, replay: Replay) -> None:
         """Let the commands act that the journal holds for this moment; when it is at its end, end, or go on freely."""
-        while (command := replay.outside(self.clock.moment.iteration)) is not None:
-            self.act(self, command)
+        self.runner.spent()  # the journal says what becomes of them
+        while (found := replay.outside(self.clock.moment.iteration)) is not None:
+            if isinstance(found, commands.Command):
+                self.act(self, found)
+            else:
+                beside(self, found)
         if replay.rows:
             return
         if not replay.goes_on:
@@ -192,7 +203,7 @@ class Session:
         """Run the hooks that are due, and see whether a goal is reached."""
         before, now = self.settled, self.clock.moment
         self.settled = now
-        due = self.runner.due(before, now)
+        due = self.chronicle.due(self.runner, before, now)
         with self.timed("hooks"):
             for name in due if self._finite() else self._guards(due):
                 self.fire(name)
@@ -280,12 +291,21 @@ class Session:
             )
         return list(dict.fromkeys((*guards, *due)))
 
-    def fire(self, name: str) -> None:
-        """Run one hook now, if its criterion holds; a hook of local scope once for each worker."""
-        local = self.runner.hooks[name].scope == "local"
+    def fire(self, name: str, at_once: bool = False) -> None:
+        """Run one hook, if its criterion holds; a hook of local scope once for each worker.
+
+        One in the background is only handed over, unless it is to run ``at_once``.
+        """
+        local, judged = self.runner.hooks[name].scope == "local", name in self.runner.judged
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
-            judge = partial(self.chronicle.judge, self.clock.moment, name, scope) if name in self.runner.timed else call
-            self.runner.fire(name, self.context(self, name, scope), scope, judge)
+            judge = partial(self.chronicle.judge, self.clock.moment, name, scope) if judged else call
+            context = self.sight(name, scope)
+            later = partial(hand_over, self, context) if self.runner.behind(name) and not at_once else None
+            self.runner.fire(name, context, scope, judge, later)
+
+    def sight(self, name: str, scope: str = "") -> Sight:
+        """Return what a hook sees in a scope."""
+        return self.context(self, name, scope)
 
     def tick(self, scale: TimeScale) -> None:
         """Let an event happen: run the hooks that are due at it."""
@@ -293,7 +313,7 @@ class Session:
         self.clock.tick(scale)
         self.settled = self.clock.moment
         for name in self.chronicle.due(self.runner, before, self.clock.moment):
-            self.fire(name)
+            self.fire(name, at_once=scale is TimeScale.STOP)  # nothing goes on beside it
 
     def pause(self) -> None:
         """Stop after the present burst, and wait."""
@@ -318,6 +338,7 @@ class Session:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put a state tree back; what it does not hold starts afresh."""
+        self.background.forget()
         put_back(self, checkpoint)
         for address in self.published:
             self.show(address)

@@ -121,6 +121,7 @@ class Trainer:
                 self._session.control.send(Stop())
             self._session.feed.close()
             self._session.evaluator.close()
+            self._session.background.close()
 
     @property
     def history(self) -> History:

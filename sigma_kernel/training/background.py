@@ -1,0 +1,371 @@
+"""Hooks in the background: what they get, where they run, and how what they did comes back.
+
+A hook in the background gets a snapshot of what it declared, and runs in a thread beside training; firings run one
+after the other, in the order in which they came.  What a firing did waits for the next boundary: there it becomes a row
+of the journal, and acts as that row says.  A run that is done again takes these rows, and runs no such hook.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Hook, HookContext, Metric
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.registry import literal, matches
+from sigma_kernel.training import commands
+from sigma_kernel.training.chronicle import Chronicle
+from sigma_kernel.training.hooks import Runner, check_read, check_write
+from sigma_kernel.training.programs import Evaluator, Steer
+from sigma_kernel.training.records import Records
+from sigma_kernel.training.replay import Row
+
+MOST_WAITING = 4  # firings, before newer ones take the place of older ones
+PATIENCE = 10.0  # seconds that the end of training waits for what is still under way
+IDLE = 1.0  # seconds without work, after which the thread ends
+
+
+# -- values in the journal ---------------------------------------------------------------------------------------------
+def packed(value: Any) -> Any:
+    """Return a value as JSON holds it to the bit, arrays and numbers that are not finite included.
+
+    Raises SigmaStateError for what is neither a number, a text, an array, nor a list or mapping of these.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): packed(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [packed(inner) for inner in value]
+    if isinstance(value, np.ndarray | np.generic) or (isinstance(value, float) and not np.isfinite(value)):
+        array = np.asarray(value)
+        return {"array": array.tobytes().hex(), "dtype": array.dtype.str, "shape": list(array.shape)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise SigmaStateError(f"{type(value).__name__}: the journal cannot hold it. Use numbers, texts, lists or arrays.")
+
+
+def unpacked(value: Any) -> Any:
+    """Return the value that was packed."""
+    if isinstance(value, list):
+        return [unpacked(inner) for inner in value]
+    if not isinstance(value, Mapping):
+        return value
+    if value.keys() == {"array", "dtype", "shape"}:
+        found = np.frombuffer(bytes.fromhex(value["array"]), value["dtype"]).reshape(value["shape"]).copy()
+        return found if found.ndim else found.item()
+    return {name: unpacked(inner) for name, inner in value.items()}
+
+
+# -- what a hook sees --------------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class Eyes:
+    """What it takes to evaluate: copies of the parameters, and the live values as they were."""
+
+    evaluator: Evaluator
+    arrays: Mapping[str, np.ndarray]
+    steer: Steer
+    lock: threading.Lock
+
+    def placed(self) -> dict[str, Any]:
+        """Return the arrays on the device."""
+        return {name: self.evaluator.programs.backend.to_device(value) for name, value in self.arrays.items()}
+
+
+@define(eq=False)
+class Snapshot:
+    """What a hook in the background sees of its session as it was, and a record of what the hook does."""
+
+    name: str
+    scope: str
+    hook: Hook
+    moment: Moment
+    folder: Path | None
+    known: Mapping[str, Any]
+    memory: dict[str, Any]
+    eyes: Eyes | None
+    outline: Callable[[], tuple[Spec, Spec]]
+    fresh: dict[str, Any] = field(factory=dict)  # what hooks before it published, at the same boundary
+    published: dict[str, Any] = field(factory=dict, init=False)
+    commands: list[tuple[str, Any]] = field(factory=list, init=False)
+    told: list[str] = field(factory=list, init=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return whose firing it is."""
+        return self.name, self.scope
+
+    def read(self, address: str) -> Any:
+        """Return a value as it was when the hook was due, or as a hook due with it has published it."""
+        check_read(self.name, self.hook, address)
+        known = {**self.known, **self.fresh}
+        if literal(address):
+            return next((known[name] for name in (self.scope + address, address) if name in known), None)
+        return {name: value for name, value in known.items() if matches(address, name)}
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value, at the next boundary."""
+        check_write(self.name, self.hook, address)
+        self.published[address] = packed(value)
+        self.fresh[self.scope + address] = unpacked(self.published[address])
+
+    def command(self, command: str, **arguments: Any) -> None:
+        """Ask for a change at the next boundary."""
+        commands.command(command, arguments)
+        self.commands.append((command, packed(arguments)))
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+        """Return the loss and the metrics over a split, at the parameters as they were."""
+        eyes = self._eyes("evaluate")
+        with eyes.lock:
+            return eyes.evaluator.evaluate(eyes.placed(), eyes.steer, on, metrics)
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return what one sample of the first input is, and one row of the first output."""
+        return self.outline()
+
+    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first output for samples of the first input, and its slopes, at the parameters as they were."""
+        eyes = self._eyes("excite")
+        return eyes.evaluator.excite(eyes.placed(), eyes.steer, samples, directions)
+
+    def _eyes(self, what: str) -> Eyes:
+        if self.eyes is None:
+            raise SigmaStateError(
+                f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
+                "Declare them, or set background = false."
+            )
+        return self.eyes
+
+    def keep(self) -> None:
+        """Refuse: the parameters have moved on."""
+        raise self._late("keep")
+
+    def bring_back(self) -> None:
+        """Refuse: the parameters have moved on."""
+        raise self._late("bring back")
+
+    def _late(self, what: str) -> SigmaStateError:
+        return SigmaStateError(
+            f"hook {self.name!r}: cannot {what} parameters from the background. Set background = false for it."
+        )
+
+    def tell(self, text: str) -> None:
+        """Say something to the people who watch, at the next boundary."""
+        self.told.append(text)
+
+
+class Sight(HookContext, Protocol):
+    """A context that can be frozen."""
+
+    def freeze(self) -> Snapshot:
+        """Return what the hook sees now."""
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Firing:
+    """One run of a hook on a snapshot, and what became of it."""
+
+    seen: Snapshot
+    memory: Any = None  # packed; of one that failed there is none
+    seconds: float = 0.0
+    error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run the hook; whatever it raises is kept."""
+        began = perf_counter()
+        try:
+            self.seen.hook.run(self.seen)
+            self.memory = packed(self.seen.memory)
+        except BaseException as error:  # handed to the training thread
+            self.error = error
+        self.seconds = perf_counter() - began
+
+    def row(self) -> dict[str, Any]:
+        """Return what is written down of it, and what acts."""
+        seen = self.seen
+        about = {"event": "background", "hook": seen.name, "scope": seen.scope, "published": seen.published}
+        became = (
+            {"memory": self.memory} if self.error is None else {"error": f"{type(self.error).__name__}: {self.error}"}
+        )
+        return {**about, "commands": seen.commands, "told": seen.told, **became}
+
+
+@define(eq=False)
+class Background:
+    """The firings of one session that wait, the one that runs, and those that are over and have not acted yet."""
+
+    evaluator: Evaluator
+    tell: Callable[[str], None]
+    evaluating: threading.Lock = field(factory=threading.Lock, init=False)
+    _waiting: deque[Firing] = field(factory=deque, init=False)
+    _running: Firing | None = field(default=None, init=False)
+    _over: deque[Firing] = field(factory=deque, init=False)
+    _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
+    _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the last one
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _gate: threading.Condition = field(factory=threading.Condition, init=False)
+    _late: set[str] = field(factory=set, init=False)  # who gave way, and people were told
+
+    def hand_over(self, seen: Snapshot) -> None:
+        """Let a hook run on a snapshot, after all that came before; returns at once."""
+        with self._gate:
+            if self._bucket[0] is not seen.moment:
+                self._bucket = seen.moment, seen.fresh
+            seen.fresh = self._bucket[1]
+            if len(self._waiting) >= MOST_WAITING:
+                self._give_way(seen)
+            self._waiting.append(Firing(seen))
+            if self._thread is None:  # a daemon: a hook that hangs must not keep the process
+                self._thread = threading.Thread(target=self._work, name="sigma-background", daemon=True)
+                self._thread.start()
+            self._gate.notify_all()
+
+    def _give_way(self, seen: Snapshot) -> None:
+        old = next((f for f in self._waiting if f.seen.key == seen.key), None)
+        if old is None:
+            return
+        self._waiting.remove(old)
+        if seen.name not in self._late:
+            self._late.add(seen.name)
+            self.tell(f"hook {seen.name!r} takes longer than the time between its firings: some are left out")
+
+    def result(self) -> Firing | None:
+        """Return the next firing that is over, and forget it."""
+        return self._over.popleft() if self._over else None
+
+    def finish(self, seconds: float) -> None:
+        """Wait until all firings are over, at most so long."""
+        with self._gate:
+            self._gate.wait_for(lambda: not self._waiting and self._running is None, seconds)
+
+    def forget(self) -> list[str]:
+        """Leave out all that is still to come, and has not acted yet; return the names of these hooks."""
+        with self._gate:
+            left = [*self._over, *([self._running] if self._running else []), *self._waiting]
+            self._over.clear()
+            self._waiting.clear()
+            self._memories.clear()
+            self._running = self._thread = None  # whoever still runs finds that it is not wanted any more
+            self._gate.notify_all()
+        return sorted({firing.seen.name for firing in left})
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.forget()
+        self.evaluator.close()
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+    def _work(self) -> None:
+        while (firing := self._next()) is not None:
+            firing.run()
+            self._ended(firing)
+
+    def _next(self) -> Firing | None:
+        with self._gate:
+            self._gate.wait_for(lambda: self._waiting or not self._wanted(), IDLE)
+            if not self._wanted():
+                return None
+            if not self._waiting:
+                self._thread = None
+                return None
+            self._running = firing = self._waiting.popleft()
+            hook, memory = self._memories.get(firing.seen.key, (None, None))
+            if hook is firing.seen.hook:
+                firing.seen.memory = unpacked(memory)
+            return firing
+
+    def _ended(self, firing: Firing) -> None:
+        with self._gate:
+            if not self._wanted():
+                return
+            self._running = None
+            self._over.append(firing)
+            if firing.error is None:
+                self._memories[firing.seen.key] = firing.seen.hook, firing.memory
+            self._gate.notify_all()
+
+    def _wanted(self) -> bool:
+        return self._thread is threading.current_thread()
+
+
+# -- coming back -------------------------------------------------------------------------------------------------------
+class Site(Protocol):
+    """The session beside which hooks run."""
+
+    name: str
+    runner: Runner
+    records: Records
+    chronicle: Chronicle
+    background: Background
+    halted: bool
+
+    def note(self, what: Row) -> None:
+        """Write into the journal."""
+
+    def sight(self, name: str, scope: str = "") -> Sight:
+        """Return what a hook sees in a scope."""
+
+
+def hand_over(site: Site, context: Sight) -> None:
+    """Let a hook run on a copy of what it sees now, unless the journal is to say what it did."""
+    if site.chronicle.replay is None:
+        site.background.hand_over(context.freeze())
+
+
+def catch_up(site: Site) -> None:
+    """Let act what has come about beside training: what hooks did, and budgets that were exceeded."""
+    while (firing := site.background.result()) is not None:
+        seen = firing.seen
+        if isinstance(firing.error, KeyboardInterrupt):
+            raise firing.error
+        if site.runner.wants(seen.name, seen.hook):
+            site.runner.took(seen.name, firing.seconds)
+            beside(site, firing.row())
+    for name, then in site.runner.spent().items():
+        beside(site, {"event": "budget", "hook": name, "then": then})
+
+
+def beside(site: Site, row: Row) -> None:
+    """Let something act that came about beside training, after it is written to the journal."""
+    site.note(row)
+    if row["hook"] not in site.runner.hooks:  # any more
+        return
+    if row["event"] == "budget":
+        site.runner.limit(row["hook"], row["then"])
+        return
+    try:
+        _act(row, site.sight(row["hook"], row["scope"]))
+    except Exception as error:  # a command that cannot act, for instance
+        site.runner.failed(row["hook"], f"{type(error).__name__}: {error}", error)
+    if "error" in row:
+        site.runner.failed(row["hook"], row["error"])
+
+
+def _act(row: Row, context: HookContext) -> None:
+    if "memory" in row:
+        context.memory.clear()
+        context.memory.update(unpacked(row["memory"]))
+    for text in row["told"]:
+        context.tell(text)
+    for address, value in row["published"].items():
+        context.publish(address, unpacked(value))
+    for command, arguments in row["commands"]:
+        context.command(command, **unpacked(arguments))
+
+
+def finish(site: Site) -> None:
+    """Wait for what is under way, and let it act, unless training was stopped from outside and may go on later."""
+    if site.chronicle.replay is None and not site.halted:
+        site.background.finish(PATIENCE)
+        catch_up(site)
+    if left := site.background.forget():
+        site.records.say(f"{site.name}: training ended before {', '.join(left)} in the background did: left out")

@@ -1,0 +1,496 @@
+"""Hooks in the background and budgets: what they see, when what they did acts, and that a replay needs none of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
+from sigma_kernel.training import background
+from sigma_kernel.training.background import packed, unpacked
+from sigma_kernel.training.criteria import when
+from sigma_kernel.training.hooks import ordered
+from sigma_kernel.training.trainer import Trainer
+
+STEP = every(1, "iteration")
+WEIGHTS = "network.weights"
+
+
+@define(eq=False, kw_only=True)
+class Do(Hook):
+    """Do what it is told, with declarations as it is told."""
+
+    every: TimeStep = STEP
+    does: Callable[[HookContext], Any] = lambda context: None
+    taking: Sequence[str] = ()
+    giving: Sequence[str] = ()
+    looking: Sequence[str] = ()
+    guard: bool = False
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return self.taking
+
+    @property
+    def writes(self) -> Sequence[str]:
+        return self.giving
+
+    @property
+    def splits(self) -> Sequence[str]:
+        return self.looking
+
+    @property
+    def guards(self) -> bool:
+        return self.guard
+
+    def run(self, context: HookContext) -> None:
+        self.does(context)
+
+
+def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:
+    return Do(does=does, background=True, **settings)
+
+
+def settle(trainer: Trainer) -> None:
+    """Add a hook that holds training until nothing is under way in the background."""
+    hook = Do(does=lambda context: trainer.session.background.finish(10), priority=-9)
+    trainer.hooks = {**trainer.hooks, "settled": hook}
+
+
+def small(hooks: Mapping[str, Hook], folder: Path | None = None, **settings: Any) -> Environment:
+    sigma = small_environment(Sweep(), hooks=dict(hooks), **settings)
+    sigma.folder = folder
+    return sigma
+
+
+def events(run: Path, *names: str) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    return [row for row in rows if row.get("event") in names]
+
+
+def said(sigma: Environment) -> str:
+    return "\n".join(text for _, text in sigma.messages.after(0))
+
+
+# -- where, when and in which order ------------------------------------------------------------------------------------
+def test_a_hook_in_the_background_runs_in_another_thread_and_training_does_not_wait_for_it() -> None:
+    freed, threads, passed = threading.Event(), [], []
+
+    def wait(context: HookContext) -> None:
+        threads.append(threading.current_thread())
+        freed.wait(10)
+
+    def release(context: HookContext) -> None:
+        passed.append(context.moment.iteration)
+        freed.set()
+
+    with small(
+        {"slow": beside(wait, every=every(1, "start")), "free": Do(does=release, every=every(4, "iteration"))}
+    ) as s:
+        s.trainer("trainer").fit(iterations=5)
+    assert passed == [4]
+    assert threads != [threading.current_thread()]
+
+
+def test_firings_run_in_the_order_of_the_hooks_one_after_the_other_bucket_by_bucket() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def note(name: str) -> Callable[[HookContext], None]:
+        return lambda context: seen.append((name, context.moment.iteration))
+
+    hooks: dict[str, Hook] = {name: beside(note(name), priority=p) for name, p in (("a", 1), ("b", 3), ("c", 2))}
+    with small(hooks) as sigma:
+        settle(sigma.trainer("trainer"))
+        sigma.trainer("trainer").fit(iterations=3)
+    assert seen == [(name, n) for n in (1, 2, 3) for name in "bca"]
+
+
+def test_what_a_hook_publishes_the_next_one_of_the_same_boundary_reads() -> None:
+    seen: list[Any] = []
+    hooks: dict[str, Hook] = {
+        "z": beside(lambda c: c.publish("x.a", [1.5, c.moment.iteration]), giving=["x.*"]),
+        "a": beside(lambda c: seen.append((c.read("x.a"), c.read("x.*"))), taking=["x.*"]),
+    }
+    with small(hooks) as sigma:
+        settle(sigma.trainer("trainer"))
+        sigma.trainer("trainer").fit(iterations=2)
+    assert seen == [([1.5, n], {"x.a": [1.5, n]}) for n in (1, 2)]
+
+
+def test_where_too_much_waits_newer_firings_of_a_hook_take_the_place_of_older_ones_and_that_is_said_once() -> None:
+    freed, seen = threading.Event(), []
+
+    def slow(context: HookContext) -> None:
+        freed.wait(10)
+        seen.append(context.moment.iteration)
+        context.memory["count"] = context.memory.get("count", 0) + 1
+
+    hooks: dict[str, Hook] = {
+        "slow": beside(slow),
+        "free": Do(does=lambda c: freed.set(), every=every(20, "iteration")),
+    }
+    with small(hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=20)
+        assert seen[-background.MOST_WAITING :] == [17, 18, 19, 20]
+        assert len(seen) <= background.MOST_WAITING + 1
+        assert trainer.session.runner.memory["slow"]["hook"] == {"count": len(seen)}
+        assert said(sigma).count("takes longer than the time between its firings") == 1
+
+
+# -- snapshots ---------------------------------------------------------------------------------------------------------
+def test_a_snapshot_does_not_move_while_training_goes_on() -> None:
+    freed, late, there = threading.Event(), [], []
+
+    def look(context: HookContext) -> None:
+        freed.wait(10)
+        assert context.moment.iteration == 2
+        late.append((context.read("training.loss"), context.read("network.**"), context.evaluate("validation", {})))
+
+    def same(context: HookContext) -> None:
+        there.append((context.read("training.loss"), context.read("network.**"), context.evaluate("validation", {})))
+
+    wanted: dict[str, Any] = {"taking": ["training.loss", "network.**"], "looking": ["validation"]}
+    hooks: dict[str, Hook] = {
+        "a": beside(look, every=TimeStep("iteration", 100, first=2), **wanted),
+        "b": Do(does=same, every=TimeStep("iteration", 100, first=2), **wanted),
+        "free": Do(does=lambda c: freed.set(), every=every(9, "iteration")),
+    }
+    with small(hooks) as sigma:
+        sigma.trainer("trainer").fit(iterations=10)
+    (loss, parameters, evaluated), (loss_there, parameters_there, evaluated_there) = late[0], there[0]
+    assert loss == loss_there
+    assert evaluated == evaluated_there
+    assert parameters.keys() == parameters_there.keys() != set()
+    assert all(np.array_equal(parameters[name], parameters_there[name]) for name in parameters)
+
+
+def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() -> None:
+    for does in (lambda c: c.read("training.loss"), lambda c: c.publish("x", 1)):
+        with small({"nosy": beside(does)}) as sigma, pytest.raises(SigmaTrainingError, match="without declaring it"):
+            sigma.trainer("trainer").fit(iterations=3)
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        (lambda c: c.keep(), "cannot keep parameters from the background"),
+        (lambda c: c.bring_back(), "cannot bring back parameters from the background"),
+        (lambda c: c.evaluate("validation", {}), "cannot evaluate in the background, as it declares no splits"),
+        (lambda c: c.publish("x", object()), "object: the journal cannot hold it"),
+        (lambda c: c.command("sop"), "command 'sop': unknown"),
+        (lambda c: c.command("go"), "cannot go while running"),
+    ],
+)
+def test_what_cannot_be_done_from_the_background_is_refused(does: Any, why: str) -> None:
+    with small({"late": beside(does, giving=["x"])}) as sigma, pytest.raises(SigmaTrainingError, match=why):
+        sigma.trainer("trainer").fit(epochs=50)
+
+
+def test_a_hook_in_the_background_finds_the_memory_that_was_saved() -> None:
+    def count(context: HookContext) -> None:
+        context.memory["count"] = context.memory.get("count", 0) + 1
+
+    saved = None
+    for _ in range(2):
+        with small({"count": beside(count)}) as sigma:
+            session = sigma.trainer("trainer").session
+            if saved is not None:
+                session.restore(saved)
+            sigma.trainer("trainer").fit(iterations=2)
+            saved = session.snapshot()
+    assert saved.values["hooks"]["count"]["hook"] == {"count": 4}
+
+
+def test_a_local_hook_sees_its_own_scope_in_the_background() -> None:
+    seen: list[Any] = []
+
+    def both(context: HookContext) -> None:
+        context.memory["turn"] = context.memory.get("turn", 0) + 1
+        seen.append((context.read("x"), context.memory["turn"]))
+
+    hooks: dict[str, Hook] = {
+        "a": Do(does=lambda c: c.publish("x", c.memory.setdefault("n", 7)), giving=["x"], scope="local"),
+        "b": beside(both, taking=["x"], scope="local"),
+    }
+    with small(hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.session.workers = 2
+        trainer.fit(iterations=2)
+        assert trainer.session.runner.memory["b"]["hook"] == {"workers.0.": {"turn": 2}, "workers.1.": {"turn": 2}}
+    assert seen == [(7, 1), (7, 1), (7, 2), (7, 2)]
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+def test_results_act_at_the_next_boundary_and_are_written_down_there(tmp_path: Path) -> None:
+    def act(context: HookContext) -> None:
+        context.publish("x.here", np.float32(0.1))
+        context.memory["times"] = context.memory.get("times", 0) + 1
+        context.tell("done beside")
+        context.command("stop")
+
+    seen: list[Any] = []
+    hooks: dict[str, Hook] = {
+        "one": beside(act, giving=["x.*"], every=TimeStep("iteration", 100, first=3)),
+        "two": Do(does=lambda c: seen.append(c.read("x.here")), taking=["x.*"]),
+    }
+    with small(hooks, tmp_path) as sigma:
+        trainer = sigma.trainer("trainer")
+        settle(trainer)
+        trainer.fit(epochs=20)
+        assert seen == [None, None, None]
+        assert trainer.session.published["x.here"] == np.float32(0.1)
+        assert trainer.session.runner.memory["one"]["hook"] == {"times": 1}
+        assert "done beside" in said(sigma)
+        (row,) = events(sigma.run_folder, "background")
+    assert (row["hook"], row["iteration"], row["memory"]) == ("one", 3, {"times": 1})
+    assert row["commands"] == [["stop", {}]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, 0.1, True, None, "text", [1, [2.5]], {"a": {"b": 1}}, np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
+     np.array([np.nan, np.inf]), {"array": [1]}],
+)  # fmt: skip
+def test_the_journal_holds_values_to_the_bit(value: Any) -> None:
+    found = unpacked(json.loads(json.dumps(packed(value), allow_nan=False)))
+    np.testing.assert_equal(found, value)
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, np.float32(0.1)])
+def test_numbers_that_are_not_finite_come_back_from_the_journal(value: float) -> None:
+    found = unpacked(json.loads(json.dumps(packed(value), allow_nan=False)))
+    assert isinstance(found, float)
+    np.testing.assert_equal(found, float(value))
+
+
+def test_what_the_journal_cannot_hold_is_refused() -> None:
+    with pytest.raises(SigmaStateError, match="set: the journal cannot hold it. Use numbers, texts, lists or arrays."):
+        packed({"a": [{1, 2}]})
+
+
+def test_training_waits_at_its_end_and_results_act_before_the_last_hooks() -> None:
+    seen: list[Any] = []
+
+    def slow(context: HookContext) -> None:
+        time.sleep(0.1)
+        context.publish("x", context.moment.iteration)
+
+    hooks: dict[str, Hook] = {
+        "slow": beside(slow, giving=["x"], every=every(5, "iteration")),
+        "last": Do(does=lambda c: seen.append(c.read("x")), taking=["x"], every=every(1, "stop")),
+        "at_once": beside(lambda c: seen.append(threading.current_thread()), every=every(1, "stop"), priority=-1),
+    }
+    with small(hooks) as sigma:
+        sigma.trainer("trainer").fit(iterations=5)
+    assert seen == [5, threading.current_thread()]
+
+
+def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "PATIENCE", 0.05)
+    freed = threading.Event()
+    hooks: dict[str, Hook] = {"hangs": beside(lambda c: [freed.wait(10), c.tell("too late")], every=every(1, "start"))}
+    with small(hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=2)
+        assert "training ended before hangs in the background did: left out" in said(sigma)
+        freed.set()
+        trainer.fit(iterations=2)
+        assert said(sigma).count("too late") == 1
+
+
+def test_a_reset_leaves_out_what_is_under_way() -> None:
+    freed = threading.Event()
+    hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(10), c.publish("x", 1)], giving=["x"])}
+    with small(hooks) as sigma:
+        session = sigma.trainer("trainer").session
+        session.control.claim()
+        session.begin(iterations=9)
+        session.advance(1)
+        session.settle()
+        session.reset()
+        freed.set()
+        session.background.finish(10)
+        session.boundary()
+        assert "x" not in session.published
+        session.end()
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+def boom(context: HookContext) -> None:
+    raise ValueError("boom")
+
+
+@pytest.mark.parametrize("does", [boom, lambda c: sys.exit(3)])
+@pytest.mark.parametrize("where", [False, True])
+def test_a_failure_ends_training_with_the_name_of_its_hook_also_one_that_exits(does: Any, where: bool) -> None:
+    with small({"bad": Do(does=does, background=where)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(
+            SigmaTrainingError, match="hook 'bad' failed: (ValueError: boom|SystemExit: 3). Set on_error"
+        ):
+            trainer.fit(epochs=100)
+        assert "hook 'bad' failed" in trainer.session.runner.memory["bad"]["error"]
+
+
+@pytest.mark.parametrize("where", [False, True])
+@pytest.mark.parametrize("policy", ["ignore", "disable"])
+def test_the_error_policy_is_obeyed_and_the_error_is_kept(policy: str, where: bool) -> None:
+    with small({"bad": Do(does=boom, background=where, on_error=policy)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        settle(trainer)
+        trainer.fit(iterations=4)
+        memory = trainer.session.runner.memory["bad"]
+        assert memory["disabled"] == (policy == "disable")
+        assert memory["error"] == "hook 'bad' failed: ValueError: boom"
+        assert said(sigma).count("boom") == (1 if policy == "disable" else 4)
+
+
+def test_an_interruption_passes_through_from_the_background() -> None:
+    def interrupt(context: HookContext) -> None:
+        raise KeyboardInterrupt
+
+    with small({"bad": beside(interrupt, on_error="ignore")}) as sigma, pytest.raises(KeyboardInterrupt):
+        sigma.trainer("trainer").fit(epochs=100)
+
+
+def test_a_guard_cannot_run_in_the_background() -> None:
+    for settings in ({"background": True}, {"budget": 1.0, "over_budget": "background"}):
+        with pytest.raises(SigmaConfigError, match="hooks.g: a guard must act at once"):
+            ordered({"g": Do(guard=True, **settings)})
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+def sleepy(seen: list[Any], until: int = 1000) -> Callable[[HookContext], None]:
+    def sleep(context: HookContext) -> None:
+        seen.append((context.moment.iteration, threading.current_thread() is threading.main_thread()))
+        time.sleep(0.02 if context.moment.iteration < until else 0.0)
+
+    return sleep
+
+
+def test_a_hook_over_its_budget_three_times_in_a_row_is_muted_and_that_is_said_and_written_down(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    with small({"slow": Do(does=sleepy(seen), budget=0.001)}, tmp_path) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=8)
+        assert "'slow' took longer than its budget of 0.001 s 3 times in a row; it is muted" in said(sigma)
+        assert trainer.session.runner.memory["slow"]["disabled"]
+        assert "longer than its budget" in trainer.session.runner.memory["slow"]["error"]
+        (row,) = events(sigma.run_folder, "budget")
+    assert seen == [(1, True), (2, True), (3, True)]
+    assert (row["hook"], row["then"], row["iteration"]) == ("slow", "muted", 3)
+
+
+def test_a_hook_over_its_budget_moves_to_the_background_where_that_is_wanted_and_stays_there() -> None:
+    seen: list[Any] = []
+    hook = Do(does=sleepy(seen), budget=0.001, over_budget="background")
+    with small({"slow": hook}) as sigma:
+        trainer = sigma.trainer("trainer")
+        settle(trainer)
+        trainer.fit(iterations=6)
+        saved = trainer.session.snapshot()
+    assert seen == [(n, n <= 3) for n in range(1, 7)]
+    assert "moved to the background" in said(sigma)
+    with small({"slow": hook}) as again:
+        again.trainer("trainer").session.restore(saved)
+        again.trainer("trainer").fit(iterations=1)
+    assert seen[-1] == (7, False)
+
+
+def test_strikes_count_only_in_a_row() -> None:
+    seen: list[Any] = []
+
+    def now_and_then(context: HookContext) -> None:
+        seen.append(context.moment.iteration)
+        time.sleep(0.02 if context.moment.iteration % 3 else 0.0)
+
+    with small({"slow": Do(does=now_and_then, budget=0.01)}) as sigma:
+        sigma.trainer("trainer").fit(iterations=9)
+    assert seen == list(range(1, 10))
+
+
+def test_a_hook_in_the_background_has_a_budget_too() -> None:
+    seen: list[Any] = []
+    with small({"slow": beside(sleepy(seen), budget=0.001)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        settle(trainer)
+        trainer.fit(iterations=6)
+    assert [n for n, _ in seen] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("settings", [{"budget": 0.0}, {"budget": -1.0}, {"over_budget": "maim"}])
+def test_a_budget_that_is_none_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        Do(**settings)
+
+
+# -- lived again -------------------------------------------------------------------------------------------------------
+def steering() -> dict[str, Hook]:
+    """Return hooks in the background that change the parameters at moments which nobody can foretell."""
+
+    def turn(context: HookContext) -> None:
+        time.sleep(0.003)
+        count = context.memory["count"] = context.memory.get("count", 0) + 1
+        context.publish("x", context.evaluate("validation", {})["loss"])
+        context.command("set", pattern="optimiser.**.learning_rate", value=0.05 / (1 + count))
+
+    def slow(context: HookContext) -> None:
+        time.sleep(0.002)
+        context.publish("y", context.moment.iteration)
+
+    return {
+        "turn": beside(turn, giving=["x"], looking=["validation"], when=when("training.loss").decreases()),
+        "low": Do(does=lambda c: c.command("set", pattern="optimiser.**.learning_rate", value=0.001), taking=["x"],
+                  every=every(7, "iteration"), when=when("x").above(0.0)),
+        "slow": Do(does=slow, giving=["y"], budget=0.0005, over_budget="background"),
+        "mute": Do(does=slow, giving=["y"], budget=0.0005, every=every(3, "iteration")),
+        "end": Do(does=lambda c: c.command("stop"), every=every(12, "epoch")),
+    }  # fmt: skip
+
+
+def lived(folder: Path) -> tuple[Path, dict[str, bytes], Mapping[str, Any]]:
+    with small(steering(), folder) as sigma:
+        sigma.run()
+        assert sigma.run_folder is not None
+        session = sigma.trainer("trainer").session
+        return sigma.run_folder, state_bytes(sigma.trainer("trainer")), session.snapshot().values
+
+
+def test_a_run_with_hooks_in_the_background_is_replayed_to_the_bit_without_running_them(tmp_path: Path) -> None:
+    run, state, values = lived(tmp_path)
+    rows = events(run, "background", "budget")
+    assert {row["hook"] for row in rows} == {"turn", "slow", "mute"}
+    hooks, ran = steering(), []
+    hooks["turn"].does = ran.append  # type: ignore[attr-defined]
+    with small(hooks) as again:
+        _, differs = again.replay(run)
+        assert (differs, ran) == ({}, [])
+        assert state_bytes(again.trainer("trainer")) == state
+        found = again.trainer("trainer").session.snapshot().values
+        assert {n: found[n] for n in ("hooks", "live", "published")} == {
+            n: values[n] for n in ("hooks", "live", "published")
+        }
+
+
+def test_without_the_rows_of_the_background_the_same_run_comes_out_otherwise(tmp_path: Path) -> None:
+    run, _, _ = lived(tmp_path)
+    journal = run / "journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if '"event": "background"' not in line))
+    with small(steering()) as again:
+        assert again.replay(run)[1]
