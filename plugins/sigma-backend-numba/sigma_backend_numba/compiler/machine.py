@@ -45,19 +45,28 @@ def _target() -> Any:
 
 def _register() -> None:
     """Make known what programs call from outside."""
-    system = platform.system()
-    if system == "Windows":
+    if platform.system() == "Windows":
         kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # there only
-        give_way, nap, mathematics = kernel.SwitchToThread, kernel.Sleep, ctypes.CDLL("ucrtbase")
+        found = {"sigma_yield": kernel.SwitchToThread, "sigma_nap": kernel.Sleep}
     else:
         process = ctypes.CDLL(None)
-        give_way, nap, mathematics = process.sched_yield, process.usleep, process
-        mathematics = ctypes.CDLL("libm.so.6") if system == "Linux" else process
-    found = {"sigma_yield": give_way, "sigma_nap": nap, "sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
+        found = {"sigma_yield": process.sched_yield, "sigma_nap": process.usleep}
+    found |= {"sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
+    mathematics = _mathematics()
     for name in FROM_C:
         found |= {name: getattr(mathematics, name), f"{name}f": getattr(mathematics, f"{name}f")}
     for name, function in found.items():
         _llvm().add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+
+
+def _mathematics() -> ctypes.CDLL:
+    """Return the mathematical functions of the C library."""
+    if platform.system() == "Windows":
+        return ctypes.CDLL("ucrtbase")
+    try:
+        return ctypes.CDLL("libm.so.6")
+    except OSError:  # where there is no such file, they are part of the C library
+        return ctypes.CDLL(None)
 
 
 def compiled(text: str, names: Mapping[str, Any]) -> bytes:
