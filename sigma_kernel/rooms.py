@@ -14,7 +14,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "sigma-bench": {"command": "bench"},
     "sigma-data": {
         "source": "file url compressed multi",
-        "reader": "idx csv npy bytes lines",
+        "reader": "idx csv npy bytes lines image samples",
         "extractor": "columns offsets",
         "preprocessor": "normalise standardise one_hot scale cast",
         "iterator": "minibatch sequential shuffle",

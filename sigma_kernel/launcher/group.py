@@ -25,6 +25,7 @@ COMMANDS = {
         ("resume", "resume:resume", "Go on with a run where it stood, to the same bits."),
         ("replay", "resume:replay", "Do again what a run did, and compare."),
         ("evaluate", "evaluate:evaluate", "Measure a finished run on its data again."),
+        ("predict", "predict:predict", "Predict with the network that a run trained."),
         ("check", "inspect:check", "Check a configuration and report every error in it."),
         ("explain", "inspect:explain", "Say what a configuration means: layers, shapes, parameters, hooks, memory."),
         ("init", "init:init", "Start a configuration file of your own from a recipe."),

@@ -32,8 +32,10 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     from sigma_data.readers.bytes import BytesReader as BytesReader
     from sigma_data.readers.csv import CsvReader as CsvReader
     from sigma_data.readers.idx import IdxReader as IdxReader
+    from sigma_data.readers.image import ImageReader as ImageReader
     from sigma_data.readers.lines import LinesReader as LinesReader
     from sigma_data.readers.npy import NpyReader as NpyReader
+    from sigma_data.readers.samples import SamplesReader as SamplesReader
     from sigma_data.sources.compressed import Compressed as Compressed
     from sigma_data.sources.file import File as File
     from sigma_data.sources.multi import Multi as Multi

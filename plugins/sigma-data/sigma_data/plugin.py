@@ -18,6 +18,8 @@ OFFERED = {
         "csv": ("readers.csv:CsvReader", "Tables of comma-separated values."),
         "npy": ("readers.npy:NpyReader", "NumPy's .npy files."),
         "bytes": ("readers.bytes:BytesReader", "Records that all have the same number of bytes."),
+        "image": ("readers.image:ImageReader", "PNG and JPEG images (with Pillow)."),
+        "samples": ("readers.samples:SamplesReader", "Samples to predict from: a table, an .npy file or an image."),
         "lines": ("readers.lines:LinesReader", "Lines of text."),
     },
     "extractor": {

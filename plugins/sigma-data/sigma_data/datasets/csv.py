@@ -17,6 +17,7 @@ from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import REST, cut, listed
 from sigma_data.labels import indices
 from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, place
+from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_kernel import SigmaDataError
 
@@ -69,6 +70,26 @@ class Csv(Divided):
         shaped = cut(self._float32(inputs * self.scale, lines, "inputs"), self.shape, f"{self.path}: inputs")
         values, classes = self._classes(targets, lines)
         return Arrays(inputs=shaped, targets=values), classes
+
+    def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
+        """Return the samples of another file, which needs no target, with columns as in this one.
+
+        While this file is there, columns that have names may stand in any order.
+        """
+        missing = None if isinstance(self.missing, str) else self.missing
+        reader = SamplesReader(
+            shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter, self.encoding
+        )
+        return reader.read(local(path))["values"]
+
+    def _names(self) -> tuple[str | int, ...]:
+        """Return the columns of the inputs, by their names where this file tells."""
+        if REST not in self.inputs or not self.header or not self.path.is_file():
+            return self.inputs
+        cells = CsvReader(delimiter=self.delimiter, encoding=self.encoding).top(local(self.path))
+        names = [cell.strip() for cell in cells]
+        targets = [place(target, names, str(self.path)) for target in listed(self.target)]
+        return tuple(name for i, name in enumerate(names) if i not in targets)
 
     def _columns(self) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
         """Return the number of each row's line, the columns of the inputs, and those of the target as words."""

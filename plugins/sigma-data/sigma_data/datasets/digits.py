@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from attrs import define, field
 from attrs.validators import in_
@@ -18,6 +20,8 @@ class Digits(Divided):
 
     Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998.
     """
+
+    white: ClassVar[float | None] = 1.0
 
     split_by: By = field(default="stratified", validator=in_(KINDS))
 

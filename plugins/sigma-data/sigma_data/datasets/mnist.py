@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field
@@ -35,6 +36,8 @@ class Mnist(Splits):
 
     LeCun, Cortes, Burges, The MNIST database of handwritten digits, 1998; CC BY-SA 3.0.
     """
+
+    white: ClassVar[float | None] = 1.0
 
     folder: Path | None = None
     cache: Path | None = None

@@ -10,6 +10,7 @@ from attrs import define, field
 from sigma_data.arrays import Arrays, converted
 from sigma_data.datasets.splits import Divided
 from sigma_data.readers.npy import NpyReader
+from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 
 
@@ -27,3 +28,7 @@ class Npy(Divided):
         if self.scale != 1.0:
             inputs = converted(np.multiply(inputs, self.scale, dtype=np.float64), np.float32, str(self.inputs))
         return Arrays(inputs=inputs, targets=targets), ()
+
+    def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
+        """Return the samples of another file, multiplied by the same ``scale``."""
+        return SamplesReader(shape, white, self.scale).read(local(path))["values"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
 from attrs import Attribute, define, field
 from attrs.validators import ge, in_, lt
 
+from sigma_data.readers.samples import SamplesReader
+from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
 from sigma_kernel import Dataset, SigmaDataError
 
@@ -21,6 +25,8 @@ class Splits(Mapping[str, Dataset], ABC):
 
     Nothing is read before a split, or ``classes``, is first asked for.
     """
+
+    white: ClassVar[float | None] = None  # the number that a white pixel is in the inputs, where that is known
 
     _loaded: Loaded | None = field(default=None, init=False, repr=False)
 
@@ -37,6 +43,10 @@ class Splits(Mapping[str, Dataset], ABC):
     def classes(self) -> tuple[str, ...]:
         """Return the names of the classes in the order of their indices; none, if the targets are no classes."""
         return self._once()[1]
+
+    def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
+        """Return samples of one shape from a file, to predict from; see :class:`sigma_data.SamplesReader`."""
+        return SamplesReader(shape, self.white if white is None else white).read(local(path))["values"]
 
     def _once(self) -> Loaded:
         if self._loaded is None:

@@ -47,19 +47,24 @@ class CsvReader(Reader):
     encoding: str = "utf-8-sig"
 
     gap_advice: ClassVar[str] = "set missing = 'nan'"  # what to do about a missing value, and about words
+    names_advice: ClassVar[str] = "or set header = true"
     words_advice: ClassVar[str] = "name the column in `text`, or the others in `columns`"
 
     def read(self, source: Source) -> dict[str, np.ndarray]:
         """Return the columns."""
         return self.table(source)[1]
 
+    def top(self, source: Source) -> list[str]:
+        """Return what stands in the first line."""
+        with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
+            return _first(_rows(text, self.delimiter, source.name), source.name)[1]
+
     def table(self, source: Source) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the number of each row's line in the file, and the columns."""
         name = source.name
         with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
             rows = _rows(text, self.delimiter, name)
-            if (first := next(rows, None)) is None:
-                raise SigmaDataError(f"{name}: the file is empty. Check the path.")
+            first = _first(rows, name)
             names, advice = self._names(*first, name), self._advice(first[1])
             chosen = self._chosen(names, name, advice)
             words = {place(column, names, name, advice) for column in self.text}
@@ -135,7 +140,7 @@ class CsvReader(Reader):
         try:
             value = float(cell)
         except ValueError:
-            header = "" if self.header or line > 1 else ", or set header = true if this line holds names"
+            header = "" if self.header or line > 1 else f", {self.names_advice} if this line holds names"
             advice = f"Correct it, {self.words_advice}{header}."
             raise SigmaDataError(f"{where}: {cell!r} is not a number. {advice}") from None
         if not np.isfinite(value):
@@ -163,6 +168,13 @@ def place(column: str | int, names: Sequence[str], where: str, advice: str = "")
     return names.index(column)
 
 
+def separator(source: Source, encoding: str) -> str:
+    """Return what stands between the values of the first line; a comma, if there is but one."""
+    with source.open() as stream, as_text(stream, encoding) as text:
+        first = next(lines(text, LONGEST, source.name), "").strip()
+    return next((found for found in SEPARATORS if found in first), ",")
+
+
 def is_number(cell: str) -> bool:
     """Return whether a cell is a number."""
     try:
@@ -181,6 +193,12 @@ def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:
                 yield reader.line_num, row
     except csv.Error as error:
         raise SigmaDataError(f"{name}:{reader.line_num}: is not a table: {error}. Correct the quotes there.") from None
+
+
+def _first(rows: Iterator[Row], name: str) -> Row:
+    if (first := next(rows, None)) is None:
+        raise SigmaDataError(f"{name}: the file is empty. Check the path.")
+    return first
 
 
 def _even(rows: Iterator[Row], width: int, name: str) -> Iterator[Row]:

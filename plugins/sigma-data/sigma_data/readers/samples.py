@@ -1,0 +1,163 @@
+"""Samples to predict from, in whatever file they lie."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import PurePath
+from typing import Literal
+
+import numpy as np
+from attrs import field, frozen
+from attrs.validators import deep_iterable, ge, optional
+
+from sigma_data.arrays import converted
+from sigma_data.extractors.columns import REST
+from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, separator
+from sigma_data.readers.image import ImageReader
+from sigma_data.readers.npy import NpyReader
+from sigma_kernel import Reader, SigmaDataError, Source
+
+Colours = Literal["grey", "rgb"]
+TABLES, ARRAYS, IMAGES = (".csv", ".tsv", ".txt"), (".npy",), (".png", ".jpg", ".jpeg")
+PACKED = (".gz", ".bz2", ".xz", ".zip")
+CHANNELS: dict[int, Colours] = {1: "grey", 3: "rgb"}
+
+
+class _Table(CsvReader):
+    gap_advice = "leave the row out"
+    words_advice = "or leave the column out"
+    names_advice = "or make them differ"
+
+
+@frozen
+class SamplesReader(Reader):
+    """Read samples of one ``shape`` as ``values``, one row each; the end of the file's name says how.
+
+    A table (``.csv``, ``.tsv``, ``.txt``) has one column for each number, whether or not its first line holds names.
+    ``inputs`` are the columns to take; ``"*"`` is all but those of the ``target``, which need not be there.  The number
+    ``missing`` takes the place of values that are.  Without a ``delimiter``, the first line tells.
+
+    An ``.npy`` file holds samples, or one of them.  An image (``.png``, ``.jpg``) is one sample, of shape ``(height,
+    width)``, with 1 or 3 channels before or behind, or flat and grey; its pixels become numbers from 0 to ``white``.
+    All else is multiplied by ``scale``, and so are pixels where no ``white`` is given.
+
+    What does not fit, and a number that is not finite, are SigmaDataErrors.
+    """
+
+    shape: tuple[int, ...] = field(validator=deep_iterable(ge(1)))
+    white: float | None = None
+    scale: float = 1.0
+    inputs: tuple[str | int, ...] = (REST,)
+    target: tuple[str | int, ...] = ("target",)
+    missing: float | None = None
+    delimiter: str | None = field(default=None, validator=optional(DELIMITER))
+    encoding: str = "utf-8-sig"
+
+    def read(self, source: Source) -> dict[str, np.ndarray]:
+        """Return ``{"values": array}``."""
+        ends = [end.lower() for end in PurePath(source.name).suffixes]
+        end = next((end for end in reversed(ends) if end not in PACKED), "")
+        if end in TABLES:
+            values = self._table(source)
+        elif end in ARRAYS:
+            values = self._array(source)
+        elif end in IMAGES:
+            values = self._image(source)
+        else:
+            known = ", ".join((*TABLES, *ARRAYS, *IMAGES))
+            raise SigmaDataError(f"{source.name}: its name does not say what it is. Files end in {known}.")
+        return {"values": _finite(values, source.name)}
+
+    # -- arrays --------------------------------------------------------------------------------------------------------
+    def _array(self, source: Source) -> np.ndarray:
+        values = NpyReader().read(source)["values"]
+        values = values[None] if values.shape == self.shape else values
+        if values.shape[1:] != self.shape or not len(values):
+            raise SigmaDataError(
+                f"{source.name}: has shape {values.shape}; {('n', *self.shape)} is wanted, a row each. Reshape it."
+            )
+        return values if self.scale == 1.0 else self._scaled(values, source.name)
+
+    def _scaled(self, values: np.ndarray, name: str) -> np.ndarray:
+        return converted(np.multiply(values, self.scale, dtype=np.float64), np.float32, name)
+
+    # -- tables --------------------------------------------------------------------------------------------------------
+    def _table(self, source: Source) -> np.ndarray:
+        delimiter = self.delimiter or separator(source, self.encoding)
+        cells = _Table(delimiter=delimiter, encoding=self.encoding).top(source)
+        names = not all(is_number(cell) or is_gap(cell) for cell in cells)
+        header = names and len(set(cells)) == len(cells)  # else a word has strayed among numbers
+        columns = self._columns([cell.strip() for cell in cells], header, source.name)
+        gaps: Literal["refuse", "nan"] = "refuse" if self.missing is None else "nan"
+        found = _Table(columns, (), header, delimiter, gaps, self.encoding).read(source)
+        values = np.stack(list(found.values()), axis=1)
+        values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
+        return self._scaled(values, source.name).reshape(-1, *self.shape)
+
+    def _columns(self, cells: list[str], header: bool, name: str) -> tuple[str | int, ...]:
+        """Return the columns to read, in the order of a sample's numbers."""
+        if REST in self.inputs:
+            found = self._rest(cells, header)
+        elif header and all(isinstance(column, str) for column in self.inputs):
+            found = self.inputs
+        elif len(cells) == len(self.inputs):  # without the target, so that those behind it have moved up
+            numbers = [column for column in self.inputs if isinstance(column, int)]
+            order: list[str | int] = [*sorted(numbers)] if len(numbers) == len(cells) else [*self.inputs]
+            found = tuple(order.index(column) for column in self.inputs)
+        else:
+            found = self.inputs if all(isinstance(column, int) for column in self.inputs) else ()
+        if len(found) != prod(self.shape):
+            raise self._width(name, len(found) or len(cells))
+        return found
+
+    def _rest(self, cells: list[str], header: bool) -> tuple[str | int, ...]:
+        numbered = [column % len(cells) for column in self.target if isinstance(column, int)]
+        named = [i for i, cell in enumerate(cells) if header and cell in self.target]
+        there = len(cells) - len(named) == prod(self.shape) + len(numbered)
+        return tuple(i for i in range(len(cells)) if i not in named and not (there and i in numbered))
+
+    def _width(self, name: str, there: int) -> SigmaDataError:
+        wanted = prod(self.shape)
+        return SigmaDataError(
+            f"{name}: {there} columns to predict from; a sample of shape {self.shape} has {wanted} numbers. Give the "
+            "columns of the training data, without its target or with their names in the first line."
+        )
+
+    # -- images --------------------------------------------------------------------------------------------------------
+    def _image(self, source: Source) -> np.ndarray:
+        colours, axis, sides = self._form(source.name)
+        pixels = ImageReader(colours).read(source)["values"]
+        height, width = pixels.shape[1:3]
+        if (height, width) != sides and (sides or height * width != prod(self.shape)):
+            wanted = f"{sides[1]} x {sides[0]}" if sides else f"{prod(self.shape)} in all"
+            raise SigmaDataError(f"{source.name}: has {width} x {height} pixels; {wanted} are wanted. Resize it.")
+        if self.white is None and self.scale == 1.0:
+            raise SigmaDataError(
+                f"{source.name}: nothing says what number a white pixel is in the training data. Set white to it, such "
+                "as 1 or 255."
+            )
+        pixels = np.moveaxis(pixels, -1, 1) if axis == 0 and colours == "rgb" else pixels
+        factor = self.scale if self.white is None else self.white / 255
+        return (pixels * np.float64(factor)).astype(np.float32).reshape(1, *self.shape)
+
+    def _form(self, name: str) -> tuple[Colours, int, tuple[int, ...]]:
+        """Return the colours of an image, the axis of its channels, and its height and width, none where it is flat."""
+        sides = list(self.shape)
+        if len(sides) < 3:
+            return "grey", 0, self.shape if len(sides) == 2 else ()
+        for axis in (0, -1):
+            if len(sides) == 3 and sides[axis] in CHANNELS:
+                return CHANNELS[sides.pop(axis)], axis, tuple(sides)
+        raise SigmaDataError(
+            f"{name}: a sample of shape {self.shape} is no image. Images are (height, width), with 1 or 3 channels "
+            "before or behind."
+        )
+
+
+def _finite(values: np.ndarray, name: str) -> np.ndarray:
+    if not np.isfinite(values).all():
+        first = tuple(np.argwhere(~np.isfinite(values))[0])
+        raise SigmaDataError(
+            f"{name}: row {first[0]}: {values[first]} is not a finite number. Fill it in, or leave it out."
+        )
+    return values

@@ -1,0 +1,93 @@
+"""``sigma predict``: what a trained network makes of samples in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.launcher.predictions import Predictions, writable, write
+from sigma_kernel.opening import Trained, load
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("inputs", metavar="INPUT...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write a .csv or .npy file instead.")
+@click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Name the K most probable classes.")
+@click.option("--trainer", metavar="NAME", help="Of several trainers, the one to predict with.")
+@click.option("--checkpoint", metavar="N", type=int, help="The checkpoint of iteration N instead of the newest.")
+@click.option("--backend", metavar="NAME", help="Compute on this backend.")
+@click.option("--white", metavar="X", type=float, help="What number a white pixel is in the training data.")
+@json_option
+def predict(
+    run: Path,
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    top: int,
+    trainer: str | None,
+    checkpoint: int | None,
+    backend: str | None,
+    white: float | None,
+    as_json: bool,
+) -> None:
+    """Predict with the network of the run folder RUN.
+
+    INPUT is a table (.csv) with the columns of the training data, without the target if you like, an array (.npy), or
+    an image (.png, .jpg) of the size that the network takes; there may be several.
+    """
+    if output is not None:
+        writable(output)
+    model = load(run, trainer, backend=backend, checkpoint=checkpoint, say=_warn)
+    say(f"{model.trainer.name}: {model.path}")
+    try:
+        samples = _samples(model, inputs, white)
+        predicted = model.predict(samples.values)
+    except SigmaDataError as error:
+        raise SigmaConfigError(str(error)) from error
+    outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
+    found = Predictions(outputs, model.network.choosing(), model.classes, samples.places, top)
+    if output is not None:
+        write(output, found)
+    if as_json:
+        document({"folder": str(run), "checkpoint": str(model.path), "predictions": found.rows()})
+    elif output is None:
+        table(found.table())
+
+
+@frozen
+class _Samples:
+    values: np.ndarray
+    places: list[tuple[str, int]]  # the file of each, and its row there
+
+
+def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> _Samples:
+    """Return the samples of all files, one after the other."""
+    if len(model.shapes) != 1:
+        raise SigmaConfigError(
+            f"{model.trainer.name}: the network reads several sections: {', '.join(model.shapes)}. Files hold one: "
+            "use sigma_kernel.load(RUN).predict({section: array}) in Python."
+        )
+    shape = next(iter(model.shapes.values()))
+    parts = [_read(model, path, shape, white) for path in inputs]
+    places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
+    return _Samples(np.concatenate(parts), places)
+
+
+def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:
+    """Return the samples of a file as the data set reads them; any other's are read by their names."""
+    own = getattr(model.trainer.data, "samples", None)
+    if own is not None:
+        return np.asarray(own(path, shape, white))
+    resolve = model.trainer.resolve
+    reader = resolve("reader", {"type": "samples", "shape": shape, "white": white})
+    return np.asarray(reader.read(resolve("source", {"type": "file", "path": path}))["values"])
+
+
+def _warn(text: Any) -> None:
+    say(f"warning: {text}", "yellow")
