@@ -117,13 +117,14 @@ def test_what_a_run_came_to_is_measured_again_from_its_folder(digits):
 
 
 def test_parameters_have_addresses_and_are_copies(digits):
-    found = load(digits.run_folder).parameters()
+    model = load(digits.run_folder)
+    found = model.parameters()
     trainer = digits.trainer("trainer")
     assert list(found) == sorted(found)
     for address, value in found.items():
         assert np.array_equal(value, digits.get(f"{trainer.name}.{address}"))
     found["network.layers.3-output.biases"][:] = 7
-    assert not (load(digits.run_folder).parameters()["network.layers.3-output.biases"] == 7).any()
+    assert not (model.parameters()["network.layers.3-output.biases"] == 7).any()
 
 
 def test_any_checkpoint_can_be_asked_for(digits):
@@ -187,7 +188,9 @@ def test_one_of_several_trainers_must_be_named(tmp_path):
         load(environment.run_folder)
     with pytest.raises(SigmaConfigError, match="trainer 'c'"):
         load(environment.run_folder, "c")
-    found = load(environment.run_folder, "b").predict(cases)
+    model = load(environment.run_folder, "b")
+    found = model.predict(cases)
+    assert model._batch_size() == 4  # as all four rows were one batch, so that bits agree for more samples, too
     assert np.array_equal(found, environment.trainer("b").predict(cases))
 
 
