@@ -26,7 +26,9 @@ from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
 from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.signals import SAVING, Signals
+from sigma_kernel.steering import Steering
 from sigma_kernel.training import commands, folder, resuming
+from sigma_kernel.training.acting import check
 from sigma_kernel.training.keeping import Keeping
 from sigma_kernel.training.records import Messages
 from sigma_kernel.training.summary import Summary as Summary, reached, summarise
@@ -42,12 +44,15 @@ LEGAL: dict[str, dict[str, str]] = {
     "stopped": {"run": "running", "stop": "stopped"},
     "failed": {},
 }
+STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these lead nowhere else
+for _state in ("prepared", "running", "paused", "stopped"):
+    LEGAL[_state] |= dict.fromkeys(STEERING, _state)
 CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 GRACE = 2.0  # seconds that monitors get to end
 
 
 @define(eq=False)
-class Environment:
+class Environment(Steering):
     """Several trainers in one place, watched by monitors, ended together.
 
     With a ``folder``, each run leaves a run folder in it; without one nothing is written.
@@ -216,26 +221,6 @@ class Environment:
     def _aborted(self) -> bool:  # trainers may never answer again
         return isinstance(self._failure, KeyboardInterrupt)
 
-    def pause(self) -> None:
-        """Pause every trainer after its present burst; returns when all are paused."""
-        self.send("pause")
-
-    def go(self) -> None:
-        """Go on after a pause."""
-        self.send("go")
-
-    def step(self, count: int = 1, scale: str = "iteration") -> None:
-        """Train for so many iterations or epochs, then pause again; returns when that has begun."""
-        self.send("step", count=count, scale=scale)
-
-    def stop(self) -> None:
-        """End training after the present burst; returns when that is certain."""
-        self.send("stop")
-
-    def reset(self) -> None:
-        """Put every trainer back to its initial state."""
-        self.send("reset")
-
     def close(self) -> None:
         """End the environment and whatever its trainers hold open."""
         self._over.set()
@@ -247,15 +232,16 @@ class Environment:
         """Send a command to all trainers that it concerns, or to the one named ``trainer``; return when it acted.
 
         Where no trainer is named, the pattern of ``set`` starts at the root.  Raises SigmaStateError for what cannot be
-        done in the present state.
+        done in the present state; what is refused changes nothing.
         """
         name = arguments.pop("trainer", None)
         made = commands.command(command, arguments)
+        if name is None and isinstance(made, commands.Set):
+            return self._deliver(self._from_root(made))
+        if name is None or command in STEERING:
+            self._check(command)
         if name is not None:
             return self._deliver({name: made})
-        if isinstance(made, commands.Set):
-            return self._deliver(self._from_root(made))
-        self._check(command)
         names = self._concerned(command)
         if names and command == "stop":
             self._ended_by = "stopped"
@@ -263,9 +249,22 @@ class Environment:
 
     def _concerned(self, command: str) -> list[str]:
         statuses = CONCERNED.get(command)
+        if command == "undo":
+            return self._undoing()
         return [n for n, t in self.trainers.items() if statuses is None or t.session.control.status in statuses]
 
+    def _undoing(self) -> list[str]:
+        """Return who has something to undo, all if nobody has; which was last among several, nobody knows."""
+        found = [name for name, trainer in self.trainers.items() if trainer.session.makeup.undone]
+        if len(found) > 1:
+            raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
+        return found or list(self.trainers)
+
     def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
+        named = Resolver(self.catalogue).in_full
+        made = {name: commands.in_full(command, named) for name, command in made.items()}
+        for name, command in made.items():  # all before any is queued
+            check(self.trainer(name).session, command)
         tickets = {name: self.trainer(name).session.control.send(command) for name, command in made.items()}
         return {name: ticket.answer.result() for name, ticket in tickets.items()}
 

@@ -31,6 +31,12 @@ class Resolver:
             return self._made(kind, str(thing["type"]), {key: value for key, value in thing.items() if key != "type"})
         return _new(f"{kind} {thing.__name__}", thing, {}) if isinstance(thing, type) else thing
 
+    def in_full(self, kind: str, thing: str | Mapping[str, Any]) -> Any:
+        """Return a name, or a table, with the full name ``distribution:name``, which stays unambiguous."""
+        if isinstance(thing, str):
+            return self.catalogue.resolve(kind, thing).full_name
+        return {**thing, "type": self.in_full(kind, thing["type"])}
+
     def _made(self, kind: str, name: str, settings: Mapping[str, Any]) -> Any:
         found: Any = self.catalogue.load(kind, name)
         if isinstance(found, type):

@@ -18,7 +18,7 @@ from attrs import define, field
 from sigma_kernel import environment as module
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Monitor, View, live
-from sigma_kernel.environment import LEGAL, Environment
+from sigma_kernel.environment import LEGAL, STEERING, Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.plain import Plain
@@ -126,7 +126,25 @@ def test_what_is_not_legal_in_a_state_is_refused_with_what_is(state: str, backgr
             assert sigma.state == state
 
 
-@pytest.mark.parametrize(("state", "move"), [(state, move) for state, moves in LEGAL.items() for move in moves])
+CHANGES: dict[str, Callable[[Environment], Any]] = {
+    "rewind": lambda sigma: sigma.rewind(0), "attach": lambda sigma: sigma.attach("it", "stop"),
+    "detach": lambda sigma: sigma.detach("it"), "swap": lambda sigma: sigma.swap("backend", "numpy"),
+    "undo": Environment.undo,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["created", "failed"])
+def test_what_changes_a_run_needs_one(state: str, background: Any) -> None:
+    sigma = _in(state, background)
+    with sigma:
+        for name in STEERING:
+            with pytest.raises(SigmaStateError, match=f"cannot {name} while it is {state}"):
+                CHANGES[name](sigma)
+
+
+@pytest.mark.parametrize(
+    ("state", "move"), [(s, move) for s, moves in LEGAL.items() for move in moves if move in MOVES]
+)
 def test_what_is_legal_leads_where_the_table_says(state: str, move: str, background: Any) -> None:
     sigma = _in(state, background)
     with sigma:
@@ -394,9 +412,7 @@ def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> No
         assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
         saved = checkpoint.read(checkpoint.newest(sigma.run_folder))
         assert saved.values["clock"]["iteration"] == summary.iterations
-        assert (
-            saved.values["clock"]["stop"] == 0
-        )  # saved before the hooks of the end
+        assert saved.values["clock"]["stop"] == 0  # saved before the hooks of the end
         assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
         assert json.loads((sigma.run_folder / "summary.json").read_text())["status"] == "interrupted"
 

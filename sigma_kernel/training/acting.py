@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from attrs import evolve
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
+from sigma_kernel.training.changes import Changes
 from sigma_kernel.training.replay import STOP
 from sigma_kernel.training.session import Session
+from sigma_kernel.training.undoing import carry_out, undo, undoable
 
 
 def act(session: Session, command: commands.Command) -> Moment:
     """Let a command act now, after it is written to the journal, and return the moment."""
     match command:
-        case commands.Set(pattern, value):
-            session.registry.set(pattern, value)  # each value that is set goes to the journal by itself
+        case commands.Set() | commands.Attach() | commands.Detach() | commands.Swap():
+            carry_out(session, command, partial(_change, session, command))
+        case commands.Undo():
+            undo(session)
         case commands.Pause():
             _expect(session, "running", command)
             session.pause()
@@ -37,6 +43,38 @@ def act(session: Session, command: commands.Command) -> Moment:
             session.reset()
             session.tick(TimeScale.RESET)
     return session.clock.moment
+
+
+def check(session: Session, command: commands.Command) -> None:
+    """Refuse, before it is queued, what surely cannot act: a component that is unknown, for instance."""
+    match command:
+        case commands.Set(pattern, value):
+            for address in session.registry.addresses(pattern):
+                session.registry.kind(address).check(f"{session.name}.{address}", value)
+        case commands.Attach() | commands.Detach() | commands.Swap():
+            _wanted(session, command)
+        case commands.Undo():
+            undoable(session)
+
+
+def _change(session: Session, command: commands.Command) -> None:
+    if isinstance(command, commands.Set):
+        session.registry.set(command.pattern, command.value)
+    else:
+        session.adopt(_wanted(session, command))
+
+
+def _wanted(session: Session, command: commands.Command) -> Changes:
+    """Return how the components are to differ from those of the settings."""
+    workshop, changes = session.makeup.workshop, session.makeup.changes
+    match command:
+        case commands.Attach(name, hook):
+            return workshop.attached(changes, name, hook)
+        case commands.Detach(name):
+            return workshop.detached(changes, name)
+        case commands.Swap(slot, component):
+            return workshop.swapped(changes, slot, component)
+    return changes
 
 
 def _expect(session: Session, status: str, command: commands.Command) -> None:

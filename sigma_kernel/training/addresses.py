@@ -1,13 +1,13 @@
 """The addresses of a session: parameters, live values, the clock and all that is published, in its registry.
 
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``,
-``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, and whatever hooks declare in
-``writes`` and ``settable``.
+``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, ``hooks.<name>.every`` and
+``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,20 +18,45 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import Kind, literal
+from sigma_kernel.training.changes import TIMES, read
 from sigma_kernel.training.commands import Set
+from sigma_kernel.training.live import live_values
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training.undoing import carry_out
 
 
 def register(session: Session) -> None:
     """Bind everything that a session knows under its address."""
     _clock(session)
     _network(session)
-    _live(session)
     for name in ("training.loss", *(f"training.{metric}" for metric in session.model.metrics)):
         session.show(name)
+    session.makeup.shown.clear()  # these come with no hook
+    check_settable(session.name, session.runner.hooks, session.registry.addresses())
+    refresh(session)
+
+
+def refresh(session: Session, gone: Iterable[str] = ()) -> None:
+    """Bind what comes with hooks and the optimiser, after these were changed; take away what went with them."""
+    bound = {*_live(session), *_times(session)}
     for hook in session.runner.hooks.values():
         _hook(session, hook)
+    old = [*session.registry.addresses("optimiser.**"), *session.registry.addresses("hooks.**")]
+    for address in [a for a in old if a not in bound | session.makeup.shown] + [
+        a for a in gone if a in session.makeup.shown
+    ]:
+        session.registry.remove(address)
+    session.makeup.shown -= {*gone}
+
+
+def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Iterable[str]) -> None:
+    """Raise SigmaConfigError for a number that a hook lets people set where something else is already."""
+    known = {*there, *(address for hook in hooks.values() for address in hook.writes)}
+    for address in (address for hook in hooks.values() for address in hook.settable):
+        if address in known:
+            raise SigmaConfigError(f"{trainer}.hooks: {address!r} is there already. Give the number another name.")
+        known.add(address)
 
 
 def _hook(session: Session, hook: Hook) -> None:
@@ -48,8 +73,9 @@ def _choice(session: Session, address: str, initial: float) -> None:
     def put(value: float) -> None:
         _change(session, address, value, partial(session.publish, address, value))
 
-    if address in session.registry:
-        raise SigmaConfigError(f"{session.name}.hooks: {address!r} is there already. Give the number another name.")
+    if address in session.makeup.shown:  # since before the hooks were changed
+        return
+    session.makeup.shown.add(address)
     session.registry.bind(address, lambda: session.published.get(address, initial), put, Kind(float))
 
 
@@ -87,21 +113,50 @@ def _write(session: Session, name: str, value: Any) -> None:
 
 def _change(session: Session, address: str, value: Any, act: Callable[[], Any]) -> None:
     """Let a change act at a boundary, and write it to the journal as the command that makes it again."""
-
-    def change() -> None:
-        act()
-        session.note(Set(address, value).to_dict())
-
-    session.control.ask(change)
+    session.control.ask(partial(carry_out, session, Set(address, value), act))
 
 
-def _live(session: Session) -> None:
+def _times(session: Session) -> list[str]:
+    """Bind when each hook fires."""
+    found = []
+    for name in session.makeup.parts.hooks:
+        for what in TIMES:
+            found.append(f"hooks.{name}.{what}")
+            put = partial(_set_time, session, name, what)
+            session.registry.bind(found[-1], partial(_time, session, name, what), put, Kind(str))
+    return found
+
+
+def _time(session: Session, name: str, what: str) -> str:
+    found = getattr(session.makeup.parts.hooks[name], what)
+    return "" if found is None else str(found)
+
+
+def _set_time(session: Session, name: str, what: str, text: str) -> None:
+    address = f"hooks.{name}.{what}"
+    read(f"{session.name}.{address}", what, text)  # at once
+
+    def act() -> None:
+        session.remake(session, session.makeup.workshop.timed(session.makeup.changes, name, what, text))
+
+    _change(session, address, text, act)
+
+
+def of_optimiser(model: Model) -> list[str]:
+    """Return the addresses of an optimiser's settings."""
+    names = [name for name in live_values(model) if name.startswith("optimiser.")]
+    groups = live_settings(model.optimiser).values() if model.optimiser is not None else ()
+    return [*names, *(f"optimiser.{setting.name}" for setting in groups)]
+
+
+def _live(session: Session) -> list[str]:
     for name, value in session.live.values.items():
         _settable(session, name, value.setting, [name], lambda name=name: session.live.base[name])  # type: ignore[misc]
     optimiser = session.model.optimiser
     for setting in live_settings(optimiser).values() if optimiser is not None else ():
         names = [f"optimiser.{address}.{setting.name}" for address in session.model.trainable()]
         _settable(session, f"optimiser.{setting.name}", setting, names, partial(_group, session, names, setting.value))
+    return of_optimiser(session.model)
 
 
 def _settable(session: Session, address: str, setting: LiveSetting, names: list[str], get: Callable[[], float]) -> None:
@@ -109,7 +164,7 @@ def _settable(session: Session, address: str, setting: LiveSetting, names: list[
     kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
 
     def put(value: float) -> None:
-        _change(session, address, value, partial(session.live.set, names, value))
+        _change(session, address, value, lambda: session.live.set(names, value))
 
     session.registry.bind(address, get, put, kind)
 

@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.contracts import Backend, Hook
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.registry import matches
+from sigma_kernel.training.hooks import meet, reads
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import Model
+from sigma_kernel.training.step import SLOTS, Model
+
+
+# -- what fits together ------------------------------------------------------------------------------------------------
+def check_precision(trainer: str, precision: str, backend: Backend) -> None:
+    """Raise SigmaConfigError for a precision that a backend does not have."""
+    if precision not in backend.dtypes:
+        known = ", ".join(sorted(backend.dtypes))
+        raise SigmaConfigError(f"{trainer}: the backend has no {precision!r}. It has {known}.")
+
+
+def check_reads(trainer: str, hooks: Mapping[str, Hook], model: Model, there: Collection[str]) -> None:
+    """Raise SigmaConfigError for a hook that reads what nothing can ever publish; ``there`` are known addresses."""
+    written = {address for hook in hooks.values() for address in hook.writes}
+    for name, hook in hooks.items():
+        for address in reads(hook):
+            known = address in there or any(matches(address, a) or a.startswith(f"{address}.") for a in there)
+            if not known and not model.observable([address]) and not any(meet(address, a) for a in written):
+                raise SigmaConfigError(
+                    f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
+                    "Add the hook that does, or correct the address."
+                )
+
+
+# -- slots -------------------------------------------------------------------------------------------------------------
+def slots(model: Model) -> dict[str, np.ndarray]:
+    """Return what an optimiser begins with."""
+    found = {f"{SLOTS}{a}.{name}": np.full(s.shape, t.fill, s.dtype) for (a, name), (s, t) in model.slots().items()}
+    return {**found, "optimiser.step": np.zeros((), np.int32)}
 
 
 # -- room --------------------------------------------------------------------------------------------------------------

@@ -5,13 +5,16 @@ A command that is malformed is refused before it is queued.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import asdict, field, fields, frozen
+from attrs import asdict, evolve, field, fields, frozen
 
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaStateError, near
+
+SLOTS = {"optimiser": "optimiser", "backend": "backend", "order": "iterator"}  # what can be swapped, and its kind
 
 
 @frozen
@@ -31,6 +34,27 @@ def _counted(command: str, count: Any, least: int) -> None:
 def _scale(command: str, scale: Any) -> None:
     if scale not in (TimeScale.ITERATION.value, TimeScale.EPOCH.value):
         raise SigmaStateError(f"{command}: the scale must be 'iteration' or 'epoch' (got {scale!r}).")
+
+
+def _written(command: str, component: Any) -> Any:
+    """Return a component as the journal holds it: a name, or a table with its type."""
+    table = {"type": component} if isinstance(component, str) else component
+    try:
+        plain = json.loads(json.dumps(dict(table), allow_nan=False))
+        if isinstance(plain["type"], str):
+            return component if isinstance(component, str) else plain
+    except (TypeError, ValueError, KeyError):  # said below
+        plain = None
+    got = repr(component) if plain is not None or isinstance(component, Mapping) else type(component).__name__
+    raise SigmaStateError(
+        f"{command}: a component must be a name, or a table of plain values with its 'type', to be written down and "
+        f"done again (got {got}). Write {{'type': 'name', 'setting': 1}}."
+    )
+
+
+def _name(command: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise SigmaStateError(f"{command}: a name must be a text (got {name!r}).")
 
 
 @frozen
@@ -103,8 +127,64 @@ class Reset(Command):
     """Go back to the initial state, at iteration 0, and go on from there."""
 
 
+@frozen
+class Attach(Command):
+    """Add a hook: the name of a component, or a table ``{"type": name, setting: value}``."""
+
+    name: str
+    hook: Any
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot be written down."""
+        _name("attach", self.name)
+        object.__setattr__(self, "hook", _written("attach", self.hook))
+
+
+@frozen
+class Detach(Command):
+    """Take a hook away, and forget what it remembers."""
+
+    name: str
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no name."""
+        _name("detach", self.name)
+
+
+@frozen
+class Swap(Command):
+    """Put another component into a slot: ``optimiser``, ``backend`` or ``order``."""
+
+    slot: str
+    component: Any
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse other slots, and what cannot be written down."""
+        _name("swap", self.slot)
+        if self.slot not in SLOTS:
+            known = near(self.slot, SLOTS) or f" What can be is {', '.join(SLOTS)}."
+            raise SigmaStateError(f"swap: {self.slot!r} cannot be swapped while a run goes on.{known}")
+        object.__setattr__(self, "component", _written("swap", self.component))
+
+
+def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
+    """Return a command with the full names of components, by which they are written down."""
+    match made:
+        case Attach(_, hook):
+            return evolve(made, hook=name("hook", hook))
+        case Swap(slot, component):
+            return evolve(made, component=name(SLOTS[slot], component))
+    return made
+
+
+@frozen
+class Undo(Command):
+    """Undo the last command from outside that set, attached, detached or swapped something."""
+
+
 KINDS: dict[str, type[Command]] = {
     "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": Stop, "save": Save, "rewind": Rewind, "reset": Reset,
+    "attach": Attach, "detach": Detach, "swap": Swap, "undo": Undo,
 }  # fmt: skip
 NAMES = {kind: name for name, kind in KINDS.items()}
 

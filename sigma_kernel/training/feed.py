@@ -201,6 +201,10 @@ class Feed:
             self._permuted = (*at, np.ascontiguousarray(order, np.int32))
         return self._permuted[2]
 
+    def reorder(self, order: Order) -> None:
+        """Go on with the rows in another order, from the cursor on."""
+        self.order, self._permuted = order, None
+
     # -- residence -----------------------------------------------------------------------------------------------------
     def _block(self, block: int) -> Mapping[str, Any]:
         if self._resident is None or self._resident[0] != block:
@@ -228,6 +232,11 @@ class Feed:
                 raise
             raise SigmaDataError(f"block {block}: {error}") from error
         return {name: self.place(values) for name, values in prepared.items()}
+
+    def move(self, place: Callable[[np.ndarray], Any]) -> None:
+        """Place blocks elsewhere from now on."""
+        self.close()
+        self.place, self._resident = place, None
 
     def close(self) -> None:
         """Stop reading ahead."""

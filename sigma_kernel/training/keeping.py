@@ -42,7 +42,7 @@ class Keeping:
         self.run = run
         for trainer in trainers:
             self.attach(trainer)
-            resuming.resume(run, trainer.session, edits, _made_with(trainer), self.say)
+            resuming.resume(run, trainer.session, edits, partial(_made_with, trainer), self.say)
         if edits:
             fill(run)
 
@@ -50,9 +50,8 @@ class Keeping:
         """Let a trainer write into the run folder from now on."""
         if self.run is None or trainer.name in self._savers:
             return
-        hooks = trainer.session.runner.hooks.values()
-        retained = {name: value for hook in hooks for name, value in hook.retains.items()}
-        saver = Saver(self.run / "checkpoints" / trainer.name, self.say, **retained)
+        saver = Saver(self.run / "checkpoints" / trainer.name, self.say)
+        saver.retain(trainer.session.runner.hooks.values())
         self._savers[trainer.name] = saver
         trainer.records.open(self.run)
         trainer.session.save_as = partial(_save, saver, trainer)
@@ -65,6 +64,7 @@ class Keeping:
 
 
 def _save(saver: Saver, trainer: Trainer, state: Checkpoint) -> Path:
+    saver.retain(trainer.session.runner.hooks.values())  # they may have changed
     state = evolve(state, made_with=_made_with(trainer))
     return saver.save(trainer.session.clock.moment.iteration, state)
 

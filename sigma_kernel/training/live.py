@@ -6,7 +6,7 @@ once for each parameter, as ``optimiser.<address>.<setting>``; the group's value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,15 @@ def check_matches(trainer: str, rules: Mapping[str, str], model: Model) -> None:
                 f"There are {', '.join(model.shapes.parameters) or 'none'}; "
                 "'*' stands for a part of one level, '**' for any number of levels."
             )
+
+
+def patterns(optimiser: Optimiser | None) -> Iterator[tuple[str, str]]:
+    """Yield every pattern of an optimiser that should match a parameter, by what the user called it."""
+    if optimiser is None:
+        return
+    yield from ((f"optimiser.settings.{name}", rule["match"]) for name, rule in optimiser.settings.items())
+    for kind in ("transforms", "modifiers"):
+        yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
 def frozen_parameters(model: Model) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sigma_kernel.training import journal
@@ -12,8 +12,10 @@ from sigma_kernel.training.replay import Replay, numbered, seamless, tail
 from sigma_kernel.training.saving import differences, restore
 from sigma_kernel.training.session import Session
 
+MadeWith = Callable[[], dict[str, str]]
 
-def resume(run: Path, session: Session, edits: Sequence[str], made_with: dict[str, str], say: Say) -> None:
+
+def resume(run: Path, session: Session, edits: Sequence[str], made_with: MadeWith, say: Say) -> None:
     """Put a session where its run stood, and let it do again what its journal holds after the newest checkpoint.
 
     With ``edits`` of the configuration, only what came from outside is done again.  Raises SigmaCheckpointError where
@@ -24,6 +26,7 @@ def resume(run: Path, session: Session, edits: Sequence[str], made_with: dict[st
     left = tail(rows, saved.values.get("journal", len(rows)), strict=not edits)
     chronicle = session.chronicle
     chronicle.branch, chronicle.records.position = saved.values.get("branch", 0), len(rows)
+    chronicle.past.keep(session.clock.moment, session.snapshot())  # to rewind to
     session.note({"event": "resumed", "from": saved.values["clock"]["iteration"], "edits": list(edits)})
     if left:
         chronicle.replay = Replay(deque(left), strict=not edits)
@@ -42,9 +45,9 @@ def relive(run: Path, session: Session, say: Say) -> None:
     session.chronicle.replay = Replay(deque(seamless(rows)), goes_on=False)
 
 
-def _put_back(run: Path, session: Session, made_with: dict[str, str], say: Say) -> Checkpoint:
+def _put_back(run: Path, session: Session, made_with: MadeWith, say: Say) -> Checkpoint:
     path = restore(run, session, say)
     saved = read(path)
-    for line in differences(saved.made_with, made_with):
+    for line in differences(saved.made_with, made_with()):
         say(f"{path}: {line}: bits may differ from those of an uninterrupted run")
     return saved

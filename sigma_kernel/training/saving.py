@@ -9,17 +9,19 @@ from __future__ import annotations
 import platform
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isnan
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel import __version__
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, numbered, read_manifest, remove, write
+from sigma_kernel.training.state import FORMER
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
 
@@ -51,6 +53,12 @@ class Saver:
                 "Keep the last 1, 2, 3 ..., the best 0, 1, 2 ..., and prefer 'greatest' or 'least'."
             )
 
+    def retain(self, hooks: Iterable[Hook]) -> None:
+        """Keep the checkpoints that these hooks want to stay."""
+        wanted: dict[str, Any] = {name: value for hook in hooks for name, value in hook.retains.items()}
+        asked = evolve(self, **{"last": None, "best": 0, "prefer": "greatest", **wanted})  # checks them
+        self.last, self.best, self.prefer = asked.last, asked.best, asked.prefer
+
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
         """Hand a checkpoint over to be written; return where it will lie.  Nobody may change its arrays after this.
 
@@ -69,7 +77,16 @@ class Saver:
         self._settle()
         for path in numbered(self.home):
             if int(path.name) > after:
-                path.rename(path.with_name(f"{path.name}.branch-{branch}"))
+                self._set_aside(path, branch)
+
+    def _set_aside(self, path: Path, branch: int) -> None:
+        try:
+            path.rename(path.with_name(f"{path.name}.branch-{branch}"))
+        except OSError as error:
+            self.tell(
+                f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it lies on the branch "
+                "that was left, and would be taken for the newest."
+            )
 
     def flush(self) -> None:
         """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
@@ -158,6 +175,9 @@ class Restorable(Protocol):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put a state back."""
 
+    def adopt(self, changes: Mapping[str, Any]) -> None:
+        """Go over to the components that a state was saved with."""
+
 
 def restore(run: Path, session: Restorable, say: Say) -> Path:
     """Put the newest checkpoint that is whole and fits into a session; return its folder.
@@ -168,7 +188,8 @@ def restore(run: Path, session: Restorable, say: Say) -> Path:
     before = session.snapshot()
 
     def put(path: Path, found: Checkpoint) -> None:
-        check_fit(path, found, before)
+        _as_it_was(session, path, found)
+        check_fit(path, found, session.snapshot())
         try:
             session.restore(found)
         except Exception as error:
@@ -181,10 +202,20 @@ def restore(run: Path, session: Restorable, say: Say) -> Path:
         raise
 
 
+def _as_it_was(session: Restorable, path: Path, found: Checkpoint) -> None:
+    """Let a session go over to the components that a checkpoint was saved with."""
+    try:
+        session.adopt(found.values.get("changes", {}))
+    except Exception as error:
+        raise SigmaCheckpointError(f"{path}: components were changed: {error} Use another checkpoint.") from error
+
+
 def check_fit(path: Path, found: Checkpoint, session: Checkpoint) -> None:
     """Raise SigmaCheckpointError unless a checkpoint has the arrays of a session, of the same shapes and types."""
     there, here = _described(found), _described(session)
     for name in sorted({*there, *here}):
+        if name.startswith(FORMER):  # kept to undo what has changed it
+            continue
         held, wanted = there.get(name), here.get(name)
         if name.startswith("kept."):  # kept.<hook>.<address>: a copy of what lies at that address
             held, wanted = held or wanted, here.get(name.split(".", 2)[-1], held)

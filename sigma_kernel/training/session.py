@@ -24,6 +24,7 @@ from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.registry import NOTHING, Registry, literal, matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.background import Background, Sight, beside, catch_up, finish, hand_over
+from sigma_kernel.training.changes import Changes, Makeup
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.chronicle import Chronicle
 from sigma_kernel.training.control import Control
@@ -56,6 +57,8 @@ class Session:
     save_as: Callable[[Checkpoint], Any] | None
     context: Callable[[Session, str, str], Sight]  # of a hook, by its name and its scope
     act: Callable[[Session, commands.Command], Moment]
+    makeup: Makeup
+    remake: Callable[[Session, Changes], None]
     classes: tuple[str, ...] = ()  # what the data set calls them, in the order of their indices
     forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
     workers: int = 1
@@ -296,6 +299,8 @@ class Session:
 
         One in the background is only handed over, unless it is to run ``at_once``.
         """
+        if name not in self.runner.hooks:  # another one has just detached it
+            return
         local, judged = self.runner.hooks[name].scope == "local", name in self.runner.judged
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
             judge = partial(self.chronicle.judge, self.clock.moment, name, scope) if judged else call
@@ -343,6 +348,10 @@ class Session:
         for address in self.published:
             self.show(address)
 
+    def adopt(self, changes: Changes) -> None:
+        """Go over to components that differ so from those of the settings."""
+        self.remake(self, changes)
+
     def note(self, what: Mapping[str, Any]) -> None:
         """Write into the journal what happens now."""
         self.chronicle.note(self.clock.moment, what)
@@ -374,6 +383,7 @@ class Session:
         """Let what is published under an address be read there, if it is not yet; local values stay apart."""
         if address not in self.registry and not address.startswith("workers."):
             self.registry.bind(address, lambda: self.published.get(address, NOTHING))
+            self.makeup.shown.add(address)
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data, at the present parameters."""

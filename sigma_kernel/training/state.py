@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sigma_kernel.clock import Clock, Moment
+from sigma_kernel.training.changes import Makeup
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Cursor, Feed
@@ -39,10 +40,17 @@ class Holder(Protocol):
     classes: tuple[str, ...]
     published: dict[str, Any]
     observed: dict[str, np.ndarray]
+    makeup: Makeup
     settled: Moment
     pause_at: int | None
     until: int | None
     midway: bool
+
+    def adopt(self, changes: Mapping[str, Any]) -> None:
+        """Go over to components that differ so from those of the settings."""
+
+
+FORMER = "undo."  # arrays that are kept to undo commands
 
 
 def capture(held: Holder) -> Checkpoint:
@@ -58,11 +66,18 @@ def capture(held: Holder) -> Checkpoint:
         "streams": dict(held.model.shapes.streams.numbers),
         "classes": list(held.classes),  # this and the next for who predicts without the data
         "batch_size": held.feed.batch_size,
-        "published": {k: v for k, v in held.published.items() if isinstance(v, int | float | str | bool)},
+        "published": plain(held.published),
+        "changes": deepcopy(dict(held.makeup.changes)),
+        "undone": deepcopy(held.makeup.undone),
         "goals": [held.pause_at, held.until],
         "midway": held.control.status in ("running", "paused"),
     }
     return Checkpoint({**arrays, **held.kept}, values)
+
+
+def plain(published: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the published values that are saved."""
+    return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
 
 
 def put_back(held: Holder, saved: Checkpoint) -> None:
@@ -70,8 +85,11 @@ def put_back(held: Holder, saved: Checkpoint) -> None:
 
     Where a live value was configured otherwise when the state was saved, the present configuration holds.
     """
-    to_device, values = held.programs.backend.to_device, saved.values
-    held.kept = {name: value for name, value in saved.arrays.items() if name.startswith("kept.")}
+    values = saved.values
+    held.adopt(values.get("changes", {}))
+    held.makeup.undone = deepcopy(values.get("undone", []))
+    to_device = held.programs.backend.to_device
+    held.kept = {name: value for name, value in saved.arrays.items() if name.startswith(("kept.", FORMER))}
     held.arrays = {name: to_device(value) for name, value in saved.arrays.items() if name not in held.kept}
     held.clock = Clock()
     if "clock" in values:
@@ -106,7 +124,8 @@ def digests(saved: Checkpoint, runner: Runner) -> dict[str, str]:
         "published": {name: v for name, v in values["published"].items() if not _aside(name, runner)},
         **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
     }
-    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items()}
+    parts |= {"changes": values["changes"]} if values.get("changes") else {}
+    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(FORMER)}
     return found | {name: _short(json.dumps(part, sort_keys=True).encode()) for name, part in parts.items()}
 
 

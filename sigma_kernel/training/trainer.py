@@ -28,21 +28,23 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
-from sigma_kernel.training import choices
+from sigma_kernel.training import choices, live
 from sigma_kernel.training.acting import act
 from sigma_kernel.training.addresses import register
-from sigma_kernel.training.beginning import check_memory, ended
+from sigma_kernel.training.beginning import check_memory, check_precision, check_reads, ended, slots
+from sigma_kernel.training.changes import Makeup, Parts, Workshop
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.choices import one, several
 from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.context import Context
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
-from sigma_kernel.training.hooks import Runner, meet, reads
+from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import History, Records
+from sigma_kernel.training.remaking import remake
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS, SLOTS, Model
+from sigma_kernel.training.step import LAYERS, Model
 
 Resolve = Callable[[str, Any], Any]
 BATCH = 100  # rows of a minibatch where nothing is said
@@ -109,7 +111,9 @@ class Trainer:
     @property
     def backend_name(self) -> str:
         """Return the name of the backend for people."""
-        chosen = self.backend["type"] if isinstance(self.backend, Mapping) else self.backend
+        changed = self._session.makeup.changes.get("backend") if self._session is not None else None
+        backend = changed or self.backend
+        chosen = backend["type"] if isinstance(backend, Mapping) else backend
         if isinstance(chosen, str):
             return chosen.rpartition(":")[2]
         return (chosen if isinstance(chosen, type) else type(chosen)).__name__.removesuffix("Backend").lower()
@@ -203,6 +207,7 @@ def prepare(trainer: Trainer) -> Session:
         splits["training"], size, trainer.seed, ready, backend.to_device, trainer.order,
         trainer.last_batch == "keep",
     )  # fmt: skip
+    parts = Parts(trainer.hooks, trainer.optimiser, backend, trainer.order)
     session = Session(
         name=trainer.name,
         model=model,
@@ -217,10 +222,12 @@ def prepare(trainer: Trainer) -> Session:
         save_as=trainer.save_as,
         context=Context,
         act=act,
+        makeup=Makeup(Workshop(trainer.name, parts, trainer.resolve, splits)),
+        remake=remake,
         classes=classes,
     )
     register(session)
-    _known(session)
+    check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
     return session
 
 
@@ -251,9 +258,7 @@ def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
 
 def supported(trainer: Trainer, backend: Backend) -> None:
     """Raise SigmaConfigError for a precision that the backend does not have, and for batches that are none."""
-    if trainer.precision not in backend.dtypes:
-        known = ", ".join(sorted(backend.dtypes))
-        raise SigmaConfigError(f"{trainer.name}: the backend has no {trainer.precision!r}. It has {known}.")
+    check_precision(trainer.name, trainer.precision, backend)
     size = BATCH if trainer.batch_size is None else trainer.batch_size
     if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
         raise SigmaConfigError(f"{trainer.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
@@ -282,11 +287,7 @@ def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
 def patterns(trainer: Trainer) -> Iterator[tuple[str, str]]:
     """Yield every pattern that should match a parameter, by what the user called it."""
     yield from ((f"initialisers.{name}", match) for name, (match, _) in trainer.initialisers.items())
-    if (optimiser := trainer.optimiser) is None:
-        return
-    yield from ((f"optimiser.settings.{name}", rule["match"]) for name, rule in optimiser.settings.items())
-    for kind in ("transforms", "modifiers"):
-        yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
+    yield from live.patterns(trainer.optimiser)
 
 
 def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
@@ -298,28 +299,13 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     return ready
 
 
-def _known(session: Session) -> None:
-    """Refuse hooks that read what nothing can ever publish."""
-    written = {address for hook in session.runner.hooks.values() for address in hook.writes}
-    for name, hook in session.runner.hooks.items():
-        for address in reads(hook):
-            there = address in session.registry or session.model.observable([address])
-            if not there and not any(meet(address, a) for a in written):
-                raise SigmaConfigError(
-                    f"{session.name}.hooks.{name}: reads {address!r}, which nothing here publishes. "
-                    "Add the hook that does, or correct the address."
-                )
-
-
 # -- the initial state -------------------------------------------------------------------------------------------------
 def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> dict[str, np.ndarray]:
     """Return every array of the state tree as training starts."""
     check_memory(model)
     state = {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.parameters.items()}
     state |= {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.state.items()}
-    for (address, name), (spec, slot) in model.slots().items():
-        state[f"{SLOTS}{address}.{name}"] = np.full(spec.shape, slot.fill, spec.dtype)
-    state["optimiser.step"] = np.zeros((), np.int32)
+    state |= slots(model)
     state["random.iteration"] = np.zeros((), np.uint32)
     state["random.key"] = np.array([trainer.seed & 0xFFFFFFFF, trainer.seed >> 32 & 0xFFFFFFFF], np.uint32)
     for name, fitted in preparation.fitted.items():

@@ -137,3 +137,120 @@ def deep() -> Callable[..., Environment]:
 def momentum() -> type[Momentum]:
     """Return the class of the optimiser, for other settings of it."""
     return Momentum
+
+
+PARTS = """
+from attrs import define
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, Order
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Descent
+from training.conftest import Momentum
+
+
+@define(eq=False, kw_only=True)
+class Count(Hook):
+    every: TimeStep = every(1, "iteration")
+    into: str = "count"
+    by: int = 1
+
+    @property
+    def writes(self):
+        return (self.into,)
+
+    def run(self, context):
+        context.memory["count"] = context.memory.get("count", 0) + self.by
+        context.publish(self.into, context.memory["count"])
+
+
+@define(eq=False, kw_only=True)
+class Follow(Hook):
+    every: TimeStep = every(1, "iteration")
+    after: str = "count"
+    into: str = "followed"
+
+    @property
+    def reads(self):
+        return (self.after,)
+
+    @property
+    def writes(self):
+        return (self.into,)
+
+    def run(self, context):
+        count = context.read(self.after) or 0
+        context.publish(self.into, count)
+        context.command("set", pattern="optimiser.learning_rate", value=0.05 / (1 + count))
+
+
+@define(eq=False, kw_only=True)
+class Keep(Hook):
+    every: TimeStep = every(1, "iteration")
+
+    def run(self, context):
+        context.keep()
+
+
+@define(eq=False, kw_only=True)
+class Knob(Hook):
+    every: TimeStep = every(1, "epoch")
+    called: str = "knob"
+
+    @property
+    def settable(self):
+        return {self.called: 1.0}
+
+    def run(self, context):
+        pass
+
+
+@define(eq=False, kw_only=True)
+class Remove(Hook):
+    every: TimeStep = every(1, "iteration")
+    name: str = "count"
+    priority: int = 1
+
+    def run(self, context):
+        if context.moment.iteration == 3:
+            context.command("detach", name=self.name)
+
+
+class Plain(Descent):
+    pass
+
+
+class Heavy(Momentum):
+    pass
+
+
+class Other(NullBackend):
+    pass
+
+
+class Half(NullBackend):
+    dtypes = frozenset({"float16"})
+
+
+class Broken(NullBackend):
+    def lower(self, graph, donate):
+        raise RuntimeError("no compiler")
+
+
+class Backwards(Order):
+    def order(self, seed, epoch, block, rows):
+        import numpy as np
+
+        return np.arange(rows)[::-1]
+"""
+
+
+@pytest.fixture
+def shop(distribution: Callable[..., Any]) -> None:
+    """Install small components by name: hooks, optimisers, backends, an order."""
+    names = {
+        "hook": ("Count", "Follow", "Keep", "Knob", "Remove"), "optimiser": ("Plain", "Heavy"),
+        "backend": ("Other", "Half", "Broken"), "iterator": ("Backwards",),
+    }  # fmt: skip
+    records = [f"{kind!r}, {n.lower()!r}, 'acme_shop.parts:{n}', 'It.'" for kind, all_ in names.items() for n in all_]
+    distribution("acme-shop", *records, parts=PARTS.replace("training.conftest", __name__))

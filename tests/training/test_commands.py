@@ -14,6 +14,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "set": {"pattern": "optimiser.learning_rate", "value": 0.1},
     "step": {"count": 3, "scale": "epoch"},
     "rewind": {"to": 3},
+    "attach": {"name": "it", "hook": {"type": "count", "by": 2}},
+    "detach": {"name": "it"},
+    "swap": {"slot": "optimiser", "component": "adam"},
 }
 
 
@@ -31,7 +34,8 @@ def test_a_command_is_what_the_journal_can_make_again(name: str) -> None:
         (
             "stopp",
             {},
-            "command 'stopp': unknown. Did you mean 'stop'? Known are set, pause, go, step, stop, save, rewind, reset.",
+            "command 'stopp': unknown. Did you mean 'stop'? Known are set, pause, go, step, stop, save, rewind, reset, "
+            "attach, detach, swap, undo.",
         ),
         ("stop", {"when": 3}, "command 'stop': has no 'when'."),
         ("set", {"patern": "x", "value": 1}, "command 'set': has no 'patern'. Did you mean 'pattern'?"),

@@ -1,0 +1,160 @@
+"""Components that are changed while a run goes on, in words that can be saved: how a session differs from its settings.
+
+Changes are plain JSON.  ``hooks`` holds what was attached by name, and None for what was detached; ``times`` holds the
+times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``order`` hold what was swapped in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts import Backend, Dataset, Hook, Modifier, Optimiser, Order, Schedule, Transform
+from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.registry import literal
+from sigma_kernel.training import choices
+from sigma_kernel.training.commands import SLOTS
+from sigma_kernel.training.criteria import Criterion
+
+Changes = Mapping[str, Any]
+Resolve = Callable[[str, Any], Any]
+CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "order": Order}
+NESTED: dict[str, tuple[str, type]] = {
+    "schedules": ("schedule", Schedule), "transforms": ("modifier", Transform), "modifiers": ("modifier", Modifier),
+}  # fmt: skip
+TIMES: dict[str, Callable[[str], Any]] = {
+    "every": TimeStep.parse,
+    "when": lambda text: Criterion.parse(text) if text else None,
+}
+
+
+@frozen(eq=False)
+class Parts:
+    """The components of a session that can be changed."""
+
+    hooks: Mapping[str, Hook]  # equal ones too
+    optimiser: Optimiser | None
+    backend: Backend
+    order: Order
+
+
+@frozen(eq=False)
+class Workshop:
+    """What components are made with: those of the settings, and how others come about."""
+
+    name: str
+    base: Parts
+    resolve: Resolve
+    splits: Mapping[str, Dataset]
+
+    # -- what is wanted ------------------------------------------------------------------------------------------------
+    def attached(self, changes: Changes, name: str, hook: Any) -> Changes:
+        """Return changes with a hook more; SigmaConfigError if it is none, or there is one of that name."""
+        if name in self.named(changes):
+            raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
+        self._hook(name, hook)
+        return _with(changes, hooks={**changes.get("hooks", {}), name: hook})
+
+    def detached(self, changes: Changes, name: str) -> Changes:
+        """Return changes with a hook less; SigmaConfigError if there is none of that name."""
+        there = self.named(changes)
+        if name not in there:
+            known = near(name, there) or f" There are: {', '.join(there) or 'none'}."
+            raise SigmaConfigError(f"detach: there is no hook {name!r}.{known}")
+        hooks = {other: hook for other, hook in changes.get("hooks", {}).items() if other != name}
+        times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
+        return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
+
+    def swapped(self, changes: Changes, slot: str, component: Any) -> Changes:
+        """Return changes with another component in a slot; SigmaConfigError if it is none for it."""
+        self.component(slot, component)
+        return _with(changes, **{slot: component})
+
+    def timed(self, changes: Changes, name: str, what: str, text: str) -> Changes:
+        """Return changes with another time, or another criterion, of a hook."""
+        read(f"{self.name}.hooks.{name}.{what}", what, text)
+        times = changes.get("times", {})
+        return _with(changes, times={**times, name: {**times.get(name, {}), what: text}})
+
+    def named(self, changes: Changes) -> list[str]:
+        """Return the names of all hooks."""
+        hooks = {**dict.fromkeys(self.base.hooks, True), **changes.get("hooks", {})}
+        return [name for name, hook in hooks.items() if hook is not None]
+
+    # -- and what that is ----------------------------------------------------------------------------------------------
+    def made(self, now: Parts, then: Changes, wanted: Changes) -> Parts:
+        """Return the components that are wanted; what is wanted as it was ``then`` is what there is now."""
+        parts = evolve(now, hooks={name: self._wanted(name, now, then, wanted) for name in self.named(wanted)})
+        for slot in SLOTS:
+            if wanted.get(slot) != then.get(slot):
+                part = self.component(slot, wanted[slot]) if slot in wanted else getattr(self.base, slot)
+                parts = evolve(parts, **{slot: part})
+        return parts
+
+    def component(self, slot: str, chosen: Any) -> Any:
+        """Return the component that a slot is to hold."""
+        if slot == "optimiser" and isinstance(chosen, Mapping):
+            chosen = {name: self._inner(name, value) for name, value in chosen.items()}
+        return choices.one(self.resolve, f"{self.name}.{slot}", SLOTS[slot], CONTRACTS[slot], chosen)
+
+    def _inner(self, name: str, value: Any) -> Any:
+        """Return a setting of an optimiser, with the components in it made."""
+        if name not in NESTED:
+            return value
+        return choices.several(self.resolve, f"{self.name}.optimiser.{name}", *NESTED[name], value)
+
+    def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:
+        if name in now.hooks and _of(then, name) == _of(wanted, name):
+            return now.hooks[name]
+        table, times = _of(wanted, name)
+        hook = self._hook(name, table) if table is not None else self.base.hooks[name]
+        if times:
+            hook = copy(hook)  # that of the settings stays what it is
+        for what, text in (times or {}).items():
+            setattr(hook, what, read(f"{self.name}.hooks.{name}.{what}", what, text))
+        return hook
+
+    def _hook(self, name: str, table: Any) -> Hook:
+        if not name or "." in name or not literal(name):
+            raise SigmaConfigError(f"attach: {name!r} is no name. Use one level of an address, without dots.")
+        return choices.hooks(self.resolve, f"{self.name}.hooks", {name: table}, self.splits)[name]
+
+
+@define(eq=False)
+class Makeup:
+    """What a session is made of at present, and how that came about."""
+
+    workshop: Workshop
+    parts: Parts = field(init=False)
+    changes: Changes = field(factory=dict, init=False)  # how the parts differ from those of the settings
+    undone: list[dict[str, Any]] = field(factory=list, init=False)  # what it takes to undo the last commands
+    shown: set[str] = field(factory=set, init=False)  # addresses that came with hooks
+    changing: bool = field(default=False, init=False)  # a command acts
+
+    def __attrs_post_init__(self) -> None:
+        """Begin with what the settings say."""
+        self.parts = self.workshop.base
+
+
+def read(where: str, what: str, text: Any) -> Any:
+    """Return the time or the criterion that a text says; SigmaConfigError if it says none."""
+    if not isinstance(text, str):
+        raise SigmaConfigError(f"{where}: must be a text (got {text!r}). Write '2 epochs' or 'epoch reaches 3'.")
+    try:
+        return TIMES[what](text)
+    except SigmaConfigError as error:
+        raise SigmaConfigError(f"{where}: {error}") from error
+
+
+def _of(changes: Changes, name: str) -> tuple[Any, Any]:
+    """Return what is said of a hook: what it is, if not what the settings say, and its times."""
+    return changes.get("hooks", {}).get(name), changes.get("times", {}).get(name)
+
+
+def _with(changes: Changes, **new: Any) -> Changes:
+    """Return changes with others; nothing is said of what is as the settings have it."""
+    return {name: value for name, value in {**changes, **new}.items() if value not in ({}, None)}

@@ -1,0 +1,129 @@
+"""A session that goes on with other components: hooks, the optimiser, the backend, the order of the rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import evolve
+
+from sigma_kernel.contracts import Hook, Optimiser
+from sigma_kernel.registry import matches
+from sigma_kernel.training import addresses, beginning
+from sigma_kernel.training.changes import Changes, Parts
+from sigma_kernel.training.hooks import merged, ordered
+from sigma_kernel.training.live import Live, check_matches, frozen_parameters, live_values, patterns
+from sigma_kernel.training.programs import Programs
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import LAYERS, Model
+
+
+def remake(session: Session, wanted: Changes) -> None:
+    """Give a session the components of its settings but for these changes; where that cannot be, nothing changes.
+
+    Parameters stay.  Another optimiser begins with new slots, and its live values as they are configured.
+    """
+    if wanted == session.makeup.changes:
+        return
+    parts = session.makeup.workshop.made(session.makeup.parts, session.makeup.changes, wanted)
+    model, programs = _compiled(session, parts)
+    gone = _orphans(session, parts.hooks.values())
+    _check(session, parts, model, gone)
+    arrays = _placed(session, model, programs)
+    session.runner.take(parts.hooks)
+    _forget(session, parts, gone)
+    if programs is not session.programs:
+        _compute_with(session, model, programs)
+    if parts.order is not session.makeup.parts.order:
+        session.feed.reorder(parts.order)
+    session.arrays, session.makeup.parts, session.makeup.changes = arrays, parts, dict(wanted)
+    addresses.refresh(session, gone)
+
+
+# -- checked before anything changes -----------------------------------------------------------------------------------
+def _compiled(session: Session, parts: Parts) -> tuple[Model, Programs]:
+    """Return the model and the programs, whose step is compiled: what cannot be is refused here."""
+    model = session.model
+    if parts.optimiser is not session.makeup.parts.optimiser:
+        model = _optimised(session, parts.optimiser)
+    elif parts.backend is session.makeup.parts.backend:
+        return model, session.programs
+    beginning.check_precision(session.name, model.precision, parts.backend)
+    programs, size = Programs(parts.backend), session.feed.batch_size
+    if model.optimiser is not None:
+        programs.get(("training", size), lambda: model.training(size))
+    return model, programs
+
+
+def _optimised(session: Session, optimiser: Optimiser | None) -> Model:
+    model = evolve(session.model, optimiser=optimiser, frozen=frozenset())
+    model = evolve(model, frozen=frozen_parameters(model))
+    check_matches(session.name, dict(patterns(optimiser)), model)
+    return model
+
+
+def _orphans(session: Session, hooks: Iterable[Hook]) -> list[str]:
+    """Return the addresses that were published by hooks, or settable, and will be no more."""
+    left = [pattern for hook in hooks for pattern in (*hook.writes, *hook.settable)]
+    were = [pattern for hook in session.runner.hooks.values() for pattern in (*hook.writes, *hook.settable)]
+    measured = ("training.loss", *(f"training.{metric}" for metric in session.model.metrics))
+    known = {**dict.fromkeys(session.makeup.shown), **session.published}
+    inner = {address: re.sub(r"^workers\.\d+\.", "", address) for address in known}
+    return [a for a in known if inner[a] not in measured and _among(inner[a], were) and not _among(inner[a], left)]
+
+
+def _among(address: str, patterns: Iterable[str]) -> bool:
+    return any(matches(pattern, address) for pattern in patterns)
+
+
+def _check(session: Session, parts: Parts, model: Model, gone: Iterable[str]) -> None:
+    """Refuse hooks that cannot be in an order, read what nobody publishes, or let set what is there already."""
+    hooks = merged(parts.hooks)
+    ordered(hooks)
+    optimised = dict.fromkeys(addresses.of_optimiser(model))
+    there = [a for a in session.registry.addresses() if a not in gone and not a.startswith("optimiser.")]
+    beginning.check_reads(session.name, hooks, model, [*there, *optimised])
+    addresses.check_settable(session.name, hooks, [a for a in [*there, *optimised] if a not in session.makeup.shown])
+
+
+# -- and changed -------------------------------------------------------------------------------------------------------
+def _placed(session: Session, model: Model, programs: Programs) -> dict[str, Any]:
+    """Return the arrays of the state: on the backend of these programs, with the slots of this model."""
+    arrays, old, new = dict(session.arrays), session.programs.backend, programs.backend
+    if new is not old:
+        arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
+    if model is not session.model:
+        arrays = {name: value for name, value in arrays.items() if not name.startswith("optimiser.")}
+        arrays |= {name: new.to_device(value) for name, value in beginning.slots(model).items()}
+    return arrays
+
+
+def _compute_with(session: Session, model: Model, programs: Programs) -> None:
+    """Let everything that computes go over to other programs, and to another optimiser where there is one."""
+    place = programs.backend.to_device
+    if programs.backend is not session.programs.backend:
+        session.feed.move(place)
+    if model is not session.model:
+        live = Live(live_values(model), session.live.dtype)
+        live.restore({name: base for name, base in session.live.base.items() if name.startswith(LAYERS)})
+        session.live = live
+    session.model, session.programs = model, programs
+    session.evaluator.close()
+    session.evaluator = evolve(session.evaluator, model=model, programs=programs)
+    with session.background.evaluating:  # not while somebody evaluates there
+        session.background.evaluator.close()
+        session.background.evaluator = evolve(session.evaluator)
+
+
+def _forget(session: Session, parts: Parts, gone: Iterable[str]) -> None:
+    """Drop what hooks leave behind that are no longer there, and what a criterion remembers that has changed."""
+    for address in gone:
+        session.published.pop(address, None)
+    names = [name for name in session.makeup.parts.hooks if name not in parts.hooks]
+    heads = tuple(f"kept.{name}." for name in names)
+    session.kept = {name: value for name, value in session.kept.items() if not name.startswith(heads)}
+    for name, memory in session.runner.memory.items():
+        before = session.makeup.parts.hooks.get(name)
+        if before is not None and str(before.when) != str(parts.hooks[name].when):
+            session.runner.memory[name] = {**memory, "criterion": {}}

@@ -1,0 +1,434 @@
+"""Components that are changed while a run goes on: hooks, their times, the optimiser, the backend, the order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("shop")
+
+Script = Mapping[int, Callable[[Environment], Any]]
+
+
+class Steered(Sweep):
+    """Train iteration by iteration, and steer at some of them from outside, until iteration 12."""
+
+    def __init__(self, script: Script | None = None, last: int = 12) -> None:
+        super().__init__()
+        self.script, self.last, self.done = dict(script or {}), last, set[int]()
+        self.environment: Environment | None = None
+
+    def run(self, session: Session) -> None:
+        while session.boundary():
+            now = session.clock.moment.iteration
+            if now in self.script and now not in self.done:
+                self.done.add(now)
+                assert self.environment is not None
+                self.script[now](self.environment)
+                continue
+            if now >= self.last:
+                return
+            session.advance(1)
+            session.settle()
+
+
+def steered(script: Script | None = None, last: int = 12, **settings: Any) -> Environment:
+    operator = Steered(script, last)
+    operator.environment = small_environment(operator, **settings)
+    operator.environment.prepare()
+    return operator.environment
+
+
+def trainer(sigma: Environment) -> Trainer:
+    return sigma.trainer("trainer")
+
+
+def ends(sigma: Environment) -> tuple[dict[str, bytes], Any]:
+    """Return everything that decides what comes next, but for seconds."""
+    values = dict(trainer(sigma).session.snapshot().values)
+    clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
+    return state_bytes(trainer(sigma)), {**values, "clock": clock, "goals": None, "midway": None}
+
+
+COUNT = {"type": "count", "by": 2}
+
+
+# -- attaching and detaching -------------------------------------------------------------------------------------------
+def test_a_hook_that_is_attached_fires_from_then_on_and_shows_what_it_publishes() -> None:
+    with steered({4: lambda sigma: sigma.attach("it", COUNT)}) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.count") == 2 * 8
+        assert trainer(sigma).session.runner.memory["it"]["hook"] == {"count": 16}
+
+
+def test_sending_says_when_it_acted() -> None:
+    said = []
+    with steered({4: lambda sigma: said.append(sigma.send("attach", name="it", hook="count"))}) as sigma:
+        sigma.run()
+    assert said[0]["trainer"].iteration == 4
+
+
+def test_hooks_that_are_attached_are_ordered_by_what_they_declare() -> None:
+    with steered() as sigma:
+        sigma.attach("a", "count")  # nobody reads it yet
+        sigma.attach("0", {"type": "follow"})
+        assert trainer(sigma).session.runner.order == ["a", "0"]
+
+
+def test_a_cycle_is_refused_before_anything_changes() -> None:
+    with steered() as sigma:
+        sigma.attach("a", {"type": "follow", "after": "training.loss", "into": "x"})
+        sigma.attach("b", {"type": "follow", "after": "x", "into": "y"})
+        before = ends(sigma)
+        with pytest.raises(SigmaConfigError, match="wait for each other"):
+            sigma.set("trainer.hooks.a.when", "y is above 1")
+        assert ends(sigma) == before
+        assert sigma.get("trainer.hooks.a.when") == ""
+        assert trainer(sigma).session.runner.order == ["a", "b"]
+
+
+def test_a_hook_that_is_detached_leaves_nothing_behind() -> None:
+    script: Script = {
+        3: lambda sigma: [sigma.attach("it", COUNT), sigma.attach("keep", "keep")],
+        6: lambda sigma: [sigma.detach("it"), sigma.detach("keep")],
+    }
+    with steered(script) as sigma:
+        sigma.run()
+        session = trainer(sigma).session
+        assert "count" not in session.published
+        assert "trainer.count" not in sigma.registry
+        assert "trainer.hooks.it.every" not in sigma.registry
+        assert list(session.runner.memory) == []
+        assert not [name for name in session.kept if name.startswith("kept.")]
+
+
+def test_what_another_hook_publishes_too_stays() -> None:
+    with steered({3: lambda sigma: sigma.detach("a")}, hooks={"a": "count", "b": COUNT}) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.count") == 24
+
+
+def test_equal_hooks_are_merged_and_the_other_one_goes_on_where_one_is_detached() -> None:
+    with steered() as sigma:
+        sigma.attach("a", COUNT)
+        sigma.attach("b", COUNT)
+        assert trainer(sigma).session.runner.order == ["a"]
+        sigma.detach("a")
+        assert trainer(sigma).session.runner.order == ["b"]
+
+
+def test_a_hook_of_the_settings_can_be_detached_and_comes_back_with_a_reset() -> None:
+    with steered(hooks={"it": "count"}) as sigma:
+        sigma.detach("it")
+        assert trainer(sigma).session.runner.order == []
+        sigma.reset()
+        assert trainer(sigma).session.runner.order == ["it"]
+        assert trainer(sigma).session.runner.hooks["it"] is trainer(sigma).hooks["it"]
+
+
+def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
+    with steered(hooks={"remove": "remove", "count": "count"}) as sigma:
+        sigma.run()
+        assert "trainer.count" not in sigma.registry
+
+
+@pytest.mark.parametrize(
+    ("move", "kind", "message"),
+    [
+        (lambda s: s.attach("it", "cuont"), SigmaError, "Did you mean 'count'?"),
+        (lambda s: s.attach("it", {"type": "count", "bye": 2}), SigmaConfigError, "'bye'. Did you mean 'by'?"),
+        (lambda s: s.attach("it", {"type": "count", "every": "banana"}), SigmaConfigError, "is no time step"),
+        (lambda s: s.attach("it", Slow()), SigmaStateError, "written down and done again (got Slow)"),
+        (lambda s: s.attach("it", {"by": 2}), SigmaStateError, "(got {'by': 2})"),
+        (lambda s: s.attach("it", 3), SigmaStateError, "attach: a component must be a name"),
+        (lambda s: s.attach("it", {"type": "count", "by": Slow()}), SigmaStateError, "table of plain values"),
+        (lambda s: s.attach(3, "count"), SigmaStateError, "attach: a name must be a text (got 3)."),
+        (lambda s: s.attach("a.b", "count"), SigmaConfigError, "attach: 'a.b' is no name."),
+        (lambda s: s.attach("there", "count"), SigmaConfigError, "there is a hook 'there' already. Detach it first."),
+        (lambda s: s.attach("it", "follow"), SigmaConfigError, "reads 'count', which nothing here publishes."),
+        (lambda s: s.attach("it", {"type": "knob", "called": "goal"}), SigmaConfigError, "'goal' is there already."),
+        (lambda s: s.detach("ther"), SigmaConfigError, "detach: there is no hook 'ther'. Did you mean 'there'?"),
+        (lambda s: s.detach("there"), SigmaConfigError, "hooks.reader: reads 'seen', which nothing here publishes."),
+        (lambda s: s.swap("optimizer", "heavy"), SigmaStateError, "Did you mean 'optimiser'?"),
+        (lambda s: s.swap("network", "heavy"), SigmaStateError, "What can be is optimiser, backend, order."),
+        (lambda s: s.swap("optimiser", "haevy"), SigmaError, "Did you mean 'heavy'?"),
+        (lambda s: s.swap("optimiser", Slow()), SigmaStateError, "swap: a component must be a name"),
+        (lambda s: s.swap("optimiser", {"type": "heavy", "momentum": "high"}), SigmaError, "Heavy.momentum: must be"),
+        (
+            lambda s: s.swap("optimiser", {"type": "heavy", "settings": {"x": {"match": "nobody", "frozen": True}}}),
+            SigmaConfigError, "optimiser.settings.x: 'nobody' matches no parameter.",
+        ),
+        (
+            lambda s: s.swap("optimiser", {"type": "heavy", "schedules": {"learning_rate": "no"}}),
+            SigmaError, "no",
+        ),
+        (lambda s: s.swap("backend", "half"), SigmaConfigError, "the backend has no 'float32'."),
+        (lambda s: s.swap("backend", "broken"), RuntimeError, "no compiler"),
+        (lambda s: s.set("trainer.hooks.there.every", "banana"), SigmaConfigError, "'banana' is no time step"),
+        (lambda s: s.set("trainer.hooks.there.every", 3), SigmaError, "trainer.hooks.there.every: must be a text"),
+        (lambda s: s.set("trainer.hooks.there.when", "banana"), SigmaConfigError, "hooks.there.when: 'banana'"),
+        (lambda s: s.set("trainer.hooks.*.when", "count reaches"), SigmaConfigError, "hooks.there.when"),
+        (lambda s: s.set("trainer.optimiser.learning_rate", "banana"), SigmaError, "must be a number"),
+        (lambda s: s.undo(), SigmaStateError, "trainer: there is nothing to undo. What can be"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_why_and_changes_nothing(move: Any, kind: type, message: str) -> None:
+    hooks = {"there": {"type": "count", "into": "seen"}, "reader": {"type": "follow", "after": "seen"}}
+    with steered(hooks=hooks) as sigma:
+        trainer(sigma).fit(iterations=3)
+        before, addresses = ends(sigma), sigma.registry.addresses()
+        with pytest.raises(kind) as error:
+            move(sigma)
+        assert message in str(error.value)
+        assert ends(sigma) == before
+        assert sigma.registry.addresses() == addresses
+
+
+def test_a_value_that_fits_only_some_of_what_a_pattern_matches_changes_none(deep: Any) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        before = ends(sigma)
+        with pytest.raises(SigmaError, match=r"weights: holds float32 of shape \(4, 1\)"):
+            sigma.set("trainer.**.weights", np.ones((3, 4)))
+        assert ends(sigma) == before
+
+
+# -- hooks with a live time --------------------------------------------------------------------------------------------
+def test_the_time_of_a_hook_can_be_set_while_it_runs() -> None:
+    script: Script = {4: lambda sigma: sigma.set("trainer.hooks.it.every", "4 iterations")}
+    with steered(script, hooks={"it": "count"}) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.count") == 4 + 2  # each of four, then 8 and 12
+        assert sigma.get("trainer.hooks.it.every") == "every 4 iterations"
+        assert str(trainer(sigma).hooks["it"].every) == "every 1 iteration"  # the settings stay
+
+
+def test_the_criterion_of_a_hook_can_be_set_and_taken_away_while_it_runs() -> None:
+    script: Script = {
+        2: lambda sigma: sigma.set("trainer.hooks.it.when", "iteration reaches 20"),
+        9: lambda sigma: sigma.set("trainer.hooks.it.when", ""),
+    }
+    with steered(script, hooks={"it": "count"}) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.count") == 2 + 3  # at 1 and 2, and at 10, 11 and 12
+        assert sigma.get("trainer.hooks.it.when") == ""
+
+
+# -- swapping ----------------------------------------------------------------------------------------------------------
+def test_another_optimiser_takes_the_parameters_over_and_begins_anew() -> None:
+    swap = {"type": "heavy", "learning_rate": 0.02, "momentum": 0.5}
+    with steered({6: lambda sigma: sigma.swap("optimiser", swap)}) as sigma:
+        sigma.run()
+        after = trainer(sigma).session.snapshot().arrays
+        assert int(after["optimiser.step"]) == 6
+        assert sigma.get("trainer.optimiser.momentum") == 0.5
+    with steered(last=6) as one:
+        trainer(one).fit(iterations=6)
+        weights = trainer(one).session.snapshot().arrays["network.layers.weights"].astype(np.float64)
+        feed, velocity = trainer(one).session.feed, np.zeros((3, 1))
+        data = {name: values.astype(np.float64) for name, values in trainer(one).data["training"].block(0).items()}
+        for _ in range(6):  # the same by hand
+            batches = feed.next(1)
+            x, y = (data[name][batches.rows[0]] for name in ("inputs", "targets"))
+            velocity = 0.5 * velocity - 0.02 * 2 * x.T @ (x @ weights - y) / len(x)
+            weights += velocity
+            feed.advance(batches, 1)
+    assert np.allclose(after["network.layers.weights"], weights, atol=1e-5)
+
+
+def test_the_addresses_of_the_optimiser_that_went_are_gone() -> None:
+    with steered() as sigma:
+        sigma.swap("optimiser", "heavy")
+        assert sigma.get("trainer.optimiser.weights.momentum") == 0.9
+        sigma.set("trainer.optimiser.learning_rate", 0.5)
+        assert sigma.get("trainer.optimiser.weights.learning_rate") == 0.5
+        sigma.swap("optimiser", {"type": "plain", "learning_rate": 0.25})
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+        assert not [a for a in sigma.registry.addresses() if a.endswith("momentum")]
+
+
+def test_a_setting_that_a_hook_reads_holds_its_optimiser_fast() -> None:
+    with steered() as sigma:
+        sigma.swap("optimiser", "heavy")
+        sigma.attach("it", {"type": "follow", "after": "optimiser.momentum"})
+        with pytest.raises(SigmaConfigError, match=r"reads 'optimiser.momentum', which nothing here publishes"):
+            sigma.swap("optimiser", "plain")
+        assert sigma.get("trainer.optimiser.momentum") == 0.9
+
+
+def test_rules_freeze_parameters_of_the_optimiser_that_is_swapped_in(deep: Any) -> None:
+    rule = {"type": "heavy", "settings": {"still": {"match": "1-*.weights", "frozen": True}}}
+    with deep() as sigma:
+        one = trainer(sigma)
+        sigma.prepare()
+        one.fit(iterations=4)
+        sigma.swap("optimiser", rule)
+        before = one.session.host("network.layers.1-dense.weights")
+        one.fit(iterations=4)
+        assert (one.session.host("network.layers.1-dense.weights") == before).all()
+        assert "optimiser.slots.1-dense.weights.velocity" not in one.session.arrays
+
+
+def test_another_backend_goes_on_with_the_same_state() -> None:
+    with steered({5: lambda sigma: sigma.swap("backend", "other")}) as sigma:
+        summary = sigma.run()
+        assert type(trainer(sigma).session.programs.backend).__name__ == "Other"
+        assert summary.backend == "other"
+        found = ends(sigma)[0]
+        assert trainer(sigma).evaluate()["loss"] > 0
+    with steered() as plain:
+        plain.run()
+        assert ends(plain)[0] == found
+
+
+@pytest.mark.rooms
+def test_a_compiled_backend_goes_on_within_tolerance() -> None:
+    script: Script = {5: lambda s: s.swap("backend", "numba"), 9: lambda s: s.swap("backend", "numpy")}
+    with steered(script) as sigma, steered() as plain:
+        sigma.run()
+        plain.run()
+        name = "network.layers.weights"
+        one, other = (trainer(s).session.snapshot().arrays[name] for s in (sigma, plain))
+    assert np.allclose(one, other, rtol=1e-5)
+
+
+def test_another_order_holds_from_the_next_iteration_on() -> None:
+    with steered() as sigma:
+        sigma.swap("order", "backwards")
+        assert trainer(sigma).session.feed.next(1).rows[0].tolist() == [22, 21, 20, 19, 18]
+        sigma.undo()
+        assert trainer(sigma).session.feed.next(1).rows[0].tolist() != [22, 21, 20, 19, 18]
+
+
+# -- the life of a run -------------------------------------------------------------------------------------------------
+MUCH: Script = {
+    2: lambda s: s.attach("it", COUNT),
+    3: lambda s: s.attach("lower", {"type": "follow", "every": "2 iterations"}),
+    4: lambda s: s.set("trainer.hooks.it.every", "2 iterations"),
+    5: lambda s: s.swap("optimiser", {"type": "heavy", "learning_rate": 0.03}),
+    6: lambda s: s.set("trainer.hooks.lower.when", "iteration reaches 8"),
+    7: lambda s: s.detach("first"),
+    8: lambda s: s.swap("backend", "other"),
+    9: lambda s: s.undo(),
+    10: lambda s: [s.swap("order", "backwards"), s.detach("lower")],
+    11: lambda s: [s.undo(), s.set("trainer.**.learning_rate", 0.01), s.undo(), s.set("trainer.**.momentum", 0.3)],
+}
+
+
+def much(script: Script = MUCH, **settings: Any) -> Environment:
+    return steered(script, hooks={"first": {"type": "count", "into": "first"}}, **settings)
+
+
+def test_a_run_that_was_changed_ends_otherwise_than_one_that_was_not() -> None:
+    with much() as sigma, much({}) as plain:
+        sigma.run()
+        plain.run()
+        assert ends(sigma)[0]["network.layers.weights"] != ends(plain)[0]["network.layers.weights"]
+
+
+def test_a_run_that_was_changed_comes_out_the_same_when_it_is_replayed(tmp_path: Path) -> None:
+    with much() as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        wanted, run = ends(sigma), sigma.run_folder
+    assert run is not None
+    with much({}) as again:
+        _, differs = again.replay(run)
+        assert differs == {}
+        assert ends(again) == wanted
+
+
+@pytest.mark.parametrize("stopped", range(1, 12))
+def test_a_run_that_was_changed_resumes_to_the_bits_of_one_that_never_ended(tmp_path: Path, stopped: int) -> None:
+    before = {**MUCH, stopped: lambda s: [MUCH.get(stopped, lambda _: None)(s), s.stop()]}
+    with much() as plain:
+        plain.run()
+        wanted = ends(plain)
+    with much(before) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    later = {at: steer for at, steer in MUCH.items() if at > stopped}
+    with much(later) as again:
+        again.resume(run)
+        again.run()
+        assert ends(again) == wanted
+
+
+def test_a_crash_is_made_good_from_the_journal(tmp_path: Path) -> None:
+    def fail(sigma: Environment) -> None:
+        raise RuntimeError("gone")
+
+    with much() as plain:
+        plain.run()
+        wanted = ends(plain)
+    script = {**MUCH, 3: lambda s: [MUCH[3](s), s.send("save", trainer="trainer")], 12: fail}
+    with much(script, last=13) as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(RuntimeError):
+            sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with much({}) as again:
+        again.resume(run)
+        again.run()
+        assert ends(again) == wanted
+
+
+def test_a_plugin_that_is_gone_keeps_a_run_from_being_resumed_with_its_name(tmp_path: Path, distribution: Any) -> None:
+    with steered({3: lambda s: s.attach("it", "count")}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    distribution("acme-shop", "'hook', 'other', 'acme_shop.parts:Other', 'It.'", parts="", version="2.0")
+    with small_environment(Sweep()) as again:
+        with pytest.raises(SigmaCheckpointError, match="no checkpoint of 'trainer' that is whole"):
+            again.resume(run)
+        said = " ".join(text for _, text in again.messages.after(0))
+        assert "components were changed: hook 'count'" in said
+
+
+# -- the environment ---------------------------------------------------------------------------------------------------
+def test_a_run_is_changed_from_another_thread() -> None:
+    with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
+        sigma.prepare()
+        thread = threading.Thread(target=sigma.run)
+        thread.start()
+        moment = sigma.attach("it", COUNT)["trainer"]
+        sigma.pause()
+        paused = trainer(sigma).session.clock.moment
+        assert sigma.get("trainer.count") == 2 * (paused.iteration - moment.iteration)
+        sigma.stop()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_what_one_trainer_cannot_do_changes_none() -> None:
+    with small_environment(Sweep()) as sigma:
+        first = trainer(sigma)
+        about = {name: getattr(first, name) for name in ("backend", "network", "data", "optimiser")}
+        sigma.create_trainer("other", hooks={"it": "count"}, **about)
+        sigma.prepare()
+        with pytest.raises(SigmaConfigError, match="there is a hook 'it' already"):
+            sigma.attach("it", "count")
+        assert trainer(sigma).session.runner.order == []
+        sigma.attach("it", "count", trainer="trainer")
+        assert trainer(sigma).session.runner.order == ["it"]
+
+
+def test_nothing_is_attached_before_there_is_something_to_attach_it_to() -> None:
+    with small_environment(Sweep()) as sigma, pytest.raises(SigmaStateError, match="cannot attach while it is created"):
+        sigma.attach("it", "count")
