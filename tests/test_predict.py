@@ -187,6 +187,14 @@ def test_a_saved_picture_is_predicted_as_its_array_is(sigma, tmp_path):
     assert np.array_equal(np.load("found.npy"), expected)
 
 
+def test_data_sets_that_read_no_samples_themselves_are_read_for(digits, sigma, monkeypatch):
+    monkeypatch.delattr("sigma_data.datasets.splits.Splits.samples")
+    np.savetxt("x.csv", images(3).reshape(-1, 64), delimiter=",")
+    assert sigma("predict", digits, "x.csv", "--output", "found.npy")[0] == 0
+    assert np.array_equal(np.load("found.npy"), load(digits).predict(images(3)))
+    assert "none.csv: there is no such file" in refused(sigma, digits, "none.csv")
+
+
 def test_the_white_of_a_picture_can_be_told(sigma, tmp_path):
     pillow = pytest.importorskip("PIL.Image")
     Path("flowers.csv").write_text(TABLE)
