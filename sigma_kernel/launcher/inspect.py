@@ -99,9 +99,9 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _course(hook: dict[str, Any]) -> str:
-    place = "in the background" if hook["background"] else "between bursts"
     then = {"mute": "muted", "background": "moved to the background"}[hook["over_budget"]]
-    return place if hook["budget"] is None else f"{place}; {then} if over {hook['budget']:g} s"
+    budget = [] if hook["budget"] is None else [f"{then} if over {hook['budget']:g} s"]
+    return ", ".join([*(["in the background"] if hook["background"] else []), *budget])
 
 
 def _table(head: list[str], rows: Iterable[list[str]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training import background
 from sigma_kernel.training.background import packed, unpacked
@@ -494,3 +496,47 @@ def test_without_the_rows_of_the_background_the_same_run_comes_out_otherwise(tmp
     journal.write_text("".join(line for line in lines if '"event": "background"' not in line))
     with small(steering()) as again:
         assert again.replay(run)[1]
+
+
+def test_a_run_that_is_resumed_does_again_what_came_back_and_runs_nothing_twice(tmp_path: Path) -> None:
+    first = Do(does=lambda c: c.command("save"), every=every(1, "start"))
+    hooks, ran = steering(), []
+    hooks["turn"].does = ran.append  # type: ignore[attr-defined]
+    with small({"first": first, **steering()}, tmp_path) as sigma:
+        sigma.run()
+        run, state = sigma.run_folder, state_bytes(sigma.trainer("trainer"))
+    assert run is not None
+    for saved in (run / "checkpoints" / "trainer").iterdir():
+        if saved.name != "0":
+            shutil.rmtree(saved)
+    with small({"first": first, **hooks}) as again:
+        again.resume(run)
+        again.run()
+        assert state_bytes(again.trainer("trainer")) == state
+    assert ran == []
+
+
+def test_a_failure_in_the_background_is_no_part_of_what_is_done_again_after_it(tmp_path: Path) -> None:
+    hooks: dict[str, Hook] = {
+        "first": Do(does=lambda c: c.command("save"), every=every(1, "start")),
+        "bad": beside(boom, every=every(3, "iteration")),
+        "end": Do(does=lambda c: c.command("stop"), every=every(50, "epoch")),
+    }
+    with small(hooks, tmp_path) as sigma:
+        with pytest.raises(SigmaTrainingError, match="boom"):
+            sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with small({**hooks, "bad": beside(lambda c: None, every=every(3, "iteration"))}) as again:
+        again.resume(run)
+        again.run()
+        assert again.trainer("trainer").session.clock.moment.epoch == 50
+
+
+def test_what_will_run_where_can_be_explained() -> None:
+    hooks: dict[str, Hook] = {"a": beside(boom), "b": Do(budget=0.5, over_budget="background"), "c": Do()}
+    with small(hooks) as sigma:
+        found = {hook["name"]: hook for hook in explained(sigma.trainer("trainer"))["hooks"]}
+    assert [found[name]["background"] for name in "abc"] == [True, False, False]
+    assert [found[name]["budget"] for name in "abc"] == [None, 0.5, None]
+    assert found["b"]["over_budget"] == "background"
