@@ -221,6 +221,8 @@ class Background:
             if self._bucket[0] is not seen.moment:
                 self._bucket = seen.moment, seen.fresh
             seen.fresh = self._bucket[1]
+            if all(firing.seen.key != seen.key for firing in self._left()):
+                self._memories.pop(seen.key, None)  # what it remembers has acted
             if len(self._waiting) >= MOST_WAITING:
                 self._give_way(seen)
             self._waiting.append(Firing(seen))
@@ -250,13 +252,16 @@ class Background:
     def forget(self) -> list[str]:
         """Leave out all that is still to come, and has not acted yet; return the names of these hooks."""
         with self._gate:
-            left = [*self._over, *([self._running] if self._running else []), *self._waiting]
+            left = self._left()
             self._over.clear()
             self._waiting.clear()
             self._memories.clear()
             self._running = self._thread = None  # whoever still runs finds that it is not wanted any more
             self._gate.notify_all()
         return sorted({firing.seen.name for firing in left})
+
+    def _left(self) -> list[Firing]:
+        return [*self._over, *([self._running] if self._running else []), *self._waiting]
 
     def close(self) -> None:
         """Let go of everything."""

@@ -107,8 +107,10 @@ class Session:
         try:
             self.clock.advance(0, seconds=self._elapsed())
             if not failed:
+                failed = True  # if one of these fails
                 finish(self)
                 self.tick(TimeScale.STOP)
+                failed = False
             self.records.row(self.clock.moment, force=True)
             self.note({"event": "end", "failed": failed})
         finally:

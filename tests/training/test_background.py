@@ -207,7 +207,7 @@ def test_a_hook_in_the_background_finds_the_memory_that_was_saved() -> None:
         context.memory["count"] = context.memory.get("count", 0) + 1
 
     saved = None
-    for _ in range(2):
+    for _ in range(2):  # in two processes, as it were
         with small({"count": beside(count)}) as sigma:
             session = sigma.trainer("trainer").session
             if saved is not None:
@@ -347,6 +347,14 @@ def test_a_failure_ends_training_with_the_name_of_its_hook_also_one_that_exits(d
         ):
             trainer.fit(epochs=100)
         assert "hook 'bad' failed" in trainer.session.runner.memory["bad"]["error"]
+
+
+def test_a_failure_in_the_background_that_shows_at_the_end_fails_the_run_too() -> None:
+    with small({"bad": beside(boom, every=every(3, "iteration"))}) as sigma:
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(SigmaTrainingError, match="hook 'bad' failed"):
+            trainer.fit(iterations=3)
+        assert trainer.session.control.status == "failed"
 
 
 @pytest.mark.parametrize("where", [False, True])
