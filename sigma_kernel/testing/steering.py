@@ -13,7 +13,7 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,49 @@ class Sweep(Operator):
         while session.boundary() and (self.epochs is None or session.clock.moment.epoch < self.epochs):
             session.advance(session.distance())
             session.settle()
+
+
+@define(eq=False)
+class Steered(Sweep):
+    """Train iteration by iteration up to the ``last``, and do at some of them what ``script`` says, as if from outside.
+
+    ``script`` has functions of the environment by iteration.
+    """
+
+    script: Mapping[int, Callable[[Environment], Any]] = field(factory=dict)
+    last: int = 12
+    environment: Environment | None = None
+    _done: set[int] = field(factory=set, init=False)
+
+    def run(self, session: Session) -> None:
+        """Train and steer; each step of the script once, also where a rewind leads back before it."""
+        while session.boundary():
+            now = session.clock.moment.iteration
+            if now in self.script and now not in self._done:
+                self._done.add(now)
+                self.script[now](self.environment)  # type: ignore[arg-type]  # steered() sets it
+            elif now < self.last:
+                session.advance(1)
+                session.settle()
+            else:
+                break
+
+
+def steered(
+    script: Mapping[int, Callable[[Environment], Any]] | None = None, last: int = 12, **settings: Any
+) -> Environment:
+    """Return a small environment, prepared, that is steered by a script."""
+    operator = Steered(script=script or {}, last=last)
+    operator.environment = small_environment(operator, **settings)
+    operator.environment.prepare()
+    return operator.environment
+
+
+def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Return everything that decides what comes next, but for the wall clock and where a run ends."""
+    values = dict(trainer.session.snapshot().values)
+    clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
+    return state_bytes(trainer), {**values, "clock": clock, "goals": None, "midway": None}
 
 
 class HookSuite(ABC):

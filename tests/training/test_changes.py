@@ -12,8 +12,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes
-from sigma_kernel.training.session import Session
+from sigma_kernel.testing.steering import Slow, Sweep, decisive, small_environment, steered
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -21,44 +20,12 @@ pytestmark = pytest.mark.usefixtures("shop")
 Script = Mapping[int, Callable[[Environment], Any]]
 
 
-class Steered(Sweep):
-    """Train iteration by iteration, and steer at some of them from outside, until iteration 12."""
-
-    def __init__(self, script: Script | None = None, last: int = 12) -> None:
-        super().__init__()
-        self.script, self.last, self.done = dict(script or {}), last, set[int]()
-        self.environment: Environment | None = None
-
-    def run(self, session: Session) -> None:
-        while session.boundary():
-            now = session.clock.moment.iteration
-            if now in self.script and now not in self.done:
-                self.done.add(now)
-                assert self.environment is not None
-                self.script[now](self.environment)
-                continue
-            if now >= self.last:
-                return
-            session.advance(1)
-            session.settle()
-
-
-def steered(script: Script | None = None, last: int = 12, **settings: Any) -> Environment:
-    operator = Steered(script, last)
-    operator.environment = small_environment(operator, **settings)
-    operator.environment.prepare()
-    return operator.environment
+def ends(sigma: Environment) -> Any:
+    return decisive(trainer(sigma))
 
 
 def trainer(sigma: Environment) -> Trainer:
     return sigma.trainer("trainer")
-
-
-def ends(sigma: Environment) -> tuple[dict[str, bytes], Any]:
-    """Return everything that decides what comes next, but for seconds."""
-    values = dict(trainer(sigma).session.snapshot().values)
-    clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
-    return state_bytes(trainer(sigma)), {**values, "clock": clock, "goals": None, "midway": None}
 
 
 COUNT = {"type": "count", "by": 2}

@@ -1,0 +1,272 @@
+"""Rewinding: the bits of a run that never took the way that was left, its branches, its checkpoints, its replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.testing.steering import Slow, decisive, steered
+from sigma_kernel.training.checkpoint import read
+from sigma_kernel.training.chronicle import Past
+from sigma_kernel.training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("shop")
+
+Script = Mapping[int, Callable[[Environment], Any]]
+
+
+@pytest.fixture(autouse=True)
+def always_remember(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a state at each epoch, however much of the time that takes: every fifth iteration."""
+    monkeypatch.setattr(Past, "due", lambda self: True)
+
+
+def trainer(sigma: Environment) -> Trainer:
+    return sigma.trainer("trainer")
+
+
+def journal(run: Path | None) -> list[dict[str, Any]]:
+    assert run is not None
+    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()[1:]]
+    return [{name: value for name, value in row.items() if name not in ("trainer", "seconds", "epoch")} for row in rows]
+
+
+def saved(run: Path | None) -> dict[str, int]:
+    """Return the branch of each checkpoint by the name of its folder."""
+    assert run is not None
+    folders = sorted((run / "checkpoints" / "trainer").iterdir())
+    return {path.name: read(path).values["branch"] for path in folders if "branch" not in path.name}
+
+
+def _rate(value: float) -> Callable[[Environment], Any]:
+    return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)
+
+
+CHANGED: list[Callable[[Environment], Any]] = [
+    _rate(0.5),
+    lambda s: s.attach("more", {"type": "count", "into": "more"}),
+    lambda s: s.detach("it"),
+    lambda s: s.swap("optimiser", {"type": "heavy", "learning_rate": 0.02}),
+    lambda s: s.swap("backend", "other"),
+    lambda s: s.swap("order", "backwards"),
+    lambda s: s.set("trainer.hooks.it.every", "2 iterations"),
+    lambda s: s.set("trainer.**.weights", 0.5),
+]
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_was_done_on_the_branch_that_was_left_has_no_part_in_what_follows(
+    change: Callable[[Environment], Any],
+) -> None:
+    hooks = {"it": "count", "lower": {"type": "follow", "after": "training.loss"}}
+    with steered({7: change, 9: lambda s: s.rewind(5)}, hooks=hooks) as sigma:
+        sigma.run()
+        found = decisive(trainer(sigma))
+    with steered(hooks=hooks) as plain:
+        plain.run()
+        assert decisive(trainer(plain)) == found
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_was_done_before_the_moment_stays(change: Callable[[Environment], Any]) -> None:
+    with steered({3: change, 7: _rate(0.4), 9: lambda s: s.rewind(5)}, hooks={"it": "count"}) as sigma:
+        sigma.run()
+        found = decisive(trainer(sigma))
+    with steered({3: change}, hooks={"it": "count"}) as plain:
+        plain.run()
+        assert decisive(trainer(plain)) == found
+
+
+def test_the_same_commands_after_a_rewind_give_the_bits_of_a_fresh_run(deep: Any) -> None:
+    found = []
+    for ways in ([(20, 0.3)], [(20, 0.6), (20, 0.3)]):
+        with deep() as sigma:
+            sigma.prepare()
+            one = trainer(sigma)
+            one.fit(iterations=10)
+            for number, (iterations, rate) in enumerate(ways):
+                if number:
+                    assert sigma.rewind(10)["trainer"].iteration == 10
+                sigma.set("trainer.optimiser.learning_rate", rate)
+                one.fit(iterations=iterations)
+            found.append(decisive(one))
+    (bits, values), (others, other) = found
+    assert bits == others
+    assert other["published"] == values["published"]
+    assert other["cursor"] == values["cursor"]
+
+
+def test_the_newest_state_that_is_no_later_is_gone_back_to() -> None:
+    said: list[Any] = []
+    script: Script = {
+        9: lambda s: said.append(s.rewind(8)["trainer"].iteration),
+        11: lambda s: said.append(s.rewind(2, "epoch")["trainer"].iteration),
+    }
+    with steered(script) as sigma:
+        sigma.run()
+    assert said == [5, 10]
+
+
+def test_a_moment_that_is_not_kept_is_refused_with_those_that_are() -> None:
+    with steered() as sigma:
+        sigma.run()
+        before = decisive(trainer(sigma))
+        with pytest.raises(SigmaStateError, match="no state from iteration 4 or before is kept; kept are iterations 5"):
+            sigma.rewind(4)
+        assert decisive(trainer(sigma)) == before
+
+
+def test_what_is_undone_after_a_rewind_is_what_came_before_the_moment() -> None:
+    with steered({3: _rate(0.2), 7: _rate(0.4), 9: lambda s: [s.rewind(5), s.undo()]}) as sigma:
+        sigma.run()
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.05
+
+
+def test_a_run_that_was_rewound_goes_on_from_another_thread() -> None:
+    with steered(hooks={"slow": Slow()}, last=40) as sigma:
+        sigma.run()
+        assert sigma.rewind(20)["trainer"].iteration == 20
+        sigma.run()
+        assert trainer(sigma).session.clock.moment.iteration == 40
+
+
+# -- the family tree ---------------------------------------------------------------------------------------------------
+TWICE: Script = {
+    7: lambda s: [s.set("trainer.optimiser.learning_rate", 0.4), s.attach("it", "count")],
+    8: lambda s: [s.send("save", trainer="trainer"), s.rewind(5)],
+    9: lambda s: s.set("trainer.optimiser.learning_rate", 0.1),
+    11: lambda s: s.rewind(10),
+    12: lambda s: s.rewind(5),
+    13: lambda s: s.swap("optimiser", "heavy"),
+}
+
+
+def _twice(folder: Path, script: Script = TWICE, last: int = 14) -> Environment:
+    sigma = steered(script, last=last)
+    sigma.folder = folder
+    return sigma
+
+
+def test_the_journal_holds_the_family_tree(tmp_path: Path) -> None:
+    with _twice(tmp_path) as sigma:
+        sigma.run()
+        rows = journal(sigma.run_folder)
+    assert [row for row in rows if row.get("command") == "rewind"] == [
+        {"iteration": 8, "command": "rewind", "to": 5, "scale": "iteration", "branch": 1, "parent": 0},
+        {"iteration": 11, "command": "rewind", "to": 10, "scale": "iteration", "branch": 2, "parent": 1},
+        {"iteration": 12, "command": "rewind", "to": 5, "scale": "iteration", "branch": 3, "parent": 2},
+    ]
+
+
+def test_the_newest_checkpoint_after_a_rewind_is_of_the_new_branch(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def look(sigma: Environment) -> None:
+        sigma._keeping.flush()
+        seen.append(saved(sigma.run_folder))
+
+    script = {**TWICE, 8: lambda s: [s.send("save", trainer="trainer"), look(s), s.rewind(5), look(s)]}
+    with _twice(tmp_path, script) as sigma:
+        sigma.run()
+        seen.append(saved(sigma.run_folder))
+        assert sigma.run_folder is not None
+        there = {path.name for path in (sigma.run_folder / "checkpoints" / "trainer").iterdir()}
+    assert seen == [{"8": 0}, {"5": 1}, {"14": 3, "5": 3}]
+    assert {"8.branch-0", "10.branch-2"} <= there
+
+
+def test_a_run_with_rewinds_comes_out_the_same_when_it_is_replayed(tmp_path: Path) -> None:
+    with _twice(tmp_path) as sigma:
+        sigma.run()
+        wanted, run = decisive(trainer(sigma)), sigma.run_folder
+    assert run is not None
+    with steered(last=14) as again:
+        _, differs = again.replay(run)
+        assert differs == {}
+        assert decisive(trainer(again)) == wanted
+        assert trainer(again).session.chronicle.branch == 3
+
+
+LATER: Script = {7: TWICE[7], 9: lambda s: s.rewind(5), 12: lambda s: s.rewind(10), 13: TWICE[13]}
+
+
+@pytest.mark.parametrize("stopped", [5, 9, 10, 12, 13])  # where what is gone back to is kept after that
+def test_a_run_with_rewinds_resumes_to_the_bits_of_one_that_never_ended(tmp_path: Path, stopped: int) -> None:
+    with _twice(tmp_path / "whole", LATER) as plain:
+        plain.run()
+        wanted = decisive(trainer(plain))
+    done: list[int] = []
+    script = {at: _noted(done, at, steer) for at, steer in LATER.items()}
+    script[stopped] = _noted(done, stopped, lambda s: [LATER.get(stopped, lambda _: None)(s), s.stop()])
+    with _twice(tmp_path, script) as sigma:
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with steered({at: steer for at, steer in LATER.items() if at not in done}, last=14) as again:
+        again.resume(run)
+        again.run()
+        assert decisive(trainer(again)) == wanted
+        assert trainer(again).session.chronicle.branch == 2
+
+
+def _noted(done: list[int], at: int, steer: Callable[[Environment], Any]) -> Callable[[Environment], Any]:
+    return lambda sigma: [done.append(at), steer(sigma)]
+
+
+def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path) -> None:
+    def fail(sigma: Environment) -> None:
+        raise RuntimeError("gone")
+
+    script: Script = {
+        6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5), 9: _rate(0.2), 11: fail,
+    }  # fmt: skip
+    with _twice(tmp_path, script) as sigma:
+        with pytest.raises(RuntimeError):
+            sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with steered(last=12) as again, steered({9: _rate(0.2)}) as plain:
+        again.resume(run)
+        again.run()
+        plain.run()
+        assert decisive(trainer(again))[0] == decisive(trainer(plain))[0]
+
+
+def test_a_run_that_was_resumed_can_be_rewound_to_where_it_was_taken_up(tmp_path: Path) -> None:
+    with _twice(tmp_path, {}, last=7) as sigma:
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with steered({9: lambda s: s.rewind(7)}) as again, steered() as plain:
+        again.resume(run)
+        again.run()
+        plain.run()
+        assert decisive(trainer(again))[0] == decisive(trainer(plain))[0]
+
+
+# -- a folder that cannot be written to --------------------------------------------------------------------------------
+def test_a_checkpoint_that_cannot_be_set_aside_is_told_and_the_rewind_acts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path.rename
+
+    def rename(self: Path, target: Path) -> Path:
+        if ".branch-" in Path(target).name:
+            raise OSError("the disk is read-only")
+        return whole(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with _twice(tmp_path, {8: TWICE[8]}, last=12) as sigma:
+        sigma.run()
+        said = [text for _, text in sigma.messages.after(0) if "ALARM" in text]
+        assert trainer(sigma).session.clock.moment.iteration == 12
+    assert said == [
+        "ALARM: checkpoint 8 cannot be set aside: the disk is read-only. Remove it by hand: it lies on the branch that "
+        "was left, and would be taken for the newest."
+    ]
