@@ -22,6 +22,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTraining
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training import background
+from sigma_kernel.training import hooks as hooks_of_a_run
 from sigma_kernel.training.background import packed, unpacked
 from sigma_kernel.training.criteria import when
 from sigma_kernel.training.hooks import ordered
@@ -422,12 +423,14 @@ def test_a_hook_over_its_budget_moves_to_the_background_where_that_is_wanted_and
     assert seen[-1] == (7, False)
 
 
-def test_strikes_count_only_in_a_row() -> None:
+def test_strikes_count_only_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
+    seconds = [0.0]
+    monkeypatch.setattr(hooks_of_a_run, "perf_counter", lambda: seconds[0])
 
     def now_and_then(context: HookContext) -> None:
         seen.append(context.moment.iteration)
-        time.sleep(0.02 if context.moment.iteration % 3 else 0.0)
+        seconds[0] += 0.02 if context.moment.iteration % 3 else 0.005
 
     with small({"slow": Do(does=now_and_then, budget=0.01)}) as sigma:
         sigma.trainer("trainer").fit(iterations=9)
