@@ -119,8 +119,8 @@ def _rewind(session: Session, command: commands.Rewind) -> None:
     goals = session.pause_at, session.until
     session.restore(state)
     session.midway, (session.pause_at, session.until) = False, goals
-    if session.forsake is not None:
-        session.forsake(moment.iteration, chronicle.branch - 1)
     if session.save_as is not None:
         with chronicle.on_behalf("rewind"):
             _save(session, commands.Save())
+    if session.forsake is not None:  # now that there is a checkpoint to go on from
+        session.forsake(moment.iteration, chronicle.branch - 1)

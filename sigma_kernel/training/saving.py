@@ -20,6 +20,7 @@ from attrs import define, evolve, field
 from sigma_kernel import __version__
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.training import journal
 from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, numbered, read_manifest, remove, write
 from sigma_kernel.training.state import FORMER
 
@@ -185,9 +186,11 @@ def restore(run: Path, session: Restorable, say: Say) -> Path:
     Those that are passed over are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if
     there is none.
     """
-    before = session.snapshot()
+    before, ways = session.snapshot(), _left(run, session.name)
 
     def put(path: Path, found: Checkpoint) -> None:
+        if any(found.values.get("branch", 0) == branch and int(path.name) > last for branch, last in ways):
+            raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Go on from where that was.")
         _as_it_was(session, path, found)
         check_fit(path, found, session.snapshot())
         try:
@@ -200,6 +203,13 @@ def restore(run: Path, session: Restorable, say: Say) -> Path:
     except SigmaCheckpointError:
         session.restore(before)
         raise
+
+
+def _left(run: Path, trainer: str) -> list[tuple[int, int]]:
+    """Return the branches that rewinds have left, and up to which iteration what lies on each still counts."""
+    path = run / "journal.jsonl"
+    rows = journal.rows(path, trainer) if path.exists() else []
+    return [(row["parent"], row["to"]) for row in rows if row.get("command") == "rewind" and "parent" in row]
 
 
 def _as_it_was(session: Restorable, path: Path, found: Checkpoint) -> None:

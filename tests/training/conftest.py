@@ -140,6 +140,7 @@ def momentum() -> type[Momentum]:
 
 
 PARTS = """
+import numpy as np
 from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
@@ -224,8 +225,13 @@ class Heavy(Momentum):
     pass
 
 
-class Other(NullBackend):
+class Placed(np.ndarray):
     pass
+
+
+class Other(NullBackend):
+    def to_device(self, host):
+        return np.array(host).view(Placed)
 
 
 class Half(NullBackend):
@@ -239,8 +245,6 @@ class Broken(NullBackend):
 
 class Backwards(Order):
     def order(self, seed, epoch, block, rows):
-        import numpy as np
-
         return np.arange(rows)[::-1]
 """
 

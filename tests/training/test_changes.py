@@ -192,6 +192,15 @@ def test_the_criterion_of_a_hook_can_be_set_and_taken_away_while_it_runs() -> No
         assert sigma.get("trainer.hooks.it.when") == ""
 
 
+def test_a_criterion_that_is_set_has_seen_nothing_yet() -> None:
+    with steered(hooks={"it": {"type": "count", "when": "training.loss decreases for 2 iterations"}}) as sigma:
+        trainer(sigma).fit(iterations=4)
+        memory = trainer(sigma).session.runner.memory["it"]
+        assert memory["criterion"]
+        sigma.set("trainer.hooks.it.when", "training.loss increases for 2 iterations")
+        assert trainer(sigma).session.runner.memory["it"] == {**memory, "criterion": {}}
+
+
 # -- swapping ----------------------------------------------------------------------------------------------------------
 def test_another_optimiser_takes_the_parameters_over_and_begins_anew() -> None:
     swap = {"type": "heavy", "learning_rate": 0.02, "momentum": 0.5}
@@ -257,6 +266,14 @@ def test_another_backend_goes_on_with_the_same_state() -> None:
     with steered() as plain:
         plain.run()
         assert ends(plain)[0] == found
+
+
+def test_the_block_and_the_state_lie_on_the_other_backend() -> None:
+    with steered() as sigma:
+        session = trainer(sigma).session
+        sigma.swap("backend", "other")
+        placed = [*session.feed.next(1).block.values(), *session.arrays.values()]
+        assert {type(values).__name__ for values in placed} == {"Placed"}
 
 
 @pytest.mark.rooms

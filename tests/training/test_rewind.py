@@ -219,7 +219,8 @@ def _noted(done: list[int], at: int, steer: Callable[[Environment], Any]) -> Cal
     return lambda sigma: [done.append(at), steer(sigma)]
 
 
-def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("set_aside", [True, False])
+def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path, set_aside: bool) -> None:
     def fail(sigma: Environment) -> None:
         raise RuntimeError("gone")
 
@@ -231,6 +232,9 @@ def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path) ->
             sigma.run()
         run = sigma.run_folder
     assert run is not None
+    checkpoints = run / "checkpoints" / "trainer"
+    if not set_aside:  # the crash came just before that
+        (checkpoints / "6.branch-0").rename(checkpoints / "6")
     with steered(last=12) as again, steered({9: _rate(0.2)}) as plain:
         again.resume(run)
         again.run()
