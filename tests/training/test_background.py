@@ -21,8 +21,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
-from sigma_kernel.training import background
-from sigma_kernel.training import hooks as hooks_of_a_run
+from sigma_kernel.training import background, hooks as hooks_of_a_run
 from sigma_kernel.training.background import packed, unpacked
 from sigma_kernel.training.criteria import when
 from sigma_kernel.training.hooks import ordered
