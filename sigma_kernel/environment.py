@@ -205,6 +205,8 @@ class Environment(Steering):
 
     def _finished(self) -> Summary:
         self._state = "failed" if self._failure else "stopped"
+        if not self._aborted:
+            self._keeping.wait()
         summary = self.summary()
         if self.run_folder is not None:
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from attrs import evolve
 
@@ -10,6 +12,7 @@ from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
 from sigma_kernel.training.changes import Changes
+from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.replay import STOP
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.undoing import carry_out, undo, undoable
@@ -35,7 +38,8 @@ def act(session: Session, command: commands.Command) -> Moment:
         case commands.Stop():
             _stop(session, command)
         case commands.Save():
-            _save(session, command)
+            _foldered(session)
+            session.chronicle.lastly(partial(_save, session, command))
         case commands.Rewind():
             _rewind(session, command)
         case commands.Reset():
@@ -88,6 +92,8 @@ def _expect(session: Session, status: str, command: commands.Command) -> None:
 
 def _stop(session: Session, command: commands.Stop) -> None:
     """End at this boundary; who is stopped from outside saves first, to be resumed as if that had never been."""
+    if session.control.over:
+        return
     place = session.chronicle.position
     session.note(command.to_dict())
     session.control.over = True
@@ -100,13 +106,18 @@ def _stop(session: Session, command: commands.Stop) -> None:
 
 def _save(session: Session, command: commands.Save, place: int | None = None) -> None:
     """Write a checkpoint that stands at a place of the journal, by default the present one."""
-    if session.save_as is None:
-        raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
+    save_as = _foldered(session)
     session.note(command.to_dict())
     state = session.snapshot()
     session.chronicle.digest(session.clock.moment, state, session.runner)
     about = {"journal": session.chronicle.position if place is None else place, "branch": session.chronicle.branch}
-    session.save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
+    save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
+
+
+def _foldered(session: Session) -> Callable[[Checkpoint], Any]:
+    if session.save_as is None:
+        raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
+    return session.save_as
 
 
 def _rewind(session: Session, command: commands.Rewind) -> None:
@@ -118,9 +129,9 @@ def _rewind(session: Session, command: commands.Rewind) -> None:
     chronicle.branch += 1
     goals = session.pause_at, session.until
     session.restore(state)
-    session.midway, (session.pause_at, session.until) = False, goals
+    session.midway, (session.pause_at, session.until) = "", goals
     if session.save_as is not None:
         with chronicle.on_behalf("rewind"):
-            _save(session, commands.Save())
+            act(session, commands.Save())
     if session.forsake is not None:  # now that there is a checkpoint to go on from
         session.forsake(moment.iteration, chronicle.branch - 1)

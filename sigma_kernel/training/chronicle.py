@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,6 +66,7 @@ class Chronicle:
     past: Past = field(factory=Past)
     branch: int = 0
     _by: str = ""  # the hook whose commands act
+    _late: list[tuple[str, Callable[[], None]]] | None = None  # what is to be saved, by whom
     _losses: list[np.ndarray] = field(factory=list)
 
     def note(self, moment: Moment, what: Mapping[str, Any], sync: bool = True) -> None:
@@ -94,6 +95,25 @@ class Chronicle:
             yield
         finally:
             self._by = before
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Save what hooks inside want saved after all of them: a checkpoint stands between two boundaries."""
+        outer, self._late = self._late, [] if self._late is None else self._late
+        try:
+            yield
+        finally:
+            late, self._late = self._late, outer
+        for by, save in late if outer is None else ():
+            with self.on_behalf(by):
+                save()
+
+    def lastly(self, save: Callable[[], None]) -> None:
+        """Save now, or after all hooks that are due with the one that acts."""
+        if self._late is None:
+            save()
+        else:
+            self._late.append((self._by, save))
 
     # -- hooks that go by the wall clock -------------------------------------------------------------------------------
     def due(self, runner: Runner, before: Moment, now: Moment) -> list[str]:

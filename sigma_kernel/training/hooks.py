@@ -88,6 +88,14 @@ def _touch(read: str, written: str) -> bool:
     return read == written or matches(read, written) or matches(written, read)
 
 
+def ends(hook: Hook, per_epoch: int) -> list[float]:
+    """Return the iterations at which a hook that ends training will do so at the latest, as far as that is known."""
+    units = {TimeScale.ITERATION: 1, TimeScale.EPOCH: per_epoch}
+    if hook.when is None:
+        return [(hook.every.next(0) or 0) * unit for scale, unit in units.items() if scale is hook.every.scale]
+    return [goal * unit for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
+
+
 def merged(hooks: Mapping[str, Hook]) -> dict[str, Hook]:
     """Return the hooks without those that equal an earlier one, unless others require them by name."""
     named = {wanted for hook in hooks.values() for wanted in hook.requires}

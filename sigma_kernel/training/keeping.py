@@ -57,6 +57,11 @@ class Keeping:
         trainer.session.save_as = partial(_save, saver, trainer)
         trainer.session.forsake = saver.forsake
 
+    def wait(self) -> None:
+        """Wait until nothing more will be written."""
+        for saver in self._savers.values():
+            saver.wait()
+
     def flush(self) -> None:
         """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint could not be."""
         for saver in self._savers.values():

@@ -19,9 +19,10 @@ from sigma_kernel.training.commands import Command
 from sigma_kernel.training.journal import encoded
 
 Row = Mapping[str, Any]
-ASIDE = ("seconds", "place")  # what may differ between two runs that are the same
+ASIDE = ("seconds", "place", "losses")  # what may differ between two runs that are the same
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place")
 BESIDE = ("background", "budget")  # events that come from beside the training thread
+DIGITS = 8  # of a loss, hexadecimal
 STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
 
 
@@ -72,11 +73,17 @@ class Replay:
         if not self.strict or not self.rows:
             return False
         expected, found = self.rows.popleft(), json.loads(encoded(row))
-        if _without(expected) != _without(found):
+        if _differ(expected, found):
             self.differs = self.differs or _difference(expected, found)
             self.rows.clear()
             return False
         return True
+
+
+def _differ(expected: Row, found: Row) -> bool:
+    """Return whether two rows say different things; of losses, only those count that both know."""
+    apart = _first(expected.get("losses", ""), found.get("losses", "")) is not None
+    return apart or _without(expected) != _without(found)
 
 
 def _without(row: Row) -> dict[str, Any]:
@@ -92,13 +99,13 @@ def _difference(expected: Row, found: Row) -> str:
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     first = _first(expected["losses"], found["losses"])
     since = "" if first is None else f", first seen in the loss of iteration {first + found['iteration']}"
-    return f"{place}: {', '.join(names)} differ{since}"
+    return f"{place}: {', '.join(names) or 'losses'} differ{since}"
 
 
 def _first(then: str, now: str) -> int | None:
     """Return the place of the first loss that differs, counted from the last one: 0, -1, -2 ..."""
-    pairs = [(then[i : i + 8], now[i : i + 8]) for i in range(0, min(len(then), len(now)), 8)]
-    return next((i + 1 - len(pairs) for i, (a, b) in enumerate(pairs) if a != b), None)
+    ends = range(-min(len(then), len(now)) // DIGITS * DIGITS, 0, DIGITS)
+    return next((i // DIGITS + 1 for i in ends if then[i:][:DIGITS] != now[i:][:DIGITS]), None)
 
 
 def _said(row: Row) -> str:

@@ -75,7 +75,7 @@ class Saver:
 
     def forsake(self, after: int, branch: int) -> None:
         """Set aside what lies beyond a number, on a branch that is left: it is no longer the newest."""
-        self._settle()
+        self.wait()
         for path in numbered(self.home):
             if int(path.name) > after:
                 self._set_aside(path, branch)
@@ -91,11 +91,12 @@ class Saver:
 
     def flush(self) -> None:
         """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
-        self._settle()
+        self.wait()
         if self._failure is not None:
             raise SigmaCheckpointError(str(self._failure)) from self._failure
 
-    def _settle(self) -> None:
+    def wait(self) -> None:
+        """Wait until nothing is left to write, whatever became of it."""
         with self._gate:
             self._gate.wait_for(lambda: self._thread is None)
 

@@ -19,7 +19,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
-from sigma_kernel.contracts import Burst, Hook, Metric, Step
+from sigma_kernel.contracts import Burst, Metric, Step
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.registry import NOTHING, Registry, literal, matches
 from sigma_kernel.training import commands
@@ -29,7 +29,7 @@ from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.chronicle import Chronicle
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches, Feed
-from sigma_kernel.training.hooks import Runner
+from sigma_kernel.training.hooks import Runner, ends
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Compiled, Evaluator, Programs
 from sigma_kernel.training.records import Records
@@ -72,7 +72,7 @@ class Session:
     settled: Moment = field(factory=Moment, init=False)
     pause_at: int | None = field(default=None, init=False)  # iterations
     until: int | None = field(default=None, init=False)
-    midway: bool = field(default=False, init=False)  # put back as it was during training
+    midway: str = field(default="", init=False)  # put back as it was during training: running, paused, or over
     halted: bool = field(default=False, init=False)  # ended from outside
     chronicle: Chronicle = field(init=False)
     background: Background = field(init=False)
@@ -93,14 +93,19 @@ class Session:
         replay = self.chronicle.replay
         if replay is not None and (row := replay.next(self.clock.moment.iteration, event="begin")) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
-        if not self.midway or epochs is not None or iterations is not None:
+        further, midway = epochs is not None or iterations is not None, self.midway
+        if not midway or further:
             self.pause_at, self.until = None, self.ahead(epochs, iterations)
         self._elapsed()
-        self.control.over = self._reached(self.until)
-        if not self.midway:
+        self.control.over = self._reached(self.until) or (midway == "over" and not further)
+        if not midway:
             self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
             self.tick(TimeScale.START)
-        self.midway = self.halted = False
+        self.midway, self.halted = "", False
+        if midway == "paused":
+            self.control.status = midway  # for what the journal holds of it; if that is nothing, training goes on
+            if replay is None:
+                self.act(self, commands.Go())
 
     def end(self, failed: bool = False) -> None:
         """Leave the training thread, after the hooks that are due at a stop."""
@@ -134,6 +139,7 @@ class Session:
             else:
                 beside(self, found)
         if replay.rows:
+            self.control.over |= replay.next(self.clock.moment.iteration, event="end") is not None
             return
         if not replay.goes_on:
             self.control.over = True
@@ -160,14 +166,8 @@ class Session:
         goals = [] if self.until is None else [float(self.until)]
         for hook in self.runner.active():
             if hook.ends:
-                goals += self._goals(hook)
+                goals += ends(hook, self.feed.iterations_per_epoch)
         return int(min(goals)) if goals else None
-
-    def _goals(self, hook: Hook) -> list[float]:
-        units = {TimeScale.ITERATION: 1, TimeScale.EPOCH: self.feed.iterations_per_epoch}
-        if hook.when is None:
-            return [(hook.every.next(0) or 0) * unit for scale, unit in units.items() if scale is hook.every.scale]
-        return [goal * unit for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
 
     def advance(self, n: int, burst: Callable[[Session, Batches], Burst] | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
@@ -209,15 +209,16 @@ class Session:
         before, now = self.settled, self.clock.moment
         self.settled = now
         due = self.chronicle.due(self.runner, before, now)
-        with self.timed("hooks"):
-            for name in due if self._finite() else self._guards(due):
-                self.fire(name)
-        self.records.row(now, force=now.epoch > before.epoch)
-        self.chronicle.remember(now, self.snapshot, self.runner, now.epoch > before.epoch)
-        if self._reached(self.pause_at):
-            self.pause()
-        if self._reached(self.until):
-            self.control.over = True
+        with self.chronicle.together():
+            with self.timed("hooks"):
+                for name in due if self._finite() else self._guards(due):
+                    self.fire(name)
+            now = self.clock.moment  # a hook may have gone back
+            self.records.row(now, force=now.epoch > before.epoch)
+            self.chronicle.remember(now, self.snapshot, self.runner, now.epoch > before.epoch)
+            if self._reached(self.pause_at):
+                self.pause()
+            self.control.over |= self._reached(self.until)
 
     # -- their parts ---------------------------------------------------------------------------------------------------
     def program(self, kind: str, size: int) -> Compiled:
@@ -277,6 +278,7 @@ class Session:
         if self.feed.cursor.epoch > epoch:
             self.clock.tick(TimeScale.EPOCH)
         ring = self._measured(result.ring, size)
+        self.chronicle.measured(ring["training.loss"])
         self.published.update({name: values[-1].tolist() for name, values in ring.items()})
         self.records.measured({name: values for name, values in ring.items() if values.ndim == 1})
 
@@ -319,8 +321,9 @@ class Session:
         before = self.clock.moment
         self.clock.tick(scale)
         self.settled = self.clock.moment
-        for name in self.chronicle.due(self.runner, before, self.clock.moment):
-            self.fire(name, at_once=scale is TimeScale.STOP)  # nothing goes on beside it
+        with self.chronicle.together():
+            for name in self.chronicle.due(self.runner, before, self.clock.moment):
+                self.fire(name, at_once=scale is TimeScale.STOP)  # nothing goes on beside it
 
     def pause(self) -> None:
         """Stop after the present burst, and wait."""

@@ -44,7 +44,8 @@ class Holder(Protocol):
     settled: Moment
     pause_at: int | None
     until: int | None
-    midway: bool
+    midway: str
+    halted: bool
 
     def adopt(self, changes: Mapping[str, Any]) -> None:
         """Go over to components that differ so from those of the settings."""
@@ -70,7 +71,7 @@ def capture(held: Holder) -> Checkpoint:
         "changes": deepcopy(dict(held.makeup.changes)),
         "undone": deepcopy(held.makeup.undone),
         "goals": [held.pause_at, held.until],
-        "midway": held.control.status in ("running", "paused"),
+        "midway": _midway(held),
     }
     return Checkpoint({**arrays, **held.kept}, values)
 
@@ -78,6 +79,12 @@ def capture(held: Holder) -> Checkpoint:
 def plain(published: Mapping[str, Any]) -> dict[str, Any]:
     """Return the published values that are saved."""
     return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
+
+
+def _midway(held: Holder) -> str:
+    """Return how training is under way, if it is: running, paused, or over; who was stopped from outside goes on."""
+    status = held.control.status if held.control.status in ("running", "paused") else ""
+    return "over" if status and held.control.over and not held.halted else status
 
 
 def put_back(held: Holder, saved: Checkpoint) -> None:
@@ -102,7 +109,8 @@ def put_back(held: Holder, saved: Checkpoint) -> None:
     memories = deepcopy(values.get("hooks", {}))
     held.runner.memory.update({name: memory for name, memory in memories.items() if name in held.runner.hooks})
     held.published, held.observed = dict(values.get("published", {})), {}
-    held.settled, held.midway = held.clock.moment, bool(values.get("midway"))
+    midway = values.get("midway") or ""
+    held.settled, held.midway = held.clock.moment, midway if isinstance(midway, str) else "running"
     if held.midway:
         held.pause_at, held.until = values["goals"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,21 @@ class TestCheckpoint(HookSuite):
         return SaveCheckpoint(value="validation.loss", best=2)
 
 
-def _written(context: Any) -> None:
+def _written(epochs: float, context: Any) -> None:
     """Wait for the writer, which lets go of what still waits for it when something newer comes."""
     home = context.folder / "checkpoints" / "trainer"
-    while not (home / str(context.moment.iteration)).is_dir():
+    last = context.moment.iteration - 1  # it is saved after all hooks of that moment
+    while last and last % (5 * epochs) == 0 and not (home / str(last)).is_dir():
         time.sleep(0.001)
 
 
 def _left(folder: Path, **settings: Any) -> dict[int, float | None]:
     """Return the epochs of the checkpoints that are left after six epochs of five iterations, with their scores."""
-    scores = iter(SCORES)
+    scores, epochs = iter(SCORES), settings.get("every", every(1, "epoch")).interval
     hooks = {
         "score": FunctionHook(lambda context: context.publish("score", next(scores)), outputs=["score"]),
         "save": SaveCheckpoint(**settings),
-        "wait": FunctionHook(_written, priority=-90, every=settings.get("every", every(1, "epoch"))),
+        "wait": FunctionHook(partial(_written, epochs), every=every(1, "iteration")),
         "end": Stop(when=when("epoch").reaches(6)),
     }
     with small_environment(Sweep(), hooks=hooks) as sigma:

@@ -1,0 +1,61 @@
+"""Processes that do one thing, tell what came of it, and can be interrupted or killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define
+
+
+@define
+class Forked:
+    """A process that calls a function, and the way its answer comes back."""
+
+    number: int
+    answers: int
+
+    def answer(self) -> Any:
+        """Return what the function returned, or None if the process was interrupted before it could tell."""
+        with os.fdopen(self.answers) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(self.number, 0)
+        if os.WIFSIGNALED(status):
+            assert os.WTERMSIG(status) == signal.SIGKILL, f"ended by signal {os.WTERMSIG(status)}"
+            return None
+        assert text, "a process failed; see above"
+        return json.loads(text)
+
+
+def begun(act: Callable[..., Any], *given: Any) -> Forked:
+    """Begin a process that calls a function; what it returns must be JSON."""
+    answers, told = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(told)
+        return Forked(child, answers)
+    os.close(answers)
+    try:
+        with os.fdopen(told, "w") as pipe:
+            pipe.write(json.dumps(_unless_interrupted(act, *given)))
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _unless_interrupted(act: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return act(*given)
+    except KeyboardInterrupt:  # it came when training had ended
+        return None
+
+
+def alone(act: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function returns in a process of its own."""
+    return begun(act, *given).answer()

@@ -1,0 +1,28 @@
+"""A run that is stopped, interrupted or killed at any step goes on to the bits of one that never was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROUNDS = 50 if os.environ.get("SIGMA_LONG") else 1
+pytestmark = [
+    pytest.mark.rooms,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),
+]
+
+
+def test_whenever_a_run_is_interrupted_it_is_resumed_and_replayed_to_the_bit() -> None:
+    script = Path(__file__).parent / "resumed.py"
+    done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=7200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("different") == 0
+    assert sum(found.values()) == 6 * ROUNDS
+    assert found["stop"]
+    assert found["kill"] + found["interrupt"] >= ROUNDS
