@@ -31,7 +31,7 @@ from sigma_kernel.training import checkpoint as checkpoints, choices
 from sigma_kernel.training.checkpoint import Checkpoint, Say
 from sigma_kernel.training.feed import Host, Preparation, as_array, specs
 from sigma_kernel.training.programs import Evaluator, Programs
-from sigma_kernel.training.saving import check_fit
+from sigma_kernel.training.saving import check_fit, fit
 from sigma_kernel.training.step import LAYERS, Model
 from sigma_kernel.training.trainer import BATCH, Trainer, supported
 
@@ -80,9 +80,9 @@ class Trained:
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss, and metrics by name, over a split of the data, which are read now."""
-        session = self.trainer.session
-        check_fit(self.path, self.checkpoint, session.snapshot())
-        session.restore(self.checkpoint)
+        values = self.checkpoint.values
+        changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # chosen here
+        fit(self.path, evolve(self.checkpoint, values={**values, "changes": changes}), self.trainer.session)
         return self.trainer.evaluate(on, metrics)
 
     def parameters(self) -> dict[str, np.ndarray]:

@@ -116,6 +116,19 @@ def test_what_a_run_came_to_is_measured_again_from_its_folder(digits):
     assert model.summary["status"] == "finished"
 
 
+def test_a_run_whose_components_were_changed_is_measured_as_it_ended(tmp_path):
+    environment = build(read(DIGITS), catalogue(), tmp_path)
+    environment.prepare()
+    environment.swap("optimiser", "momentum")
+    environment.swap("backend", "numba")
+    environment.detach("score")
+    environment.run()
+    loss = environment.trainer("trainer").evaluate("validation")["loss"]
+    environment.close()
+    found = load(environment.run_folder).evaluate("validation")["loss"]
+    assert found == pytest.approx(loss, rel=1e-5)
+
+
 def test_parameters_have_addresses_and_are_copies(digits):
     model = load(digits.run_folder)
     found = model.parameters()

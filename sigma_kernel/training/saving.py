@@ -192,12 +192,7 @@ def restore(run: Path, session: Restorable, say: Say) -> Path:
     def put(path: Path, found: Checkpoint) -> None:
         if any(found.values.get("branch", 0) == branch and int(path.name) > last for branch, last in ways):
             raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Go on from where that was.")
-        _as_it_was(session, path, found)
-        check_fit(path, found, session.snapshot())
-        try:
-            session.restore(found)
-        except Exception as error:
-            raise SigmaCheckpointError(f"{path}: does not fit: {error!r:.200}. Use another checkpoint.") from error
+        fit(path, found, session)
 
     try:
         return newest_good(run, session.name, say, put)[0]
@@ -211,6 +206,16 @@ def _left(run: Path, trainer: str) -> list[tuple[int, int]]:
     path = run / "journal.jsonl"
     rows = journal.rows(path, trainer) if path.exists() else []
     return [(row["parent"], row["to"]) for row in rows if row.get("command") == "rewind" and "parent" in row]
+
+
+def fit(path: Path, found: Checkpoint, session: Restorable) -> None:
+    """Put a checkpoint into a session, which goes over to its components; SigmaCheckpointError if it does not fit."""
+    _as_it_was(session, path, found)
+    check_fit(path, found, session.snapshot())
+    try:
+        session.restore(found)
+    except Exception as error:
+        raise SigmaCheckpointError(f"{path}: does not fit: {error!r:.200}. Use another checkpoint.") from error
 
 
 def _as_it_was(session: Restorable, path: Path, found: Checkpoint) -> None:
