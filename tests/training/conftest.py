@@ -194,6 +194,18 @@ class Keep(Hook):
 
 
 @define(eq=False, kw_only=True)
+class Saves(Hook):
+    every: TimeStep = every(2, "iteration")
+
+    @property
+    def retains(self):
+        return {"last": 1}
+
+    def run(self, context):
+        context.command("save")
+
+
+@define(eq=False, kw_only=True)
 class Knob(Hook):
     every: TimeStep = every(1, "epoch")
     called: str = "knob"
@@ -253,7 +265,7 @@ class Backwards(Order):
 def shop(distribution: Callable[..., Any]) -> None:
     """Install small components by name: hooks, optimisers, backends, an order."""
     names = {
-        "hook": ("Count", "Follow", "Keep", "Knob", "Remove"), "optimiser": ("Plain", "Heavy"),
+        "hook": ("Count", "Follow", "Keep", "Knob", "Remove", "Saves"), "optimiser": ("Plain", "Heavy"),
         "backend": ("Other", "Half", "Broken"), "iterator": ("Backwards",),
     }  # fmt: skip
     records = [f"{kind!r}, {n.lower()!r}, 'acme_shop.parts:{n}', 'It.'" for kind, all_ in names.items() for n in all_]

@@ -171,6 +171,19 @@ def test_a_value_that_fits_only_some_of_what_a_pattern_matches_changes_none(deep
         assert ends(sigma) == before
 
 
+def test_a_hook_that_is_attached_says_which_checkpoints_stay(tmp_path: Path) -> None:
+    script: Script = {
+        1: lambda s: s.send("save", trainer="trainer"),
+        3: lambda s: s.send("save", trainer="trainer"),
+        5: lambda s: s.attach("it", "saves"),
+    }
+    with steered(script) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        assert sigma.run_folder is not None
+        assert [path.name for path in (sigma.run_folder / "checkpoints" / "trainer").iterdir()] == ["12"]
+
+
 # -- hooks with a live time --------------------------------------------------------------------------------------------
 def test_the_time_of_a_hook_can_be_set_while_it_runs() -> None:
     script: Script = {4: lambda sigma: sigma.set("trainer.hooks.it.every", "4 iterations")}
