@@ -626,7 +626,7 @@ def test_a_monitor_sees_the_run_and_may_end_it() -> None:
     seen: list[Any] = []
 
     def watch(view: View) -> None:
-        _until(lambda: view.find("trainer.training.loss"))
+        _until(lambda: view.get("trainer.epoch"))  # every size of batch has been compiled for
         seen.append(view.status())
         view.send("set", pattern="trainer.optimiser.learning_rate", value=0.001)
         seen.append(view.get("trainer.optimiser.weights.learning_rate"))
