@@ -109,6 +109,7 @@ def _save(session: Session, command: commands.Save, place: int | None = None) ->
     save_as = _foldered(session)
     session.note(command.to_dict())
     state = session.snapshot()
+    session.chronicle.past.keep(session.clock.moment, state)  # so does who resumes from it: both rewind to the same
     session.chronicle.digest(session.clock.moment, state, session.runner)
     about = {"journal": session.chronicle.position if place is None else place, "branch": session.chronicle.branch}
     save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))

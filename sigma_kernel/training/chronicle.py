@@ -41,6 +41,8 @@ class Past:
 
     def keep(self, moment: Moment, state: Checkpoint) -> None:
         """Keep a state; the oldest ones go where there are too many, or they are too large."""
+        if self.states and self.states[-1][0] == moment:
+            self.states.pop()
         size = sum(value.nbytes for value in state.arrays.values())
         while len(self.states) > 1 and size * (len(self.states) + 1) > MOST_BYTES:
             self.states.popleft()
@@ -152,7 +154,7 @@ class Chronicle:
         told, kept = wanted and self.past.due(), False
         if self.replay is not None:
             told = self.replay.next(moment.iteration, event="digest") is not None
-            kept = self.replay.rewinds_to(moment.iteration)
+            kept = not self.replay.strict and self.replay.rewinds_to(moment.iteration)
         if told or kept:
             began, saved = time.perf_counter(), state()
             self.past.keep(moment, saved)

@@ -124,8 +124,10 @@ class Session:
 
     def boundary(self) -> bool:
         """Let commands act, and wait here while paused; return whether training goes on."""
-        if self.chronicle.replay is not None:
-            self.relive(self.chronicle.replay)
+        if (replay := self.chronicle.replay) is not None:
+            self.relive(replay)
+            if replay.rows and replay.goes_on:
+                return not self.control.over  # who gives commands waits until all is done again
         else:
             catch_up(self)
         return self.control.boundary()

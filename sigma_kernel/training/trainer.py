@@ -165,6 +165,8 @@ class Trainer:
     def relive(self) -> None:
         """Train; where all that a journal holds is done again, do so from one beginning of training to the next."""
         replay = self.session.chronicle.replay
+        if replay is not None and not replay.goes_on:
+            self.session.relive(replay)  # what was changed before training began
         while True:
             self.train()
             if replay is None or replay.goes_on or not replay.rows:
