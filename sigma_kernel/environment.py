@@ -21,7 +21,7 @@ from attrs import define, field, fields
 from attrs.converters import optional
 
 from sigma_kernel.contracts import Monitor
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near, said
 from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
 from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
@@ -374,4 +374,4 @@ class Environment(Steering):
         try:
             monitor.run(EnvironmentView(self, self._over))
         except Exception as error:  # a monitor that fails must not disturb training
-            self.messages.say(f"monitor {name!r} failed: {type(error).__name__}: {error}; training goes on")
+            self.messages.say(f"monitor {name!r} failed: {said(error)}; training goes on")

@@ -63,6 +63,11 @@ class SigmaCheckpointError(SigmaError):
     """A checkpoint is damaged, incomplete or does not fit."""
 
 
+def said(error: BaseException) -> str:
+    """Return what an error says; one that is no SigmaError is no sentence by itself, and begins with its class."""
+    return str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` when a known name is close, else nothing."""
     found = get_close_matches(name, list(known), n=1)

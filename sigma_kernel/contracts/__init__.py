@@ -28,11 +28,11 @@ from sigma_kernel.contracts.optimisation import (
     Transform,
     Update,
 )  # fmt: skip
-from sigma_kernel.contracts.steering import Hook, HookContext, Merger, Metric, Monitor, Operator, Recipe, View
+from sigma_kernel.contracts.steering import Hook, HookContext, Merger, Metric, Monitor, Operator, Outlook, Recipe, View
 
 __all__ = [
     "Architecture", "Array", "Backend", "Burst", "Context", "CostLayer", "Dataset", "Draws", "Extractor",
     "GradientOptimiser", "Hook", "HookContext", "Initialiser", "Layer", "LoopProgram", "Merger", "Metric", "Modifier",
-    "Monitor", "Objective", "Operator", "Optimiser", "Order", "Outputs", "Parameter", "Preprocessor", "Program",
-    "Reader", "Recipe", "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
+    "Monitor", "Objective", "Operator", "Optimiser", "Order", "Outlook", "Outputs", "Parameter", "Preprocessor",
+    "Program", "Reader", "Recipe", "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
 ]  # fmt: skip

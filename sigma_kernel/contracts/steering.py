@@ -32,6 +32,16 @@ class Metric(ABC):
         return float(totals) / rows
 
 
+class Outlook(Protocol):
+    """What a hook sees of its trainer before training."""
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return what one sample of the first input is, and one row of the first output."""
+
+    def measure(self, metrics: Mapping[str, Metric]) -> None:
+        """Let metrics build their totals from predictions and targets of a batch; whatever they raise passes on."""
+
+
 class HookContext(Protocol):
     """What a hook sees of its trainer; addresses start at the trainer."""
 
@@ -147,6 +157,10 @@ class Hook(ABC):
     def requires(self) -> Sequence[str]:
         """Return names or types of hooks that must have run before this one."""
         return ()
+
+    def check(self, outlook: Outlook) -> None:
+        """Raise a SigmaError for what can be told before training to go wrong in it; called when that is prepared."""
+        return
 
     @abstractmethod
     def run(self, context: HookContext) -> None:

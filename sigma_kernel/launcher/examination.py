@@ -23,6 +23,7 @@ from sigma_kernel.contracts import Dataset, Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, live_settings
+from sigma_kernel.training.beginning import check_hooks
 from sigma_kernel.training.feed import Feed, Preparation, specs
 from sigma_kernel.training.hooks import OBSERVED, meet, merged, ordered, reads
 from sigma_kernel.training.live import check_matches, check_rules
@@ -60,6 +61,10 @@ def examine(trainer: Trainer, missing: Container[str] = ()) -> list[tuple[Place,
         with faults.at("data"):
             ready_block(model, rows.preparation, rows.dataset.block(0))
     _hooks(trainer, faults, "data" in missing, "hooks" in missing)
+    if model is not None and model.network.costs and {*model.network.sections()} <= {*model.sections}:
+        for name, hook in trainer.hooks.items():
+            with faults.at("hooks", name):
+                check_hooks("hooks", {name: hook}, model)
     return faults.found
 
 

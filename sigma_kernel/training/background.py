@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, HookContext, Metric
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal, matches
 from sigma_kernel.training import commands
@@ -193,9 +193,7 @@ class Firing:
         """Return what is written down of it, and what acts."""
         seen = self.seen
         about = {"event": "background", "hook": seen.name, "scope": seen.scope, "published": seen.published}
-        became = (
-            {"memory": self.memory} if self.error is None else {"error": f"{type(self.error).__name__}: {self.error}"}
-        )
+        became = {"memory": self.memory} if self.error is None else {"error": said(self.error)}
         return {**about, "commands": seen.commands, "told": seen.told, **became}
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from math import inf, prod
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
-from sigma_kernel.contracts import Backend, Hook
-from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.contracts import Backend, Hook, Metric
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, said
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import matches
+from sigma_kernel.training.choices import several
 from sigma_kernel.training.hooks import meet, reads
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import SLOTS, Model
@@ -37,6 +40,36 @@ def check_reads(trainer: str, hooks: Mapping[str, Hook], model: Model, there: Co
                     f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                     "Add the hook that does, or correct the address."
                 )
+
+
+@frozen
+class Prospect:
+    """What hooks see of a model that has not trained yet."""
+
+    model: Model
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return the specs of one sample of the first input, and of one row of the first output."""
+        return self.model.ends()
+
+    def measure(self, metrics: Mapping[str, Metric]) -> None:
+        """Trace metrics on a batch of two, for whatever they raise."""
+        if metrics:
+            self.model.evaluation(2, several(self.model.resolve, "metrics", "metric", Metric, metrics))
+
+
+def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model) -> None:
+    """Raise SigmaConfigError for a hook that would fail on this model."""
+    for name, hook in hooks.items():
+        check_one(f"{where}.{name}", hook.check, Prospect(model))
+
+
+def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
+    """Let something be checked that a plugin wrote; whatever it raises becomes a SigmaConfigError with a place."""
+    try:
+        check(subject)
+    except Exception as error:
+        raise SigmaConfigError(f"{where}: {said(error)}") from error
 
 
 # -- slots -------------------------------------------------------------------------------------------------------------

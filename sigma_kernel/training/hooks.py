@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError, said
 from sigma_kernel.registry import matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
@@ -240,12 +240,10 @@ class Runner:
         try:
             if judge(partial(self._holds, name, context, scope)):
                 (instead or partial(self._run, name, context))()
-        except SigmaTrainingError as error:  # says itself what to do
-            if self.hooks[name].on_error == "fail":
-                raise SigmaTrainingError(f"hook {name!r}: {error}") from error
-            self.failed(name, f"{type(error).__name__}: {error}", error)
         except (Exception, SystemExit) as error:  # whatever a plugin's code raises; it must not end the process
-            self.failed(name, f"{type(error).__name__}: {error}", error)
+            if isinstance(error, SigmaTrainingError) and self.hooks[name].on_error == "fail":  # says itself what to do
+                raise SigmaTrainingError(f"hook {name!r}: {error}") from error
+            self.failed(name, said(error), error)
 
     def _holds(self, name: str, context: HookContext, scope: str) -> bool:
         hook, memory = self.hooks[name], self.memory[name]["criterion"]

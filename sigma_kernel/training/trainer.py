@@ -31,7 +31,16 @@ from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import choices, live
 from sigma_kernel.training.acting import act
 from sigma_kernel.training.addresses import register
-from sigma_kernel.training.beginning import check_memory, check_precision, check_reads, ended, slots
+from sigma_kernel.training.beginning import (
+    Prospect,
+    check_hooks,
+    check_memory,
+    check_one,
+    check_precision,
+    check_reads,
+    ended,
+    slots,
+)
 from sigma_kernel.training.changes import Makeup, Parts, Workshop
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.choices import one, several
@@ -230,6 +239,8 @@ def prepare(trainer: Trainer) -> Session:
     )
     register(session)
     check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
+    check_hooks(f"{trainer.name}.hooks", session.runner.hooks, model)
+    check_one(f"{trainer.name}.metrics", Prospect(model).measure, trainer.metrics)
     return session
 
 

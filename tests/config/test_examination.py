@@ -222,6 +222,20 @@ def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):
     assert said == ["f.toml:33: hooks.score.on: the data has no split 'tets'. There are: training, validation."]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("accuracy", 'accuracy"\ntop = 9 #"', "accuracy: top = 9, but there is a score for 3. Choose a smaller one."),
+        ("accuracy", "target_maximisation",
+         "target_maximisation: an input of shape (4,) is no image. Set shape = [height, width]."),
+    ],
+)  # fmt: skip
+def test_a_hook_that_would_fail_on_the_network_is_refused_before_training(check, old, new, message):
+    for command in ("check", "run"):
+        code, said = check((f'type = "{old}"', f'type = "{new}"'), command=command)
+        assert (code, said) == (2, [f"f.toml:31: hooks.score: {message}"])
+
+
 def test_what_cannot_be_downloaded_is_a_failure_and_no_mistake_of_the_file(check, monkeypatch):
     monkeypatch.setenv("SIGMA_OFFLINE", "1")
     code, said = check(('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), command="run")

@@ -186,6 +186,14 @@ def test_a_failure_ends_training_unless_said_otherwise() -> None:
     assert isinstance(error.value.__cause__, KeyError)
 
 
+def test_a_failure_that_is_a_sentence_is_told_without_its_class() -> None:
+    def refuses(context: HookContext) -> None:
+        raise SigmaConfigError("it: too much. Take less.")
+
+    with pytest.raises(SigmaTrainingError, match="^hook 'a' failed: it: too much. Take less. Set on_error"):
+        _runner(a=Do(does=refuses)).fire("a", Desk())
+
+
 def test_a_criterion_that_fails_is_a_failure_of_its_hook() -> None:
     with pytest.raises(SigmaTrainingError, match="hook 'a' failed"):
         _runner(a=Do(when=when("x").above(1))).fire("a", Desk({"x": "a text"}))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import define, field
 
 from sigma_kernel.clock import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Metric
+from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 
 
 @define(eq=False, kw_only=True)
@@ -31,6 +31,10 @@ class Evaluate(Hook):
     def measured(self) -> Mapping[str, Metric]:
         """Return the metrics by the name under which they are published."""
         return self.metrics
+
+    def check(self, outlook: Outlook) -> None:
+        """Refuse metrics that do not fit the network."""
+        outlook.measure(self.measured())
 
     def run(self, context: HookContext) -> None:
         """Evaluate and publish."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from attrs.validators import ge, gt
 from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 
 OWN = ("output",)
@@ -69,6 +70,11 @@ class TargetMaximisation(Hook):
         """Return the pattern of all addresses."""
         return ["target_maximisation.*"]
 
+    def check(self, outlook: Outlook) -> None:
+        """Refuse outputs that there are not, and inputs that are no image."""
+        self._chosen(outlook)
+        self._sides(outlook.ends()[0].shape)
+
     def run(self, context: HookContext) -> None:
         """Climb, publish and draw."""
         samples, reached = self.climb(context, self._chosen(context))
@@ -76,7 +82,7 @@ class TargetMaximisation(Hook):
             context.publish(f"target_maximisation.{output}", float(value))
             self._draw(context, output, sample)
 
-    def _chosen(self, context: HookContext) -> Sequence[int]:
+    def _chosen(self, context: HookContext | Outlook) -> Sequence[int]:
         shape = context.ends()[1].shape
         if len(shape) != 1:
             raise SigmaNetworkError(f"target_maximisation: the output has shape {shape}; it takes a row of numbers.")
@@ -105,11 +111,7 @@ class TargetMaximisation(Hook):
         return bounded.astype(samples.dtype)
 
     def _draw(self, context: HookContext, output: int, sample: np.ndarray) -> None:
-        image = sample if self.shape is None else sample.reshape(self._shape(sample))
-        if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[0] not in (1, 3)):
-            raise SigmaNetworkError(
-                f"target_maximisation: an input of shape {sample.shape} is no image. Set shape = [height, width]."
-            )
+        image = sample.reshape(self._sides(sample.shape))
         if context.folder is None:
             return
         folder = context.folder / self.folder
@@ -118,8 +120,13 @@ class TargetMaximisation(Hook):
         path.write_bytes(png(shades(image, self.zoom)))
         context.tell(f"output {output}: what excites it most is drawn in {path}")
 
-    def _shape(self, sample: np.ndarray) -> Sequence[int]:
-        shape = tuple(self.shape or ())
-        if int(np.prod(shape)) != sample.size:
-            raise SigmaConfigError(f"target_maximisation.shape: {shape} does not hold {sample.size} elements.")
-        return shape
+    def _sides(self, sample: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the image that a sample of some shape is."""
+        sides = sample if self.shape is None else tuple(self.shape)
+        if prod(sides) != prod(sample):
+            raise SigmaConfigError(f"target_maximisation.shape: {sides} does not hold {prod(sample)} elements.")
+        if len(sides) not in (2, 3) or (len(sides) == 3 and sides[0] not in (1, 3)):
+            raise SigmaNetworkError(
+                f"target_maximisation: an input of shape {sample} is no image. Set shape = [height, width]."
+            )
+        return sides

@@ -16,7 +16,7 @@ from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel.clock import Moment, after
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing.steering import Desk, HookSuite
 
 Make = Callable[..., Environment]
@@ -104,10 +104,19 @@ def test_a_flat_input_is_drawn_in_the_shape_that_is_said(classifier: Make, tmp_p
         ({"outputs": [2]}, "there are 0 to 1 .got 2."),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(classifier: Make, settings: dict[str, Any], text: str) -> None:
+def test_what_cannot_be_drawn_is_refused_before_training(classifier: Make, settings: dict[str, Any], text: str) -> None:
     draw = TargetMaximisation(steps=1, **settings)
-    with classifier((12,), hooks={**END, "draw": draw}) as sigma, pytest.raises(SigmaTrainingError, match=text):
-        sigma.run()
+    place = r"trainer\.hooks\.draw: target_maximisation.*"
+    with classifier((12,), hooks={**END, "draw": draw}) as sigma, pytest.raises(SigmaConfigError, match=place + text):
+        sigma.prepare()
+
+
+def test_what_cannot_be_drawn_is_not_attached(classifier: Make) -> None:
+    with classifier() as sigma:
+        sigma.prepare()
+        with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.draw: .* there are 0 to 1 .got 2."):
+            sigma.attach("draw", {"type": "target_maximisation", "outputs": [2]})
+        assert sigma.trainer("trainer").session.runner.order == []
 
 
 @pytest.mark.parametrize(
