@@ -41,6 +41,7 @@ class Keeping:
         recover(run, self.say)
         self.run = run
         for trainer in trainers:
+            trainer.records.early.clear()  # what is put back takes its place
             self.attach(trainer)
             resuming.resume(run, trainer.session, edits, partial(_made_with, trainer), self.say)
         if edits:

@@ -61,11 +61,14 @@ class Records:
     journal: Lines = field(factory=Lines)
     samples: Samples = field(factory=lambda: Samples(Lines()))
     position: int = 0  # rows of the journal that are this trainer's
+    early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # before there was a journal
 
     def open(self, folder: Path) -> None:
         """Write into a run folder from now on."""
         self.journal = Lines(folder / "journal.jsonl")
         self.samples = Samples(Lines(folder / "metrics.jsonl"))
+        while self.early:
+            self.event(self.early.popleft())
 
     def head(self, moment: Moment) -> dict[str, Any]:
         """Return what every row starts with."""
@@ -82,5 +85,8 @@ class Records:
 
     def event(self, row: Mapping[str, Any], sync: bool = True) -> None:
         """Write a row into the journal; with ``sync``, it is on the disk when this returns."""
-        self.journal.append(row, sync)
-        self.position += 1
+        if self.journal.path is None:
+            self.early.append(row)
+        else:
+            self.journal.append(row, sync)
+            self.position += 1
