@@ -37,6 +37,8 @@ RATES = ("optimiser.learning_rate", "network.layers.*dropout.rate")
 def steer(sigma: Environment, seed: int, done: Counter[str], over: threading.Event) -> None:
     """Give one command after the other until the run is over."""
     draw = random.Random(seed)
+    while not sigma.trainer("trainer").session.control.busy:
+        time.sleep(0.001)
     while not over.wait(draw.uniform(0.0, 0.02)):
         command, arguments = wish(draw, sigma.trainer("trainer").session.clock.moment.iteration)
         try:
