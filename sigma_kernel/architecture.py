@@ -22,6 +22,7 @@ from attrs import define, field, frozen
 from sigma_kernel.errors import SigmaNetworkError
 
 A = TypeVar("A", bound="Architecture")
+MOST = 10_000  # layers of a network
 
 
 # -- the algebra -------------------------------------------------------------------------------------------------------
@@ -44,6 +45,7 @@ class Architecture(ABC):  # noqa: B024  its children are abstract
     def __rmul__(self, n: float) -> Architecture:
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: the number of copies must be 1, 2, 3 ...")
+        check_size(int(n) * size(self))
         return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))
 
     def link(self, other: A) -> A:
@@ -67,6 +69,18 @@ class Chain(Architecture):
 def chained(architecture: Architecture) -> tuple[Any, ...]:
     """Return the layers of a chain; a layer is a chain of one."""
     return architecture.layers if isinstance(architecture, Chain) else (architecture,)
+
+
+def size(architecture: Architecture) -> int:
+    """Return how many layers a chain has, with those inside its layers, and without what leads to it."""
+    inner = (getattr(layer, f.name) for layer in chained(architecture) for f in attrs.fields(type(layer)))
+    return len(chained(architecture)) + sum(size(one) for one in inner if isinstance(one, Architecture))
+
+
+def check_size(layers: int) -> None:
+    """Raise SigmaNetworkError for more layers than a network can have."""
+    if layers > MOST:
+        raise SigmaNetworkError(f"a network can have {MOST:,} layers at most (got {layers:,}). Make fewer copies.")
 
 
 def component_name(made: object) -> str:

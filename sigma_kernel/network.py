@@ -16,7 +16,7 @@ from typing import Any
 from attrs import field, frozen
 
 from sigma_kernel.architecture import (
-    Architecture as Architecture, Placed as Placed, Wired, label, place, wire, write as write,
+    Architecture as Architecture, Placed as Placed, Wired, check_size, label, place, size, wire, write as write,
 )  # fmt: skip
 from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
@@ -82,6 +82,7 @@ class Network:
             if not isinstance(end, Architecture):
                 raise SigmaNetworkError(f"network: {end!r} is no architecture. Set one, such as Input(4) + Dense(3).")
         wired = wire(every)
+        check_size(sum(size(w.layer) for w in wired))
         _check_links(wired)
         network = cls(place(wired), write(every))
         for placed, w in zip(network.layers, wired, strict=True):

@@ -164,7 +164,9 @@ class _Reader(Transformer_NonRecursive[Token, list[Architecture]]):
     def _chain(self, name: Token) -> Architecture:
         with self._at(name):
             if name not in self.chains:
-                hint = near(name, self.chains) or f" A layer has parentheses: {name}()."
+                literal = name.lower() if name.lower() in ("true", "false", "none") else ""
+                hint = f" Write {literal}." if literal else near(name, self.chains)
+                hint = hint or f" A layer has parentheses: {name}()."
                 raise SigmaNetworkError(f"there is no chain called {str(name)!r}.{hint}")
         return self.chains[str(name)]
 

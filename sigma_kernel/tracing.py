@@ -16,7 +16,7 @@ import attrs
 from attrs import evolve, field, frozen
 
 from sigma_kernel.architecture import Architecture, Chain, place, wire
-from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 
@@ -36,10 +36,10 @@ class LiveSetting:
     above: float | None = None  # more than
     doc: str = ""
 
-    def check(self, address: str, value: Any) -> None:
-        """Raise SigmaAddressError unless a value is a finite number within the range."""
+    def check(self, address: str, value: Any, error: type[SigmaError] = SigmaAddressError) -> None:
+        """Raise an error unless a value is a finite number within the range."""
         if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
-            raise SigmaAddressError(f"{address}: must be a finite number (got {value!r}).")
+            raise error(f"{address}: must be a finite number (got {value!r}).")
         value = float(value)
         limits = [
             (self.low, "at least", self.low is None or value >= self.low),
@@ -49,7 +49,7 @@ class LiveSetting:
         ]
         if not all(kept for _, _, kept in limits):
             wanted = " and ".join(f"{word} {limit:g}" for limit, word, _ in limits if limit is not None)
-            raise SigmaAddressError(f"{address}: must be {wanted} (got {value!r}).")
+            raise error(f"{address}: must be {wanted} (got {value!r}).")
 
 
 def live(
@@ -58,12 +58,13 @@ def live(
 ) -> Any:  # fmt: skip
     """Return an attrs field for a number that can be changed while a run goes on.
 
-    ``low <= value <= high`` and ``above < value < below`` hold, here and later; else a SigmaAddressError is raised.
+    ``low <= value <= high`` and ``above < value < below`` hold: else a SigmaConfigError is raised, and later, where
+    the value is set by its address, a SigmaAddressError.
     """
     setting = LiveSetting("", default, low, high, below, above, doc)
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        setting.check(f"{type(instance).__name__}.{attribute.name}", value)
+        setting.check(f"{type(instance).__name__}.{attribute.name}", value, SigmaConfigError)
 
     own: dict[str, Any] = {"kw_only": True} if kw_only else {}  # a plain False would overrule the class
     return field(default=default, validator=check, metadata={"live": setting}, **own)

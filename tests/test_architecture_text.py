@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.architecture import place, wire
 from sigma_kernel.contracts import Architecture, Layer, Parameter, live
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError, SigmaPluginError
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, SigmaPluginError
 from sigma_kernel.network import Network, parse, write
 
 
@@ -316,6 +316,9 @@ def test_no_text_whatever_raises_anything_but_errors_for_people(text):
         ("dense(units=3, units=4)", "line 1, column 16: units: settings without a name come first"),
         ("dense(bias=true, 3)", "line 1, column 7: bias: settings without a name come first"),
         ("input(4) + 0 * dense(3)", "line 1, column 12: 0 . dense: the number of copies must be 1, 2, 3"),
+        ("input(4) + 99999999999 * dense(3)", "line 1, column 12: a network can have 10,000 layers at most"),
+        ("input(4) + dense(True)", "there is no chain called 'True'. Write true."),
+        ("input(4) + dense(3, bias=FALSE)", "there is no chain called 'FALSE'. Write false."),
         ("1.5 * dense(3)", "line 1, column 1: 1.5 . dense"),
         ('dense(activation="\\q")', "line 1, column 18: .*escape"),
         ("dense(" + "9" * 5000 + ")", "line 1, column 7: .*digits"),
@@ -328,7 +331,7 @@ def test_a_mistake_is_shown_with_its_place(text, message):
 
 def test_a_layer_that_refuses_its_settings_is_shown_with_its_place():
     with pytest.raises(
-        SigmaAddressError, match=r"line 2, column 3: Noise.rate: must be at least 0 and below 1 \(got 1.5\)"
+        SigmaConfigError, match=r"line 2, column 3: Noise.rate: must be at least 0 and below 1 \(got 1.5\)"
     ):
         parse("input(4)\n+ noise(1.5)", resolve)
 

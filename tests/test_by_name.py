@@ -187,7 +187,7 @@ def test_a_setting_that_is_not_there_is_refused(settings: dict[str, Any], messag
 
 @pytest.mark.parametrize("setting", ["scope", "on_error"])
 def test_a_scope_or_a_policy_that_is_not_there_is_refused(setting: str) -> None:
-    with pytest.raises(ValueError, match=setting):
+    with pytest.raises(SigmaConfigError, match=setting):
         Accuracy(**{setting: "ignor"})
 
 

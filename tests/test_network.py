@@ -11,7 +11,7 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel.contracts import Architecture, Context, CostLayer, Layer, Outputs, Parameter, live
-from sigma_kernel.errors import SigmaAddressError, SigmaNetworkError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -170,6 +170,28 @@ def test_copies_have_the_same_settings_and_parameters_of_their_own():
 def test_the_number_of_copies_must_be_positive(n):
     with pytest.raises(SigmaNetworkError, match=r"\* dense: the number of copies must be 1, 2, 3"):
         Dense.__rmul__(Dense(3), n)
+
+
+def test_a_network_has_a_greatest_number_of_layers():
+    for n in (10_001, 10**30):
+        with pytest.raises(SigmaNetworkError, match=rf"10,000 layers at most \(got {n:,}\). Make fewer copies."):
+            n * Dense(3)
+    with pytest.raises(SigmaNetworkError, match=r"got 11,000"):
+        110 * (50 * (Dense(3) + Dense(4)))
+    with pytest.raises(SigmaNetworkError, match=r"got 10,002"):
+        Network.build(Input(3) + 10_000 * Dense(3) + Dense(3))
+
+
+def test_layers_inside_layers_count_among_the_layers_of_a_network():
+    @define(eq=False)
+    class Body(Layer):
+        body: Architecture
+
+        def run(self, context, x):
+            return x
+
+    with pytest.raises(SigmaNetworkError, match=r"got 10,100"):
+        100 * Body(100 * Dense(3))
 
 
 def test_only_architectures_can_be_added():
@@ -604,7 +626,7 @@ def test_live_settings_are_listed_with_their_values_and_ranges():
 
 @pytest.mark.parametrize("value", ["banana", None, True, float("nan"), float("inf"), 1.0, -0.1, 1 + 0j])
 def test_a_live_setting_out_of_range_is_refused_at_construction_and_later(value):
-    with pytest.raises(SigmaAddressError, match=r"Noise.rate: must be"):
+    with pytest.raises(SigmaConfigError, match=r"Noise.rate: must be"):
         Noise(value)
     with pytest.raises(SigmaAddressError, match=r"3-noise.rate: must be"):
         live_settings(Noise())["rate"].check("3-noise.rate", value)
@@ -619,7 +641,7 @@ def test_every_bound_of_a_live_setting_counts():
         d: float = live(1.0, below=2.0, kw_only=True)
 
     for name, bad in {"a": -1, "b": 3, "c": 0, "d": 2}.items():
-        with pytest.raises(SigmaAddressError, match=rf"Four.{name}: must be .*got {bad}"):
+        with pytest.raises(SigmaConfigError, match=rf"Four.{name}: must be .*got {bad}"):
             Four(**{name: bad})
     assert Four(0, 2.0, np.float32(0.5), d=0).c == 0.5
 
@@ -640,3 +662,12 @@ def test_layers_that_compare_by_value_still_are_layers_of_their_own():
 
     network = Network.build(Input() + Twin() + Twin())
     assert [placed.name for placed in network.layers] == ["0-input", "1-twin", "2-twin"]
+
+
+@pytest.mark.parametrize("what", ["parameters", "state"])
+@pytest.mark.parametrize(("found", "got"), [({"w": 3}, r"\{'w': 'int'\}"), ([3], r"\[3\]"), (None, "None")])
+def test_what_a_layer_declares_that_is_no_parameter_is_told_with_its_name(what, found, got):
+    odd = define(eq=False)(type("Odd", (Layer,), {what: lambda self, x: found, "run": lambda self, context, x: x}))
+    network = Network.build(Input(2) + odd())
+    with pytest.raises(SigmaNetworkError, match=rf"^1-odd: {what}\(\): must return .* \(got {got}\)"):
+        network.declare({"inputs": Spec((2,), "float32")}, "float32", lambda kind, name: name)

@@ -196,7 +196,7 @@ def test_several_trainers_run_side_by_side_and_have_their_names_in_the_summary(f
     )
     assert code == 2
     wrong, shapes = err.splitlines()
-    assert wrong == "--set trainers.b.hooks.score.top: must be >= 1 (got 0)"
+    assert wrong == "--set trainers.b.hooks.score.top: must be at least 1 (got 0)."
     assert "trainers.b.network.architecture: 0-input: input(2,): the samples of section 'inputs' have" in shapes
 
 
@@ -451,3 +451,15 @@ def test_init_writes_a_file_to_start_from_and_never_over_another(file, sigma):
     assert sigma("init")[0] == 0
     assert Path("digits.toml").is_file()
     assert sigma("init", "xor", "--output", "no/such/folder.toml")[0] == 2
+
+
+@pytest.mark.parametrize("monitor", [[], ["--monitor", "console"]])
+def test_quiet_silences_the_console_that_a_file_or_the_line_names(file, sigma, monitor):
+    Path(file).write_text(XOR + '\n[monitors.screen]\ntype = "console"\n', encoding="utf-8")
+    assert sigma("run", file, "--quiet", *monitor) == (0, "", "")
+    folder = next(Path("runs").iterdir())
+    stored = tomllib.loads((folder / "config.toml").read_text())
+    assert "screen" in stored["monitors"]  # it watches when the run is resumed aloud
+    again = ["--quiet", "--set", "hooks.finish.when=epoch reaches 22"]
+    assert sigma("resume", str(folder), *again) == (0, "", "")
+    assert sigma("replay", str(folder), "--quiet") == (0, "", "")

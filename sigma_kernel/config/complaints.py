@@ -30,7 +30,8 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
         line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
-        lines.add(document.describe(path, sentence(error), line))
+        told = sentence(error).removeprefix(f"{path[-1]}: ") if path else sentence(error)  # which is the place
+        lines.add(document.describe(path, told, line))
         causes.append(cause)
     text = "\n".join(text for _, text in sorted(lines))
     kinds = (kind for kind in (SigmaPluginError, SigmaDataError) if all(isinstance(cause, kind) for cause in causes))

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NewType
 
 import attrs
-from attrs import define, field, frozen, validators
+from attrs import define, field, frozen
 
+from sigma_kernel import checks
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.config.document import Document
 from sigma_kernel.config.structure import Faults
@@ -51,7 +52,7 @@ class Run:
     """``[run]``: what concerns the whole run."""
 
     name: str = field(default="run", validator=_name)
-    seed: int = field(default=0, validator=[validators.ge(0), validators.lt(2**64)])
+    seed: int = field(default=0, validator=[checks.ge(0), checks.lt(2**64)])
     precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
     folder: Path = field(factory=lambda: Path("runs").absolute())
     backend: Choice[Backend]
@@ -65,7 +66,7 @@ class Data:
     slot: ClassVar[str] = "dataset"
 
     dataset: Choice[Dataset]
-    batch_size: int | None = field(default=None, validator=validators.optional(validators.ge(1)))  # None: the trainer's
+    batch_size: int | None = field(default=None, validator=checks.optional(checks.ge(1)))  # None: the trainer's
     last_batch: Literal["keep", "drop"] = "keep"
     order: Choice[Order] | None = None
     preprocessors: Mapping[str, Choice[Preprocessor]] = named()

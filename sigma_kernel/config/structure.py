@@ -14,6 +14,7 @@ import attrs
 from attrs import define, evolve, field, frozen
 from cattrs import Converter, cols
 
+from sigma_kernel import checks
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, settings
 from sigma_kernel.config.document import Override, Path as Place
@@ -26,15 +27,14 @@ _WORDS: dict[Any, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path",
     TimeStep: 'a time step such as "1 epoch"', Criterion: 'a criterion such as "epoch reaches 10"',
 }  # fmt: skip
-_ATTRS = re.compile(r"'\w+' (must (?:be|match) .*): (.*)")  # how the validators of attrs speak
 
 
 class Mismatch(TypeError):
     """A value of a type that cannot stand where it is."""
 
-    def __init__(self, expected: str, got: Any) -> None:
-        super().__init__(f"must be {expected} (got {shown(got)})")
-        self.expected = expected
+    def __init__(self, expected: str, got: Any, hint: str = "") -> None:
+        super().__init__(f"must be {expected} (got {shown(got)}){hint and '.' + hint}")
+        self.expected, self.hint = expected, hint
 
 
 def shown(value: Any) -> str:
@@ -85,8 +85,7 @@ class Unknown(ValueError):
 
 def sentence(error: Exception) -> str:
     """Return what an error says, in the words of a configuration."""
-    text = re.sub(r"^SimpleNamespace\.\w+: ", "", str(error.args[0]) if error.args else str(error))
-    return f"{found[1]} (got {found[2]})" if (found := _ATTRS.fullmatch(text)) else text
+    return re.sub(r"^SimpleNamespace\.\w+: ", "", checks.plain(error))
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------
@@ -225,16 +224,17 @@ class Structure:
     def union(self, value: Any, type_: Any) -> Any:
         """Return a value as the first of several types that it can be."""
         deeper: Exception | None = None
-        expected = []
+        expected, hint = [], ""
         for member in get_args(type_):
             if member is not NoneType:
                 try:
                     return self.converter.structure(value, member)
                 except Mismatch as error:
                     expected.append(error.expected)
+                    hint = hint or error.hint
                 except (Wrong, ValueError, SigmaError) as error:
                     deeper = deeper or error
-        raise deeper or Mismatch(" or ".join(expected), value)
+        raise deeper or Mismatch(" or ".join(expected), value, hint)
 
 
 def _beside(
@@ -303,7 +303,7 @@ def _literal(value: Any, type_: Any) -> Any:
     allowed = get_args(type_)
     if value not in allowed or isinstance(value, bool):
         hint = near(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
-        raise ValueError(f"must be {words(type_)} (got {shown(value)}){hint and '.' + hint}")
+        raise Mismatch(words(type_), value, hint)
     return value
 
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field, frozen
-from attrs.validators import gt, in_, optional
 
+from sigma_kernel.checks import gt, in_, optional
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.graph.node import Node, Spec
 

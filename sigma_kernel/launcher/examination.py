@@ -23,7 +23,7 @@ from sigma_kernel.contracts import Dataset, Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, live_settings
-from sigma_kernel.training.beginning import check_hooks
+from sigma_kernel.training.beginning import check_hooks, check_memory
 from sigma_kernel.training.feed import Feed, Preparation, specs
 from sigma_kernel.training.hooks import OBSERVED, meet, merged, ordered, reads
 from sigma_kernel.training.live import check_matches, check_rules
@@ -149,7 +149,9 @@ def _check_sections(network: Network, sections: Mapping[str, Spec]) -> None:
 
 def _traced(trainer: Trainer, network: Network, sections: Mapping[str, Spec]) -> Model:
     shapes = network.declare(sections, trainer.precision, trainer.resolve)
-    return Model(network, shapes, sections, trainer.precision, trainer.resolve)
+    model = Model(network, shapes, sections, trainer.precision, trainer.resolve)
+    check_memory(model)
+    return model
 
 
 def _parameters(trainer: Trainer, model: Model, faults: Faults) -> None:

@@ -157,6 +157,42 @@ def test_shares_that_leave_a_split_empty_are_named_where_the_file_gives_them(che
     assert said[0].startswith("f.toml:12: data.split: 'validation' gets none of 4 rows")
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("split = { training = 0.5, validation = 0.9 }", "split: the shares add up to 1.4."),
+        ("split = { training = 0 }", "split: 'training' has a share of 0.0."),
+        ("split = { test = 1.0 }", "split: there is no 'training' among test."),
+        ("split = { training = 0.9, validation = 0.01 }", "split: 'validation' gets none of 4 rows"),
+        ("scale = inf", "scale: must be a finite number (got inf)."),
+        ("shape = [3]", "shape: "),
+        ("shape = [-2]", "shape: must be at least 1 (got -2)."),
+        ("inputs = []", "inputs: must not be empty."),
+        ("delimiter = \"\"", "delimiter: must be one character, neither a quote nor the end of a line (got '')."),
+        ("missing = \"banana\"", "missing: must be 'refuse' or 'drop' or a number (got 'banana')"),
+    ],
+)  # fmt: skip
+def test_a_setting_of_data_that_cannot_be_is_a_mistake_of_the_file(check, table, setting, message):
+    split = "split = { training = 1.0 }"
+    change = (split, setting if "split" in setting else f"{split}\n{setting}")
+    code, said = check(table(change), SMALL, ON)
+    line = 12 if "split" in setting else 13
+    assert (code, len(said)) == (2, 1)
+    assert said[0].startswith(f"f.toml:{line}: data.{message}")
+
+
+def test_a_network_larger_than_memory_is_told_where_it_is_written(check):
+    code, said = check(("dense(8,", "dense(1000000000000,"))
+    assert (code, len(said)) == (2, 1)
+    assert said[0].startswith("f.toml:15: network.architecture: 1-dense: its parameters need ")
+
+
+def test_a_policy_that_is_none_is_told_in_plain_words(check):
+    code, said = check(('when = "epoch', 'on_error = "nope"\nwhen = "epoch'))
+    assert code == 2
+    assert said[0].endswith("hooks.finish.on_error: must be 'fail' or 'disable' or 'ignore' (got 'nope').")
+
+
 def test_a_preprocessor_that_cannot_be_fitted_is_the_one_that_is_named(check):
     code, said = check(('type = "standardise"', 'type = "one_hot"\nsection = "inputs"'))
     assert code == 2

@@ -162,7 +162,7 @@ def test_other_settings_are_another_configuration(load):
     ("old", "new", "start", "message"),
     [
         ("seed = 3", 'seed = "banana"', "seed", "run.seed: must be a whole number (got 'banana')"),
-        ("seed = 3", "seed = -3", "seed", "run.seed: must be >= 0 (got -3)"),
+        ("seed = 3", "seed = -3", "seed", "run.seed: must be at least 0 (got -3)."),
         ("seed = 3", "seed = true", "seed", "run.seed: must be a whole number (got true)"),
         ("seed = 3", "sead = 3", "sead", "run.sead: unknown key. Did you mean 'seed'?"),
         ('name = "small"', 'name = "a/b"', "name", "run.name: must be a name of letters, digits, - and _ (got 'a/b')"),
@@ -170,7 +170,7 @@ def test_other_settings_are_another_configuration(load):
          "run.precision: must be 'float32' or 'float64' or 'float16' or 'bfloat16' (got 'float23'). Did you mean 'float32'?"),
         ("seed = 3", 'backend = "nump"', "backend", "run.backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?"),
         ("seed = 3", "backend = 3", "backend", "run.backend: must be the name of a backend, or a table with its `type` (got 3)"),
-        ("batch_size = 10", "batch_size = 0", "batch_size", "data.batch_size: must be >= 1 (got 0)"),
+        ("batch_size = 10", "batch_size = 0", "batch_size", "data.batch_size: must be at least 1 (got 0)."),
         ("batch_size = 10", "batch_sise = 10", "batch_sise", "data.batch_sise: unknown key. Did you mean 'batch_size'?"),
         ("batch_size = 10", "folde = 'x'", "folde", "data.folde: unknown key. Did you mean 'folder'?"),
         ("columns = [1, 2]", "columns = 1", "columns", "data.columns: must be a list (got 1)"),
@@ -197,7 +197,7 @@ def test_other_settings_are_another_configuration(load):
          "trainer.optimiser.schedules.learning_rate.interval: must be a time step such as \"1 epoch\" (got 2)"),
         ("deviation = 0.1", "", "[initialisers.weights]", "initialisers.weights.deviation: is missing. Give it a number. "
          "`sigma components initialiser normal` says more."),
-        ("deviation = 0.1", "deviation = -1", "deviation", "initialisers.weights.deviation: must be >= 0 (got -1.0)"),
+        ("deviation = 0.1", "deviation = -1", "deviation", "initialisers.weights.deviation: must be at least 0 (got -1.0)"),
         ('match = "**.weights"\n', "", "[initialisers.weights]", "initialisers.weights.match: is missing. Give it text."),
         ('every = "1 epoch"\n', "", "[hooks.score]",
          'hooks.score.every: is missing. Give it a time step such as "1 epoch". `sigma components hook score` says more.'),
@@ -243,7 +243,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(errors):
     numbers = [int(row.split(":")[1]) for row in found if row.startswith("f.toml")]
     assert numbers == sorted(numbers)
     assert "--set data.batch_size: must be a whole number (got 'many')" in found
-    assert "--set hooks.score.top: must be >= 1 (got 0)" in found
+    assert "--set hooks.score.top: must be at least 1 (got 0)" in found
 
 
 def test_tables_that_are_missing_are_named(errors):

@@ -447,7 +447,7 @@ def test_a_hook_in_the_background_has_a_budget_too() -> None:
 
 @pytest.mark.parametrize("settings", [{"budget": 0.0}, {"budget": -1.0}, {"over_budget": "maim"}])
 def test_a_budget_that_is_none_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
+    with pytest.raises(SigmaConfigError, match=next(iter(settings))):
         Do(**settings)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sigma_data.shuffling import SPLIT, shuffled
 from sigma_data.subset import Subset
-from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 
 By = Literal["record", "block", "stratified"]
 KINDS = ("record", "block", "stratified")
@@ -24,7 +24,7 @@ def split(
     ``record`` draws rows at random, ``block`` takes neighbours in the order of the names (for rows that follow each
     other in time), ``stratified`` draws so that every class of ``section`` has its share in every part, to within one
     row.  Shares of less than 1 in all leave rows out.  Shares that make no sense, or leave a part empty, are
-    SigmaDataErrors.
+    SigmaConfigErrors.
     """
     check(shares)
     rows = len(dataset)
@@ -35,24 +35,24 @@ def split(
     elif by == "stratified":
         parts = _stratified(_classes(dataset, section), shares, seed)
     else:
-        raise SigmaDataError(f"split: there is no way {by!r}, only {', '.join(KINDS)}.")
+        raise SigmaConfigError(f"split: there is no way {by!r}, only {', '.join(KINDS)}.")
     for name, part in parts.items():
         if not len(part):
-            raise SigmaDataError(
+            raise SigmaConfigError(
                 f"split: {name!r} gets none of {rows} rows for a share of {shares[name]}. Give it more."
             )
     return {name: Subset(dataset, np.sort(part)) for name, part in parts.items()}
 
 
 def check(shares: Mapping[str, float]) -> None:
-    """Raise SigmaDataError for shares that make no sense."""
+    """Raise SigmaConfigError for shares that make no sense."""
     if not shares:
-        raise SigmaDataError("split: there is no part. Name some, such as { training = 0.8, validation = 0.2 }.")
+        raise SigmaConfigError("split: there is no part. Name some, such as { training = 0.8, validation = 0.2 }.")
     for name, share in shares.items():
         if not 0.0 < share <= 1.0:  # NaN too
-            raise SigmaDataError(f"split: {name!r} has a share of {share}. It must be more than 0 and at most 1.")
+            raise SigmaConfigError(f"split: {name!r} has a share of {share}. It must be more than 0 and at most 1.")
     if (whole := sum(shares.values())) > 1.0 + ROUNDING:
-        raise SigmaDataError(f"split: the shares add up to {whole:g}. They may make 1, or less to leave rows out.")
+        raise SigmaConfigError(f"split: the shares add up to {whole:g}. They may make 1, or less to leave rows out.")
 
 
 def allot(rows: int, shares: Mapping[str, float], owed: np.ndarray | float = 0.0) -> dict[str, int]:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import ge, in_, min_len, optional
 
 from sigma_data.arrays import equal_length, finite, numbers, specs
 from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel.checks import ge, in_, min_len, optional
 from sigma_kernel.graph.node import Spec
 
 Block = dict[str, np.ndarray]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_data import BytesReader
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 
 @given(st.integers(1, 7), st.integers(0, 5), st.integers(0, 6), st.data())
@@ -28,5 +28,5 @@ def test_a_header_that_is_not_there_is_told(held):
 
 
 def test_a_record_has_at_least_one_byte():
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(SigmaConfigError, match="size"):
         BytesReader(0)

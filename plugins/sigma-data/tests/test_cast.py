@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Cast
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 
 def test_the_type_changes_and_the_values_do_not():
@@ -27,5 +27,5 @@ def test_a_value_that_the_type_cannot_hold_names_its_row(dtype, value):
 
 
 def test_a_type_that_is_not_offered_is_told():
-    with pytest.raises(ValueError, match="dtype"):
+    with pytest.raises(SigmaConfigError, match="dtype"):
         Cast("complex64")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Column, Columns, CsvReader
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 TABLE = b"length,width,species,weight\n1,2,rose,10\n3,4,aster,20\n5,6,rose,30\n"
 
@@ -33,7 +33,7 @@ def test_a_star_is_every_column_that_no_section_names(records):
 def test_samples_are_cut_into_a_shape(records):
     columns = Columns({"inputs": Column(("length", "width", "weight", 0), shape=(2, 2))})
     assert columns.extract(records)["inputs"][1].tolist() == [[3, 4], [20, 3]]
-    with pytest.raises(SigmaDataError, match=r"section 'inputs': 2 values a row do not make shape \(3,\)"):
+    with pytest.raises(SigmaConfigError, match=r"shape: section 'inputs' has 2 values a row, which do not make \[3\]"):
         Columns({"inputs": Column((0, 1), shape=(3,))}).extract(records)
 
 

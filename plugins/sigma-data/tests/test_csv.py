@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from sigma_data import Compressed, CsvReader
 from sigma_data.readers import csv as module
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
@@ -140,7 +140,7 @@ def test_a_bomb_of_commas_costs_little(held):
 
 @pytest.mark.parametrize("delimiter", [", ", "", "\n", "\r", '"'])
 def test_a_delimiter_is_one_character_that_means_nothing_else(delimiter):
-    with pytest.raises(ValueError, match="delimiter"):
+    with pytest.raises(SigmaConfigError, match="delimiter"):
         CsvReader(delimiter=delimiter)
 
 

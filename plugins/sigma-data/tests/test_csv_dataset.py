@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Csv
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 FLOWERS = "length,width,species,weight\n1,2,rose,1.5\n3,4,aster,2.5\n5,6,rose,3.5\n7,8,iris,4.5\n"
 
@@ -68,7 +68,7 @@ def test_several_targets_are_a_vector_of_numbers(path):
 def test_samples_can_be_scaled_and_cut_into_a_shape(path):
     block, _ = read(path, "species", inputs=("length", "width"), scale=0.5, shape=(2, 1))
     assert block["inputs"][0].tolist() == [[0.5], [1.0]]
-    with pytest.raises(SigmaDataError, match=r"flowers\.csv: inputs: 3 values a row do not make shape \(2, 2\)"):
+    with pytest.raises(SigmaConfigError, match=r"shape: .*flowers\.csv has 3 values a row, which do not make \[2, 2\]"):
         read(path, "species", shape=(2, 2))
 
 
@@ -147,7 +147,7 @@ def test_a_file_with_a_gap_in_every_row_is_told(tmp_path):
 
 @pytest.mark.parametrize("missing", ["mean", float("nan"), float("inf"), None])
 def test_another_way_to_treat_what_is_missing_is_told(path, missing):
-    with pytest.raises(SigmaDataError, match="csv: missing must be 'refuse', 'drop' or a number"):
+    with pytest.raises(SigmaConfigError, match="Csv.missing: must be 'refuse', 'drop' or a number"):
         Csv(path, "species", missing=missing)
 
 
@@ -175,7 +175,7 @@ def test_a_wrong_header_or_delimiter_is_suspected(path):
     path.write_text(FLOWERS.partition("\n")[2])
     with pytest.raises(SigmaDataError, match="no column 'species'. .*set header = false"):
         read(path, "species")
-    with pytest.raises(ValueError, match="delimiter"):
+    with pytest.raises(SigmaConfigError, match="delimiter"):
         Csv(path, "species", delimiter=", ")
 
 

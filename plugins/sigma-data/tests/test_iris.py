@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Iris
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError
 
 ROWS = Iris().whole()[0].block(0)
 
@@ -48,13 +48,13 @@ def test_nothing_is_read_before_it_is_used(monkeypatch):
 
 
 def test_a_split_without_training_is_refused():
-    with pytest.raises(SigmaDataError, match="split: there is no 'training' among train, test. Give it a share"):
+    with pytest.raises(SigmaConfigError, match="split: there is no 'training' among train, test. Give it a share"):
         Iris(split={"train": 0.8, "test": 0.2})
 
 
 @pytest.mark.parametrize("setting", [{"split_by": "luck"}, {"seed": -1}])
 def test_settings_that_make_no_sense_are_refused(setting):
-    with pytest.raises(ValueError, match=next(iter(setting))):
+    with pytest.raises(SigmaConfigError, match=next(iter(setting))):
         Iris(**setting)
 
 

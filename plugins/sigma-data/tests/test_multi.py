@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sigma_data import File, Multi
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 
 def test_the_first_source_that_works_is_read(held, tmp_path):
@@ -26,5 +26,5 @@ def test_an_error_while_reading_is_not_taken_for_a_source_that_fails(held):
 
 
 def test_there_must_be_a_source():
-    with pytest.raises(ValueError, match="sources"):
+    with pytest.raises(SigmaConfigError, match="sources"):
         Multi(())

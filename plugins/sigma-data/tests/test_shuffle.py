@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sigma_data import Shuffle
+from sigma_kernel.errors import SigmaConfigError
 
 
 def test_the_order_is_random_and_the_same_in_every_epoch_and_run():
@@ -17,5 +18,5 @@ def test_blocks_have_orders_of_their_own():
 
 
 def test_a_seed_has_64_bits():
-    with pytest.raises(ValueError, match="seed"):
+    with pytest.raises(SigmaConfigError, match="seed"):
         Shuffle(2**64)

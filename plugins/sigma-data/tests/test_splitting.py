@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from sigma_data import Arrays, Iris, Stream, split
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 SHARES = st.lists(st.integers(1, 10), min_size=1, max_size=4).map(
     lambda parts: {f"part{i}": part / (sum(parts) + len(parts) % 2) for i, part in enumerate(parts)}
@@ -101,12 +101,12 @@ def test_tenths_that_add_up_to_one_are_accepted():
     ],
 )
 def test_shares_that_make_no_sense_are_told(shares, message):
-    with pytest.raises(SigmaDataError, match=f"split: {message}"):
+    with pytest.raises(SigmaConfigError, match=f"split: {message}"):
         split(numbered([0] * 10), shares)
 
 
 def test_a_way_that_there_is_not_is_told():
-    with pytest.raises(SigmaDataError, match="there is no way 'random', only record, block, stratified"):
+    with pytest.raises(SigmaConfigError, match="there is no way 'random', only record, block, stratified"):
         split(numbered([0] * 10), {"training": 0.5}, "random")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_data import Stream
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_kernel.training.feed import Feed
 
 
@@ -179,5 +179,17 @@ def test_an_iterable_that_yields_less_the_second_time_is_told():
 
 @pytest.mark.parametrize("setting", [{"of": "rows"}, {"keep": "two"}, {"block_rows": 0}, {"limit": 0}, {"names": ()}])
 def test_settings_that_make_no_sense_are_refused(setting):
-    with pytest.raises(ValueError, match=next(iter(setting))):
+    with pytest.raises(SigmaConfigError, match=next(iter(setting))):
         Stream([], **setting)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (None, r"takes something to iterate over, such as a list or a generator \(got None\)"),
+        (lambda: iter([(0.0, 1)]), r"takes something to iterate over, .*<lambda>.* Call it, and give what it returns"),
+    ],
+)
+def test_what_cannot_be_iterated_is_refused_at_once(source, text):
+    with pytest.raises(SigmaDataError, match=f"^stream: {text}"):
+        Stream(source)

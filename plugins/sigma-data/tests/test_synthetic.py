@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Synthetic
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 
 def both(data: Synthetic) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -59,5 +59,5 @@ def test_more_than_memory_holds_is_told():
     "setting", [{"rows": 0}, {"shape": (3, 0)}, {"classes": 0}, {"noise": -1.0}, {"teacher": "me"}]
 )
 def test_settings_that_make_no_sense_are_refused(setting):
-    with pytest.raises(ValueError, match=next(iter(setting))):
+    with pytest.raises(SigmaConfigError, match=next(iter(setting))):
         Synthetic(**setting)

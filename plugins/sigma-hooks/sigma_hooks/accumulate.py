@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from attrs import define, field
-from attrs.validators import deep_iterable, ge, in_, optional
 
+from sigma_kernel.checks import deep_iterable, ge, in_, optional
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import define, field
-from attrs.validators import ge
 
 from sigma_hooks.evaluate import Evaluate
 from sigma_hooks.metrics import AccuracyMetric
+from sigma_kernel.checks import ge
 from sigma_kernel.contracts import Metric
 
 

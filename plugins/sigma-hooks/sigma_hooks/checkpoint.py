@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
-from attrs.validators import ge, in_, optional
 
+from sigma_kernel.checks import ge, in_, optional
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import in_
 
+from sigma_kernel.checks import in_
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import functions as f

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrs import define, field
-from attrs.validators import ge, in_
 
+from sigma_kernel.checks import ge, in_
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 

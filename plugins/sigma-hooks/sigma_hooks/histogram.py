@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import and_, ge, le
 
 from sigma_hooks.reading import read_all
+from sigma_kernel.checks import and_, ge, le
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import ge, gt
 
 from sigma_hooks.reading import read_all
+from sigma_kernel.checks import ge, gt
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from attrs import define, field
-from attrs.validators import in_
 
+from sigma_kernel.checks import in_
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaTrainingError

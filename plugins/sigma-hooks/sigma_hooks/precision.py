@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 from attrs import define, field, frozen
-from attrs.validators import in_
 
 from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
 from sigma_hooks.evaluate import Evaluate
+from sigma_kernel.checks import in_
 from sigma_kernel.contracts import Metric
 
 

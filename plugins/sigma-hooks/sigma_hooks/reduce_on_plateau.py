@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrs import define, field
-from attrs.validators import and_, ge, gt, in_, lt
 
 from sigma_hooks.reading import read_all
+from sigma_kernel.checks import and_, ge, gt, in_, lt
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 

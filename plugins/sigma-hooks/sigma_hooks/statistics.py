@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import deep_iterable, in_
 
 from sigma_hooks.reading import read_all
+from sigma_kernel.checks import deep_iterable, in_
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 

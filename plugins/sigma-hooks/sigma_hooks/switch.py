@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import define, field
-from attrs.validators import matches_re
 
+from sigma_kernel.checks import written
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Hook, HookContext
 
@@ -20,7 +20,7 @@ class Switch(Hook):
     """
 
     every: TimeStep = TimeStep("start")
-    name: str = field(kw_only=False, validator=matches_re(r"[\w-]+"))
+    name: str = field(kw_only=False, validator=written(r"[\w-]+", "letters, digits, - and _"))
     value: float = 0.0
 
     @property

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import ge, gt
 
 from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
+from sigma_kernel.checks import ge, gt
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError

@@ -91,7 +91,7 @@ def test_best_of_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize("settings", [{"last": 0}, {"value": "x", "best": 0}, {"better": "best"}])
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="last|best|better"):
+    with pytest.raises(SigmaConfigError, match="last|best|better"):
         SaveCheckpoint(**settings)
 
 

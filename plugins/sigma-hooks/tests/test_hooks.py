@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sigma_hooks import Accuracy, EarlyStop, Evaluate, Extrema, FunctionHook, Loss, NanGuard, Report, RunningTime, Stop
-from sigma_kernel import when
+from sigma_kernel import SigmaConfigError, when
 from sigma_kernel.clock import Moment, TimeScale, after, every
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
@@ -219,7 +219,7 @@ def test_the_guard_goes_before_hooks_that_would_publish_nonsense() -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused(make: Any, what: str) -> None:
-    with pytest.raises(ValueError, match=what):
+    with pytest.raises(SigmaConfigError, match=what):
         make()
 
 

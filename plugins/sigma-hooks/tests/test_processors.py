@@ -11,7 +11,7 @@ import pytest
 
 from sigma_hooks import Accumulate, FunctionHook, Histogram, PhaseTime, Progress, Statistics, Stop, UpdateRate
 from sigma_hooks.reading import read_all
-from sigma_kernel import when
+from sigma_kernel import SigmaConfigError, when
 from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
@@ -88,7 +88,7 @@ def test_what_is_not_there_yet_is_not_gathered() -> None:
 
 @pytest.mark.parametrize("settings", [{"window": 0}, {"ways": ["median"]}])
 def test_a_window_or_a_way_that_is_none_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="window|ways"):
+    with pytest.raises(SigmaConfigError, match="window|ways"):
         Accumulate("x", **settings)
 
 
@@ -218,7 +218,7 @@ def test_criteria_ask_about_what_is_published_by_pattern(classifier: Make, crite
 
 @pytest.mark.parametrize("bins", [0, 1001])
 def test_bins_are_bounded(bins: int) -> None:
-    with pytest.raises(ValueError, match="bins"):
+    with pytest.raises(SigmaConfigError, match="bins"):
         Histogram(bins=bins)
 
 

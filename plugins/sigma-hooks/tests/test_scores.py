@@ -30,7 +30,7 @@ from sigma_hooks import (
 )
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Spec, trace
@@ -156,7 +156,7 @@ def test_more_axes_than_classes_are_refused() -> None:
 
 @pytest.mark.parametrize("make", [Precision, Recall, F1, PrecisionMetric])
 def test_an_unknown_average_is_refused(make: Any) -> None:
-    with pytest.raises(ValueError, match="average"):
+    with pytest.raises(SigmaConfigError, match="average"):
         make(average="best")
 
 

@@ -105,7 +105,7 @@ def test_a_stop_that_waits_for_a_switch_cuts_no_burst() -> None:
 
 
 def test_a_switch_has_the_name_of_one_level() -> None:
-    with pytest.raises(ValueError, match="name"):
+    with pytest.raises(SigmaConfigError, match="name"):
         Switch("a.b")
 
 

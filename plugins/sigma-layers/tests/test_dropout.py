@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.errors import SigmaAddressError
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.layers import LayerSuite, traced
 from sigma_layers import Dropout
@@ -49,5 +49,5 @@ def test_the_rate_is_live():
 
 @pytest.mark.parametrize("rate", [1.0, -0.1, "a lot", None])
 def test_a_rate_that_is_no_probability_below_one_is_refused(rate):
-    with pytest.raises(SigmaAddressError, match=r"Dropout.rate: must be"):
+    with pytest.raises(SigmaConfigError, match=r"Dropout.rate: must be"):
         Dropout(rate)

@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 from attrs import define, field
-from attrs.validators import gt
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from sigma_kernel.checks import gt
 from sigma_kernel.contracts import Monitor, View
 from sigma_monitor_console.reading import Reading, Speed, read
 

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from sigma_kernel.contracts import Monitor, Operator
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing.steering import MonitorSuite, Sweep, small_environment
 from sigma_monitor_console import console
 from sigma_monitor_console.console import ConsoleMonitor
@@ -71,7 +72,7 @@ def test_durations_read_as_people_write_them(seconds: float, words: str) -> None
 
 
 def test_an_interval_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="interval"):
+    with pytest.raises(SigmaConfigError, match="interval"):
         ConsoleMonitor(interval=0.0)
 
 

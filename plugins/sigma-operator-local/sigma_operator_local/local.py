@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from attrs import define, field
-from attrs.validators import ge, gt
 
+from sigma_kernel.checks import ge, gt
 from sigma_kernel.contracts import Merger, Operator
 from sigma_kernel.training.session import Session
 from sigma_operator_local.pace import Pace

@@ -7,6 +7,7 @@ import pytest
 
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import HookContext, Operator
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing.steering import Note, OperatorSuite, Slow, small_environment, state_bytes
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
@@ -80,7 +81,7 @@ def test_a_pause_waits_for_one_burst_at_most() -> None:
 
 @pytest.mark.parametrize("settings", [{"workers": 0}, {"shards": 0}, {"burst_seconds": 0.0}])
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
+    with pytest.raises(SigmaConfigError, match=next(iter(settings))):
         LocalOperator(**settings)  # type: ignore[arg-type]
 
 

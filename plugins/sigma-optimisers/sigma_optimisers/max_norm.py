@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import define, field
-from attrs.validators import instance_of
 
+from sigma_kernel.checks import whole
 from sigma_kernel.contracts import Modifier, live
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import functions as f
@@ -23,7 +23,7 @@ class MaxNorm(Modifier):
     """
 
     limit: float = live(3.0, low=0.0, doc="greatest norm of the weights of one unit, in units of the parameter")
-    axis: int = field(default=-1, kw_only=True, validator=instance_of(int))
+    axis: int = field(default=-1, kw_only=True, validator=whole)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter with no unit longer than the limit."""

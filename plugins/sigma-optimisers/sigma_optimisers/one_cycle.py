@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import in_
 
+from sigma_kernel.checks import in_
 from sigma_kernel.clock import duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError

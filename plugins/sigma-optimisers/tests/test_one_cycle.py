@@ -32,5 +32,5 @@ def test_a_rise_or_a_fall_without_a_step_is_refused(total, rise):
 
 
 def test_an_unknown_curve_is_refused():
-    with pytest.raises(ValueError, match="curve"):
+    with pytest.raises(SigmaConfigError, match="curve"):
         OneCycle("10 epochs", curve="round")

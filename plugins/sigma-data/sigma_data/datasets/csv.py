@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from attrs import Attribute, define, field
-from attrs.validators import in_, min_len, optional
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
@@ -19,7 +18,8 @@ from sigma_data.labels import indices
 from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, place
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
+from sigma_kernel.checks import SHAPE, finite, in_, min_len, optional
 
 
 class _Table(CsvReader):
@@ -31,7 +31,7 @@ class _Table(CsvReader):
 
 def _missing(owner: Any, attribute: Attribute[Any], value: str | float) -> None:
     if value not in ("refuse", "drop") and not (isinstance(value, Real) and isfinite(value)):
-        raise SigmaDataError(f"csv: missing must be 'refuse', 'drop' or a number (got {value!r}).")
+        raise SigmaConfigError(f"{type(owner).__name__}.missing: must be 'refuse', 'drop' or a number (got {value!r}).")
 
 
 @define(eq=False)
@@ -55,8 +55,8 @@ class Csv(Divided):
     targets: Literal["auto", "classes", "numbers"] = field(
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
-    shape: tuple[int, ...] | None = field(default=None, validator=optional(min_len(1)), kw_only=True)
-    scale: float = field(default=1.0, kw_only=True)
+    shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE), kw_only=True)
+    scale: float = field(default=1.0, validator=finite, kw_only=True)
     header: bool = field(default=True, kw_only=True)
     delimiter: str = field(default=",", validator=DELIMITER, kw_only=True)
     missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=_missing, kw_only=True)
@@ -67,7 +67,7 @@ class Csv(Divided):
         lines, chosen, words = self._columns()
         targets = [self._target(column, lines) for column in words]
         inputs, targets, lines = self._present(np.stack(chosen, axis=1), targets, lines)
-        shaped = cut(self._float32(inputs * self.scale, lines, "inputs"), self.shape, f"{self.path}: inputs")
+        shaped = cut(self._float32(inputs * self.scale, lines, "inputs"), self.shape, str(self.path))
         values, classes = self._classes(targets, lines)
         return Arrays(inputs=shaped, targets=values), classes
 

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import min_len
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Loaded, Splits
@@ -16,6 +15,7 @@ from sigma_data.sources import local
 from sigma_data.sources.compressed import Compressed
 from sigma_data.sources.url import Url
 from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.checks import min_len
 
 FILES = {"training": "train", "validation": "t10k"}
 HASHES = {

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from attrs import Attribute, define, field
-from attrs.validators import ge, in_, lt
 
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
-from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel import Dataset, SigmaConfigError
+from sigma_kernel.checks import ge, in_, lt
 
 Loaded = tuple[Mapping[str, Dataset], tuple[str, ...]]
 
@@ -68,7 +68,7 @@ class Splits(Mapping[str, Dataset], ABC):
 def _shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) -> None:
     check(value)
     if "training" not in value:
-        raise SigmaDataError(f"split: there is no 'training' among {', '.join(value)}. Give it a share.")
+        raise SigmaConfigError(f"split: there is no 'training' among {', '.join(value)}. Give it a share.")
 
 
 @define(eq=False, kw_only=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from attrs import define, field
-from attrs.validators import in_
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_data.datasets.table import features, shipped
 from sigma_data.splitting import KINDS, By
+from sigma_kernel.checks import in_
 
 
 @define(eq=False, kw_only=True)

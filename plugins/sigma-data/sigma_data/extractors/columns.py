@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import in_, min_len, optional
 
 from sigma_data.arrays import converted
 from sigma_data.labels import indices
 from sigma_data.readers.csv import place
-from sigma_kernel import Extractor, SigmaDataError
+from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
+from sigma_kernel.checks import SHAPE, finite, in_, min_len, optional
 
 REST = "*"
 
@@ -29,11 +29,11 @@ class Column:
     """
 
     columns: str | int | tuple[str | int, ...]
-    shape: tuple[int, ...] | None = field(default=None, validator=optional(min_len(1)))
+    shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE))
     dtype: Literal["auto", "float32", "float64", "int32", "class"] = field(
         default="auto", validator=in_(("auto", "float32", "float64", "int32", "class"))
     )
-    scale: float = 1.0
+    scale: float = field(default=1.0, validator=finite)
 
 
 @frozen
@@ -59,11 +59,14 @@ def listed(columns: str | int | tuple[str | int, ...]) -> tuple[str | int, ...]:
 
 
 def cut(values: np.ndarray, shape: tuple[int, ...] | None, where: str) -> np.ndarray:
-    """Return rows of values, each in a shape; SigmaDataError if it does not hold as many."""
+    """Return rows of values, each in a shape; SigmaConfigError if it does not hold as many."""
     if shape is None:
         return values
     if prod(shape) != prod(values.shape[1:]):
-        raise SigmaDataError(f"{where}: {prod(values.shape[1:])} values a row do not make shape {tuple(shape)}.")
+        have = prod(values.shape[1:])
+        raise SigmaConfigError(
+            f"shape: {where} has {have} values a row, which do not make {list(shape)}. Choose others."
+        )
     return values.reshape(len(values), *shape)
 
 

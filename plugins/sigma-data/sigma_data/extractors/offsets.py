@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from attrs import Attribute, field, frozen
-from attrs.validators import ge, min_len
 
 from sigma_data.arrays import converted
 from sigma_kernel import Extractor, SigmaDataError
+from sigma_kernel.checks import ge, min_len
 
 
 def _number(owner: Any, attribute: Attribute[Any], value: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import ge, lt
 
 from sigma_data.shuffling import SHUFFLE, shuffled
 from sigma_kernel import Order
+from sigma_kernel.checks import ge, lt
 
 
 @frozen

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import in_
 
 from sigma_data.arrays import converted
 from sigma_kernel import Preprocessor
+from sigma_kernel.checks import in_
 
 NAMES = ("float32", "float64", "int32", "int64", "bool")
 

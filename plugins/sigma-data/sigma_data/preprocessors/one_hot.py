@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import ge, optional
 
 from sigma_kernel import Preprocessor, SigmaDataError
+from sigma_kernel.checks import ge, optional
 
 
 @frozen

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import ge
 
 from sigma_data.bounds import CHUNK, exactly, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
+from sigma_kernel.checks import ge
 
 
 @frozen

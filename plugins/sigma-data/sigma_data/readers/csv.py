@@ -12,17 +12,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import in_, matches_re, min_len, optional
 
 from sigma_data.readers.lines import as_text, lines
 from sigma_kernel import Reader, SigmaDataError, Source
+from sigma_kernel.checks import in_, min_len, optional, written
 from sigma_kernel.errors import near
 
 CELLS = 1_000_000  # values held as text at once
 LONGEST = 1 << 24  # characters of a line
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # what stands where a value is missing
 
-DELIMITER = matches_re(r'[^"\r\n]')
+DELIMITER = written(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
 SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as a configuration has them
 
 Row = tuple[int, list[str]]  # with the number of its line in the file

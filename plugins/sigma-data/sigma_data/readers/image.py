@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import ge, in_
 
 from sigma_kernel import Reader, SigmaDataError, SigmaPluginError, Source
+from sigma_kernel.checks import ge, in_
 
 FORMATS = ("PNG", "JPEG")
 GREY, COLOURED = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA")  # Pillow's modes, with 8 bits a channel

@@ -8,9 +8,9 @@ from typing import IO
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import ge
 
 from sigma_kernel import Reader, SigmaDataError, Source
+from sigma_kernel.checks import ge
 
 
 @frozen

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from attrs import field, frozen
-from attrs.validators import deep_iterable, ge, optional
 
 from sigma_data.arrays import converted
 from sigma_data.extractors.columns import REST
@@ -16,6 +15,7 @@ from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, sepa
 from sigma_data.readers.image import ImageReader
 from sigma_data.readers.npy import NpyReader
 from sigma_kernel import Reader, SigmaDataError, Source
+from sigma_kernel.checks import deep_iterable, ge, optional
 
 Colours = Literal["grey", "rgb"]
 TABLES, ARRAYS, IMAGES = (".csv", ".tsv", ".txt"), (".npy",), (".png", ".jpg", ".jpeg")

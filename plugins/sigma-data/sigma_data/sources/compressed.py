@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any, Literal
 
 from attrs import define, field, frozen
-from attrs.validators import ge
 
 from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.checks import ge
 from sigma_kernel.errors import near
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from typing import IO
 
 from attrs import field, frozen
-from attrs.validators import min_len
 
 from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.checks import min_len
 
 
 @frozen

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from attrs import Attribute, field, frozen
-from attrs.validators import ge, gt
 
 from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.checks import ge, gt
 
 
 def _address(owner: Any, attribute: Attribute[Any], value: str) -> None:

@@ -1,0 +1,121 @@
+"""Checks of settings: validators of attrs that say what is wrong in one sentence, as a SigmaConfigError.
+
+They have the names that they have in :mod:`attrs.validators`; :func:`plain` is how what attrs itself says is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from attrs import Attribute, validators
+from attrs.validators import and_ as and_, optional as optional
+
+from sigma_kernel.errors import SigmaConfigError
+
+Check = Callable[[Any, "Attribute[Any]", Any], Any]
+
+_COMPARED = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_NUMBER = re.compile(r"'\w+' must be (>=|<=|>|<) (.*?): (.*)")
+_LENGTH = re.compile(r"Length of '\w+' must be (>=|<=) (\d+): (\d+)")
+
+
+def checked(check: Check, kind: str) -> Check:
+    """Return a check that raises a SigmaConfigError where another one raises what attrs does.
+
+    ``kind`` says in words what can be checked at all.
+    """
+
+    def told(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+        where = f"{type(owner).__name__}.{attribute.alias}"
+        try:
+            check(owner, attribute, value)
+        except ValueError as error:
+            raise SigmaConfigError(f"{where}: {plain(error)}.") from None
+        except TypeError:
+            raise SigmaConfigError(f"{where}: must be {kind} (got {value!r}).") from None
+
+    return told
+
+
+def plain(error: Exception) -> str:
+    """Return what an error says, without its period; the validators of attrs in plain words."""
+    text = str(error.args[0]) if error.args else str(error)
+    if found := _NUMBER.fullmatch(text):
+        return f"must be {_COMPARED[found[1]]} {found[2]} (got {found[3]})"
+    if found := _LENGTH.fullmatch(text):
+        return (
+            "must not be empty"
+            if found[3] == "0"
+            else f"must have a length of {_COMPARED[found[1]]} {found[2]} (got {found[3]})"
+        )
+    if len(error.args) == 4 and isinstance(error.args[1], Attribute):
+        _, _, wanted, value = error.args
+        if isinstance(wanted, re.Pattern):
+            return f"must have the form {wanted.pattern} (got {value!r})"
+        if isinstance(wanted, Iterable):
+            return f"must be {' or '.join(map(repr, wanted))} (got {value!r})"
+    return text
+
+
+def ge(limit: float) -> Check:
+    """Return a check that a number is at least so much."""
+    return checked(validators.ge(limit), "a number")
+
+
+def gt(limit: float) -> Check:
+    """Return a check that a number is more than so much."""
+    return checked(validators.gt(limit), "a number")
+
+
+def le(limit: float) -> Check:
+    """Return a check that a number is at most so much."""
+    return checked(validators.le(limit), "a number")
+
+
+def lt(limit: float) -> Check:
+    """Return a check that a number is less than so much."""
+    return checked(validators.lt(limit), "a number")
+
+
+def in_(options: Container[Any]) -> Check:
+    """Return a check that a value is one of several."""
+    return checked(validators.in_(options), "one of several values")
+
+
+def min_len(length: int) -> Check:
+    """Return a check that something is not shorter."""
+    return checked(validators.min_len(length), "a list")
+
+
+def deep_iterable(member: Check) -> Check:
+    """Return a check of each value of a list."""
+    return checked(validators.deep_iterable(member), "a list")
+
+
+def written(pattern: str, words: str) -> Check:
+    """Return a check that a text has a form, which ``words`` describe."""
+
+    def check(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be {words} (got {value!r}).")
+
+    return check
+
+
+def whole(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaConfigError unless a setting is a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a whole number (got {value!r}).")
+
+
+def finite(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaConfigError unless a setting is a finite number."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+        raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a finite number (got {value!r}).")
+
+
+SHAPE = and_(min_len(1), deep_iterable(ge(1)))

@@ -1,0 +1,98 @@
+"""Checks of settings: what they let pass, and the one sentence that they refuse with."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from attrs import define, field, validators
+
+from sigma_data import Stream
+from sigma_hooks import Accuracy, EarlyStop, Loss, SaveCheckpoint
+from sigma_initialisers import Gaussian
+from sigma_kernel import checks
+from sigma_kernel.config.structure import sentence
+from sigma_kernel.errors import SigmaConfigError
+from sigma_layers import Dropout
+from sigma_optimisers import Adam
+
+pytestmark = pytest.mark.rooms
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Stream([], keep="nope"), "Stream.keep: must be 'blocks' or 'one' (got 'nope')."),
+        (lambda: Stream([], block_rows=0), "Stream.block_rows: must be at least 1 (got 0)."),
+        (lambda: Stream([], block_rows="many"), "Stream.block_rows: must be a number (got 'many')."),
+        (lambda: Stream([], names=()), "Stream.names: must not be empty."),
+        (lambda: Loss(on_error="nope"), "Loss.on_error: must be 'fail' or 'disable' or 'ignore' (got 'nope')."),
+        (lambda: Loss(budget=0.0), "Loss.budget: must be more than 0.0 (got 0.0)."),
+        (lambda: Accuracy(top=0), "Accuracy.top: must be at least 1 (got 0)."),
+        (lambda: EarlyStop("a", patience=-1), "EarlyStop.patience: must be at least 1 (got -1)."),
+        (lambda: SaveCheckpoint(last=0), "SaveCheckpoint.last: must be at least 1 (got 0)."),
+        (lambda: Adam(learning_rate="0.1"), "Adam.learning_rate: must be a finite number (got '0.1')."),
+        (lambda: Dropout(float("nan")), "Dropout.rate: must be a finite number (got nan)."),
+        (lambda: Gaussian(-1.0), "Gaussian.deviation: must be at least 0 (got -1.0)."),
+    ],
+)  # fmt: skip
+def test_a_component_refuses_a_setting_with_one_sentence(make, message):
+    with pytest.raises(SigmaConfigError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+@define
+class Anything:
+    low: int = field(default=1, validator=[checks.ge(1), checks.lt(5)])
+    high: float = field(default=1.0, validator=checks.optional(checks.and_(checks.gt(0.0), checks.le(2.0))))
+    name: str = field(default="a", validator=checks.written(r"\w", "one letter"))
+    ways: tuple[str, ...] = field(default=("x",), validator=checks.deep_iterable(checks.in_(("x", "y"))))
+    two: tuple[int, ...] = field(default=(1, 2), validator=checks.min_len(2))
+    count: int = field(default=1, validator=checks.whole)
+    factor: float = field(default=1.0, validator=checks.finite)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "message"),
+    [
+        ("low", 4, 5, "must be less than 5 (got 5)."),
+        ("low", 1, 0, "must be at least 1 (got 0)."),
+        ("high", None, 2.5, "must be at most 2.0 (got 2.5)."),
+        ("high", 2.0, 0.0, "must be more than 0.0 (got 0.0)."),
+        ("high", 0.1, float("nan"), "must be more than 0.0 (got nan)."),
+        ("name", "b", "bc", "must be one letter (got 'bc')."),
+        ("name", "b", None, "must be one letter (got None)."),
+        ("ways", ["y", "x"], ["y", "z"], "must be 'x' or 'y' (got 'z')."),
+        ("ways", (), 3, "must be a list (got 3)."),
+        ("two", (1, 2, 3), (1,), "must have a length of at least 2 (got 1)."),
+        ("count", -3, True, "must be a whole number (got True)."),
+        ("factor", -2, float("inf"), "must be a finite number (got inf)."),
+        ("factor", 1e30, "1", "must be a finite number (got '1')."),
+    ],
+)  # fmt: skip
+def test_each_check_lets_pass_what_it_says(name, right, wrong, message):
+    assert getattr(Anything(**{name: right}), name) == right
+    with pytest.raises(SigmaConfigError, match=rf"^Anything\.{name}: {re.escape(message)}$"):
+        Anything(**{name: wrong})
+
+
+def test_what_attrs_says_itself_is_told_in_plain_words_in_files():
+    @define
+    class Raw:
+        a: str = field(default="x", validator=validators.in_(("x", "y")))
+        b: str = field(default="x", validator=validators.matches_re("[a-z]"))
+        c: int = field(default=1, validator=validators.ge(1))
+        d: tuple[int, ...] = field(default=(1,), validator=validators.min_len(1))
+
+    told = {}
+    for name, wrong in {"a": "z", "b": "3", "c": 0, "d": ()}.items():
+        with pytest.raises(ValueError, match=name) as caught:
+            Raw(**{name: wrong})
+        told[name] = sentence(caught.value)
+    assert told == {
+        "a": "must be 'x' or 'y' (got 'z')",
+        "b": "must have the form [a-z] (got '3')",
+        "c": "must be at least 1 (got 0)",
+        "d": "must not be empty",
+    }
