@@ -8,11 +8,14 @@ import click
 
 from sigma_kernel.config import Configuration, build, override
 from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import prepared, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
-from sigma_kernel.launcher.run import tell, trained, watched
+from sigma_kernel.launcher.run import hush, tell, trained, watched
 from sigma_kernel.opening import changed_plugins, described_in
 from sigma_kernel.plugins import catalogue
+
+FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 
 
 @click.command()
@@ -31,13 +34,14 @@ def resume(
     """
     described = described_in(run)
     for assignment in overrides:
+        _refuse_fixed(assignment)
         described = override(described, assignment)
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"])]
     configuration = understood(watched(described, monitors, quiet) if monitors else described)
     with _environment(configuration, run) as environment:
-        environment.resume(run.absolute(), edits)
+        environment.resume(run.absolute(), edits, _warn)
         return trained(environment, as_json, quiet)
 
 
@@ -53,6 +57,8 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
     """
     configuration = understood(described_in(run))
     with _environment(configuration, run) as environment:
+        if quiet:
+            hush(environment)
         summary, differs = environment.replay(run.absolute())
     for name, where in differs.items():
         say(f"{name}: comes out otherwise. At {where}.", "red")
@@ -70,6 +76,12 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
     for line in changed_plugins(run, catalogue(), _warn):
         _warn(line)
     return environment
+
+
+def _refuse_fixed(assignment: str) -> None:
+    key = assignment.partition("=")[0].strip()
+    if key in FIXED:
+        raise SigmaConfigError(f"--set {key}: cannot change in a run that goes on. Leave it out, or begin a new run.")
 
 
 def _warn(text: str) -> None:

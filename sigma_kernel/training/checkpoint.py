@@ -258,7 +258,7 @@ def newest_good(
             say(str(error))
         else:
             return path, found
-    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole. Train it again.")
+    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole and fits. Use its own configuration, or train again.")
 
 
 def recover(run: Path, say: Say = warnings.warn) -> None:

@@ -205,5 +205,5 @@ def command(name: str, arguments: Mapping[str, Any]) -> Command:
 
 def from_dict(row: Mapping[str, Any]) -> Command:
     """Return the command that a row of the journal holds."""
-    kind = KINDS[row["command"]]
-    return command(row["command"], {a.name: row[a.name] for a in fields(kind) if a.name in row})
+    known = fields(KINDS[row["command"]]) if row["command"] in KINDS else ()
+    return command(row["command"], {a.name: row[a.name] for a in known if a.name in row})

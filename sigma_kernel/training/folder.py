@@ -16,7 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+
+try:
+    import fcntl
+except ImportError:  # Windows: nobody is kept out
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 
@@ -36,6 +41,18 @@ def create(parent: Path, name: str) -> Path:
             raise SigmaConfigError(f"{folder}: cannot be made: {error.strerror}. Choose another run.folder.") from error
         return folder
     raise SigmaConfigError(f"{parent / base}: and a thousand more exist. Choose another run.name.")
+
+
+def claim(run: Path) -> int:
+    """Keep a run folder to this process until what is returned is closed; SigmaStateError if another one has it."""
+    handle = os.open(run, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise SigmaStateError(f"{run}: somebody else writes into it. Wait for the end of that run.") from None
+    return handle
 
 
 def put_json(path: Path, values: Mapping[str, Any]) -> None:

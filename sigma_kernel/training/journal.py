@@ -21,6 +21,13 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaCheckpointError
 
 FORMAT = 1
+COUNT, TEXT = (int, type(None)), str
+EVENTS: dict[str, dict[str, Any]] = {  # what belongs to those rows that are read again
+    "begin": {"epochs": COUNT, "iterations": COUNT},
+    "fired": {"hook": TEXT, "scope": TEXT},
+    "digest": {"state": dict, "losses": TEXT},
+    "resumed": {"from": int, "edits": list},
+}
 
 
 @define(eq=False)
@@ -32,11 +39,11 @@ class Lines:
 
     def __attrs_post_init__(self) -> None:
         """Begin the file, or go on after its last whole line."""
-        if self.path is not None and not self.path.exists():
-            self.append({"format": FORMAT})
-        elif self.path is not None:
+        if self.path is not None and self.path.exists():
             with self.path.open("r+b") as file:
                 file.truncate(file.read().rfind(b"\n") + 1)
+        if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
+            self.append({"format": FORMAT})
 
     def append(self, row: Mapping[str, Any], sync: bool = False) -> None:
         """Add a row; with ``sync``, it is on the disk when this returns."""
@@ -56,12 +63,16 @@ def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    except (OSError, ValueError) as error:
-        raise SigmaCheckpointError(f"{path}: cannot be read: {error}. Is this a run folder?") from error
+    except OSError as error:
+        raise SigmaCheckpointError(f"{path}: cannot be read: {error.strerror}. Is this a run folder?") from error
+    except ValueError as error:
+        raise SigmaCheckpointError(f"{path}: is damaged: {error}. Restore the file from a copy.") from error
     found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines, 1)]
-    if not found or found[0].get("format") != FORMAT:
+    if not found:
+        return []
+    if found[0].get("format") != FORMAT:
         raise SigmaCheckpointError(f"{path}: has no format that this version reads. Update sigma-kernel.")
-    wrong = [number for number, row in enumerate(found[1:], 2) if not _headed(row)]
+    wrong = [number for number, row in enumerate(found[1:], 2) if not (_headed(row) and _whole(row))]
     if wrong:
         raise SigmaCheckpointError(f"{path}:{wrong[0]}: is no row of a journal. Restore the file from a copy.")
     return [row for row in found[1:] if row["trainer"] == trainer]
@@ -80,6 +91,12 @@ def _row(place: str, line: str) -> dict[str, Any]:
 def _headed(row: Mapping[str, Any]) -> bool:
     counts = all(isinstance(row.get(name), int) for name in ("iteration", "epoch"))
     return counts and isinstance(row.get("trainer"), str) and isinstance(row.get("command", row.get("event")), str)
+
+
+def _whole(row: Mapping[str, Any]) -> bool:
+    """Return whether a row that tells an event has all that belongs to it."""
+    wanted = EVENTS.get(row.get("event", ""), {})
+    return all(isinstance(row.get(name), kinds) for name, kinds in wanted.items())
 
 
 def encoded(row: Mapping[str, Any]) -> str:

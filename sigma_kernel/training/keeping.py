@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field
 
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
 from sigma_kernel.training import folder, resuming
 from sigma_kernel.training.checkpoint import Checkpoint, Say, recover
 from sigma_kernel.training.saving import Saver, made_with
@@ -24,6 +25,7 @@ class Keeping:
 
     say: Say
     run: Path | None = None
+    _claim: int | None = None  # holds the folder
     _savers: dict[str, Saver] = field(factory=dict)
 
     def open(self, parent: Path, name: str, fill: Fill) -> None:
@@ -36,14 +38,23 @@ class Keeping:
             raise SigmaConfigError(f"{parent}: cannot be written: {error.strerror}. Choose another.") from error
         self.run = run
 
-    def resume(self, run: Path, trainers: Iterable[Trainer], edits: Sequence[str], fill: Fill) -> None:
+    def resume(self, run: Path, trainers: Iterable[Trainer], edits: Sequence[str], fill: Fill, say: Say) -> None:
         """Take up a run folder: put every trainer where it stood, and write on from there."""
-        recover(run, self.say)
-        self.run = run
+        if not run.is_dir():
+            raise SigmaCheckpointError(f"{run}: is no folder. Give that of a run.")
+        before, self.run = self.run, run
+        try:
+            self.claim()
+        except SigmaStateError:
+            self.run = before
+            raise
+        recover(run, say)
+        if not (run / "journal.jsonl").exists():
+            say(f"{run}: its journal is missing: what was done after the last checkpoint is lost")
         for trainer in trainers:
             trainer.records.early.clear()  # what is put back takes its place
             self.attach(trainer)
-            resuming.resume(run, trainer.session, edits, partial(_made_with, trainer), self.say)
+            resuming.resume(run, trainer.session, edits, partial(_made_with, trainer), say)
         if edits:
             fill(run)
 
@@ -57,6 +68,17 @@ class Keeping:
         trainer.records.open(self.run)
         trainer.session.save_as = partial(_save, saver, trainer)
         trainer.session.forsake = saver.forsake
+
+    def claim(self) -> None:
+        """Keep every other process out of the run folder while something is written into it."""
+        if self.run is not None and self._claim is None:
+            self._claim = folder.claim(self.run)
+
+    def release(self) -> None:
+        """Let others into the run folder."""
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
 
     def wait(self) -> None:
         """Wait until nothing more will be written."""

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sigma_kernel.training import journal
+from sigma_kernel.errors import SigmaCheckpointError, SigmaError
+from sigma_kernel.training import commands, journal
 from sigma_kernel.training.checkpoint import Checkpoint, Say, read
-from sigma_kernel.training.replay import Replay, numbered, seamless, tail
+from sigma_kernel.training.replay import Replay, Row, numbered, seamless, tail
 from sigma_kernel.training.saving import differences, restore
 from sigma_kernel.training.session import Session
 
@@ -22,7 +23,7 @@ def resume(run: Path, session: Session, edits: Sequence[str], made_with: MadeWit
     no checkpoint is whole.
     """
     saved = _put_back(run, session, made_with, say)
-    rows = numbered(journal.rows(run / "journal.jsonl", session.name))
+    rows = _journal(run, session)
     left = tail(rows, saved.values.get("journal", len(rows)), strict=not edits)
     chronicle = session.chronicle
     chronicle.branch, chronicle.records.position = saved.values.get("branch", 0), len(rows)
@@ -34,7 +35,7 @@ def resume(run: Path, session: Session, edits: Sequence[str], made_with: MadeWit
 
 def relive(run: Path, session: Session, say: Say) -> None:
     """Let a session do again everything that its journal holds, since its settings were changed last, and compare."""
-    rows = numbered(journal.rows(run / "journal.jsonl", session.name))
+    rows = _journal(run, session)
     edited = max((n for n, row in enumerate(rows) if row.get("event") == "resumed" and row.get("edits")), default=None)
     if edited is not None:
         start = rows[edited]["from"]
@@ -51,3 +52,17 @@ def _put_back(run: Path, session: Session, made_with: MadeWith, say: Say) -> Che
     for line in differences(saved.made_with, made_with()):
         say(f"{path}: {line}: bits may differ from those of an uninterrupted run")
     return saved
+
+
+def _journal(run: Path, session: Session) -> list[Row]:
+    """Return the rows of a trainer, whose commands can all be given again."""
+    path = run / "journal.jsonl"
+    rows = numbered(journal.rows(path, session.name))
+    for row in rows:
+        try:
+            if "command" in row:
+                commands.from_dict(row)
+        except (SigmaError, KeyError, TypeError, ValueError) as error:
+            what = f"{row['command']!r} of iteration {row['iteration']} cannot be given again: {error}"
+            raise SigmaCheckpointError(f"{path}: {what}. Restore the file from a copy.") from error
+    return rows
