@@ -138,8 +138,8 @@ class Environment(Steering):
     def run(self) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
-        Ctrl-C or SIGTERM finishes the present burst, saves and returns with the status ``interrupted``; a second one
-        aborts.  SIGUSR1 saves a checkpoint and goes on.
+        Ctrl-C or SIGTERM finishes the burst, saves and returns with the status ``interrupted``; the process goes
+        on, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint and goes on.
         """
         self._check("run")
         if self._state == "created":

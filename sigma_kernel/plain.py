@@ -79,6 +79,30 @@ class _Given:
         return np.asarray(self.value, np.float64)
 
 
+def _check_start(parameters: Any) -> None:
+    """Raise SigmaConfigError unless these are numbers by name."""
+    if not isinstance(parameters, Mapping):
+        got = type(parameters).__name__
+        raise SigmaConfigError(
+            f"minimise: parameters must be arrays by name, such as {{'w': np.zeros(3)}} (got {got})."
+        )
+    for name, value in parameters.items():
+        if not isinstance(name, str):
+            raise SigmaConfigError(f"minimise: the name of a parameter must be a text (got {name!r}).")
+        if isinstance(value, Mapping) or _kind(value) not in "iuf":
+            raise SigmaConfigError(
+                f"minimise: parameter {name!r} must be an array of numbers (got {type(value).__name__}). "
+                "Give each array a name of its own; they do not nest."
+            )
+
+
+def _kind(value: Any) -> str:
+    try:
+        return np.asarray(value).dtype.kind
+    except ValueError:  # rows of different lengths
+        return "O"
+
+
 def minimise(
     loss: Loss,
     parameters: Mapping[str, np.ndarray],
@@ -97,6 +121,7 @@ def minimise(
     backend, precision, seed, ...  Raises SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is
     not finite.
     """
+    _check_start(parameters)
     rows = dataset(data, "minimise")
     with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
         trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, **settings)

@@ -193,11 +193,11 @@ class Trace:
 
     def _context(self, address: str, layer: Any, inputs: Sequence[Node]) -> Context:
         specs = [Spec(x.shape[1:], x.dtype) for x in inputs]
-        parameters = layer.parameters(*specs)
+        parameters, state = (_declared(layer, what, specs) for what in ("parameters", "state"))
         for name in layer.share:
             if name not in parameters:
                 raise SigmaNetworkError(f"share: it has no parameter {name!r}.{near(name, parameters)}")
-        state, live = layer.state(*specs), live_settings(layer)
+        live = live_settings(layer)
         for name, times in Counter((*parameters, *state, *live)).items():
             if times > 1:
                 raise SigmaNetworkError(f"{address}.{name} means {times} things: parameters, state and live settings.")
@@ -271,3 +271,12 @@ class Trace:
                     f"{address}: share: it needs shape {parameter.shape}; {lender} has {own[lender].shape}. "
                     "Share only between layers of equal shapes."
                 )
+
+
+def _declared(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:
+    """Return the parameters or the state of a layer; raises SigmaNetworkError for what is none."""
+    found = getattr(layer, what)(*specs)
+    if isinstance(found, Mapping) and all(isinstance(one, Parameter) for one in found.values()):
+        return found
+    got = {name: type(one).__name__ for name, one in found.items()} if isinstance(found, Mapping) else found
+    raise SigmaNetworkError(f"{what}(): must return {{name: Parameter(shape, initialiser)}} (got {got!r:.200}).")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -309,3 +310,39 @@ def test_the_light_commands_import_no_numpy_and_no_library_of_a_plugin(arguments
 def test_the_module_is_the_command_too():
     done = subprocess.run([sys.executable, "-m", "sigma_kernel", "--version"], capture_output=True, text=True)
     assert done.stdout == f"sigma, version {sigma_kernel.__version__}\n"
+
+
+# -- standard output ---------------------------------------------------------------------------------------------------
+def launched(arguments, stdout):
+    command = [sys.executable, "-m", "sigma_kernel", *arguments]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize("arguments", [["components"], ["recipes", "--json"], ["--help"]])
+def test_a_standard_output_that_is_full_is_a_sentence(arguments):
+    with open("/dev/full", "w") as full:
+        ended = launched(arguments, full)
+    assert ended.stderr == "standard output: cannot be written: No space left on device. Send it elsewhere.\n"
+    assert ended.returncode == 1
+
+
+def test_a_pipe_that_nobody_reads_any_more_ends_quietly():
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = launched(["components"], writing)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+@pytest.mark.rooms
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_what_is_left_to_write_at_the_end_is_no_less_told():
+    code = "import sys; from sigma_kernel.launcher import main; print('left'); sys.exit(main(['check', 'xor']))"
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )  # fmt: skip
+    assert ended.stderr == "ok\nstandard output: cannot be written: No space left on device. Send it elsewhere.\n"
+    assert ended.returncode == 1

@@ -150,3 +150,18 @@ def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type
     settings = {"loss": _line, "parameters": START, "data": _points(), "optimiser": Descent(), **HERE, **change}
     with pytest.raises(error, match=message):
         minimise(**settings)
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        ([1.0], r"parameters must be arrays by name, such as \{'w': .* \(got list\)"),
+        ({3: 1.0}, r"the name of a parameter must be a text \(got 3\)"),
+        ({"a": {"w": 1.0}}, r"parameter 'a' must be an array of numbers \(got dict\). .*they do not nest"),
+        ({"a": "b"}, r"parameter 'a' must be an array of numbers \(got str\)"),
+        ({"a": [[1.0], [1.0, 2.0]]}, r"parameter 'a' must be an array of numbers \(got list\)"),
+    ],
+)
+def test_parameters_that_are_no_arrays_by_name_are_refused(start: Any, text: str) -> None:
+    with pytest.raises(SigmaConfigError, match=f"^minimise: {text}"):
+        minimise(_line, start, _points(), Descent(), **HERE)

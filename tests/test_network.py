@@ -668,6 +668,6 @@ def test_layers_that_compare_by_value_still_are_layers_of_their_own():
 @pytest.mark.parametrize(("found", "got"), [({"w": 3}, r"\{'w': 'int'\}"), ([3], r"\[3\]"), (None, "None")])
 def test_what_a_layer_declares_that_is_no_parameter_is_told_with_its_name(what, found, got):
     odd = define(eq=False)(type("Odd", (Layer,), {what: lambda self, x: found, "run": lambda self, context, x: x}))
-    network = Network.build(Input(2) + odd())
+    network = Network.build(Input() + odd())
     with pytest.raises(SigmaNetworkError, match=rf"^1-odd: {what}\(\): must return .* \(got {got}\)"):
         network.declare({"inputs": Spec((2,), "float32")}, "float32", lambda kind, name: name)

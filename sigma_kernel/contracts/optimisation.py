@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, field, frozen
 
+from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network import live, live_settings
 from sigma_kernel.registry import matches
@@ -102,9 +103,26 @@ class GradientOptimiser(Optimiser):
         for address, parameter in objective.parameters.items():
             old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
             hyper = {name: objective.setting(address, name) for name in live_settings(self)}
-            parameters[address], new = self.update(gradients[address], parameter, old, objective.step, hyper)
+            updated = self.update(gradients[address], parameter, old, objective.step, hyper)
+            parameters[address], new = _pair(self, updated)
             slots |= {(address, name): value for name, value in new.items()}
         return Update(parameters, slots)
+
+
+def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Mapping[str, Node]]:
+    """Return what an optimiser's update gave; raises SigmaGraphError unless that is a node and new slots."""
+    match updated:
+        case (Node() as parameter, Mapping() as slots):
+            return parameter, slots
+    got = (
+        f"({', '.join(type(one).__name__ for one in updated)})"
+        if isinstance(updated, tuple)
+        else type(updated).__name__
+    )
+    raise SigmaGraphError(
+        f"optimiser {type(optimiser).__name__}: update() must return a pair, the parameter's new value and its slots "
+        f"by name (got {got}). Return (node, {{}}) where there are no slots."
+    )
 
 
 @define(eq=False)

@@ -208,6 +208,11 @@ class View(Protocol):
 class Monitor(ABC):
     """Watch and steer an environment from a thread of its own; however slow, it never holds up training."""
 
+    @property
+    def talks(self) -> bool:
+        """Return whether it writes to the terminal, so that ``--quiet`` leaves it out."""
+        return False
+
     @abstractmethod
     def run(self, view: View) -> None:
         """Watch until ``view.wait`` says that the run is over."""

@@ -110,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = _warn
         try:
             code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours())
+            sys.stdout.flush()
             return code if isinstance(code, int) else 0
         except click.ClickException as error:
             error.show()
@@ -123,12 +124,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: Exception, debug: bool) -> int:
     if debug:
         say("".join(traceback.format_exception(error)))
+    if isinstance(error, OSError) and _of_output(error):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries once more as it ends
+        if not isinstance(error, BrokenPipeError):  # whoever reads it may close it
+            say(f"standard output: cannot be written: {error.strerror}. Send it elsewhere.", "red")
+        return 1
     if isinstance(error, SigmaError):
         say(str(error), "red")
         return error.exit_code
     say(f"{type(error).__name__}: {error}", "red")
     say("This is a mistake in Sigma or in a plugin, not in what you did. --debug shows where it happened.")
     return 1
+
+
+def _of_output(error: OSError) -> bool:
+    """Return whether standard output could not be written: by click, or where :func:`main` flushes what is left."""
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code in (click.echo.__code__, main.__code__) and not frame.f_locals.get("err")
 
 
 def _warn(

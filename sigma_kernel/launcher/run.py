@@ -41,12 +41,19 @@ def run(
 
 def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
     """Train, say how it went, and return the exit code."""
+    if quiet:
+        hush(environment)
     summary = _run(environment, as_json)
     if not quiet:
         tell(summary)
     if as_json:
         document(summary.to_dict())
     return 128 + environment.signal if environment.signal else 0
+
+
+def hush(environment: Environment) -> None:
+    """Leave out the monitors that would talk."""
+    environment.monitors = {name: one for name, one in environment.monitors.items() if not one.talks}
 
 
 def _optioned(described: Document, backend: str | None, seed: int | None) -> Document:

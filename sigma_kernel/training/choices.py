@@ -49,6 +49,7 @@ def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Datase
     for name, hook in found.items():
         hook.every = TimeStep.parse(hook.every) if isinstance(hook.every, str) else hook.every
         hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
+        _check_times(f"{where}.{name}", hook)
         for split in hook.splits:
             if split not in splits:
                 raise SigmaConfigError(
@@ -56,6 +57,19 @@ def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Datase
                     f"There are: {', '.join(splits)}."
                 )
     return found
+
+
+def _check_times(where: str, hook: Hook) -> None:
+    """Raise SigmaConfigError for times and criteria that are none."""
+    if not isinstance(hook.every, TimeStep):
+        raise SigmaConfigError(
+            f"{where}.every: must be a time, such as '1 epoch' or every(1, 'epoch') (got {hook.every!r})."
+        )
+    if hook.when is not None and not isinstance(hook.when, Criterion):
+        raise SigmaConfigError(
+            f"{where}.when: must be a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3) "
+            f"(got {hook.when!r})."
+        )
 
 
 def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:

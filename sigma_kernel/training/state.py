@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sigma_kernel.clock import Clock, Moment
+from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.training.changes import Makeup
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.control import Control
@@ -63,7 +64,7 @@ def capture(held: Holder) -> Checkpoint:
         "cursor": [cursor.epoch, cursor.block, cursor.row],
         "live": dict(held.live.base),
         "configured": {name: value.base for name, value in held.live.values.items()},
-        "hooks": deepcopy(held.runner.memory),
+        "hooks": {name: _remembered(name, memory) for name, memory in held.runner.memory.items()},
         "streams": dict(held.model.shapes.streams.numbers),
         "classes": list(held.classes),  # this and the next for who predicts without the data
         "batch_size": held.feed.batch_size,
@@ -74,6 +75,19 @@ def capture(held: Holder) -> Checkpoint:
         "midway": _midway(held),
     }
     return Checkpoint({**arrays, **held.kept}, values)
+
+
+def _remembered(hook: str, memory: Mapping[str, Any]) -> Any:
+    """Return a copy of what a hook remembers; raises SigmaTrainingError for what cannot be saved."""
+    for key, value in memory["hook"].items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SigmaTrainingError(
+                f"hook {hook!r}: memory[{key!r}] cannot be saved: {error}. Keep plain values in it: numbers, texts, "
+                "lists, dictionaries."
+            ) from error
+    return deepcopy(memory)
 
 
 def plain(published: Mapping[str, Any]) -> dict[str, Any]:

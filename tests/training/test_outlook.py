@@ -1,8 +1,10 @@
-"""What can be told before training to go wrong in a hook or a metric is refused when training is prepared."""
+"""What can be told to go wrong in hooks and metrics is refused when training is prepared; all else has its place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaNetworkError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.testing.steering import Descent, Sweep
 
 Deep = Callable[..., Environment]
 
@@ -73,3 +76,53 @@ def test_a_metric_that_fails_is_told_with_its_place_and_the_class_of_what_it_rai
 def test_a_hook_may_refuse_the_shapes_of_a_network(deep: Deep) -> None:
     with deep(hooks={"s": Square()}) as sigma, pytest.raises(SigmaConfigError, match=r"hooks\.s: square: wants images"):
         sigma.prepare()
+
+
+# -- what is given in place of something else --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"every": 1}, r"^trainer\.hooks\.m\.every: must be a time, such as '1 epoch' .* \(got 1\)"),
+        ({"when": 3}, r"^trainer\.hooks\.m\.when: must be a criterion, .* \(got 3\)"),
+    ],
+)
+def test_what_is_no_time_and_no_criterion_is_refused(deep: Deep, settings: dict[str, Any], text: str) -> None:
+    with deep(hooks={"m": Measure(**settings)}) as sigma, pytest.raises(SigmaConfigError, match=text):
+        sigma.prepare()
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        (lambda new: new, "Node"),
+        (lambda new: (new, {}, 1), r"\(Node, dict, int\)"),
+        (lambda new: (new, None), r"\(Node, NoneType\)"),
+    ],
+)
+def test_an_optimiser_that_gives_no_pair_is_told_what_is_wanted(deep: Deep, given: Any, got: str) -> None:
+    class Odd(Descent):
+        def update(self, gradient: Node, parameter: Node, *others: Any) -> Any:
+            return given(parameter - gradient)
+
+    text = rf"^optimiser Odd: update\(\) must return a pair, .* \(got {got}\). Return \(node, {{}}\)"
+    with deep(optimiser=Odd()) as sigma, pytest.raises(SigmaGraphError, match=text):
+        sigma.trainer("trainer").fit(iterations=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(object(), "Object of type object is not JSON serializable"), (Lock(), "Object of type lock is not JSON")],
+)
+def test_what_a_hook_remembers_and_cannot_be_saved_is_named(deep: Deep, tmp_path: Path, value: Any, why: str) -> None:
+    @define(eq=False, kw_only=True)
+    class Keeps(Hook):
+        every: TimeStep = every(1, "epoch")
+
+        def run(self, context: HookContext) -> None:
+            context.memory.update(good=1, bad=value)
+
+    with deep(Sweep(epochs=2), hooks={"keeps": Keeps()}) as sigma:
+        sigma.folder = tmp_path
+        text = rf"^hook 'keeps': memory\['bad'\] cannot be saved: {why}"
+        with pytest.raises(SigmaTrainingError, match=text):
+            sigma.run()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from sigma_bench.remote import Process
 from sigma_bench.report import best, document as described, lines, machine, saved, summary
 from sigma_bench.series import AXES, axes, drawn, grown
 from sigma_kernel.config import Document, override
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.launcher.configured import opened
 from sigma_kernel.launcher.output import document, json_option, say
 
@@ -46,6 +48,7 @@ def bench(
     them. The first losses of peers must be Sigma's, or nothing is reported. A round takes 0.3 seconds at least, in
     whole epochs where they are short; hooks run as they do in training, but for those that would end it.
     """
+    _check_file("--save", save)
     _check_chart(chart)
     nets = _nets(what, overrides, count, seed, names(grow))
     entry = Entry(names(backends) or [""], names(",".join(chosen(names(peers), say))), rounds)
@@ -62,9 +65,11 @@ def bench(
         say(best(on["roofline"]))
     everything = saved(every, on)
     if save:
-        save.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with _written("--save", save):
+            save.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if chart:
-        draw(everything["results"], chart)
+        with _written("--chart", chart):
+            draw(everything["results"], chart)
     if as_json:
         document(described(every, what is not None, on))
 
@@ -90,7 +95,27 @@ def _nets(
     return nets
 
 
+def _check_file(option: str, path: Path | None) -> None:
+    """Refuse, before anything is measured, a file that cannot be written."""
+    if path is not None and not path.parent.is_dir():
+        raise SigmaConfigError(f"{option} {path}: there is no folder {path.parent}. Make it first, or name another.")
+    if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SigmaConfigError(f"{option} {path}: may not be written. Name a file in another folder.")
+
+
+@contextmanager
+def _written(option: str, path: Path) -> Iterator[None]:
+    """Say what became of a file that could not be written after all."""
+    try:
+        yield
+    except OSError as error:
+        raise SigmaError(
+            f"{option} {path}: cannot be written: {error.strerror}. What was told above is all."
+        ) from error
+
+
 def _check_chart(path: Path | None) -> None:
+    _check_file("--chart", path)
     if path is None:
         return
     if path.suffix not in FORMATS:

@@ -167,3 +167,32 @@ def test_several_trainers_are_refused(small: Path, capsys: pytest.CaptureFixture
     small.write_text("\n".join(["format = 1", f"[run]{run}", *heads, *each]))
     assert main(["bench", str(small)]) == 2
     assert "here are left, right" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--save", "--chart"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    option: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "Entry", None)  # nobody gets as far as that
+    wanted = tmp_path / "nowhere" / "x.svg"
+    assert main(["bench", str(small), option, str(wanted)]) == 2
+    told = f"{option} {wanted}: there is no folder {wanted.parent}. Make it first, or name another.\n"
+    assert capsys.readouterr() == ("", told)
+    monkeypatch.setattr(command.os, "access", lambda path, mode: False)
+    assert main(["bench", str(small), option, str(tmp_path / "x.svg")]) == 2
+    assert "may not be written. Name a file in another folder." in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_after_all_is_a_sentence(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert main(["bench", str(small), "--rounds", "1", "--save", str(tmp_path / "x.json")]) == 1
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .startswith(f"--save {tmp_path / 'x.json'}: cannot be written: No space left on device. ")
+    )

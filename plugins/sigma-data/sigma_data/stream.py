@@ -45,7 +45,12 @@ class Stream(Dataset):
     _lock: RLock = field(factory=RLock, init=False)  # training reads ahead while a split of the same rows is measured
 
     def __attrs_post_init__(self) -> None:
-        """Refuse to iterate anew over what can be iterated once."""
+        """Refuse what cannot be iterated, or not anew where it has to be."""
+        if not any(hasattr(self.source, way) for way in ("__iter__", "__getitem__")):
+            called = " Call it, and give what it returns." if callable(self.source) else " Give one."
+            raise SigmaDataError(
+                f"stream: takes something to iterate over, such as a list or a generator (got {self.source!r}).{called}"
+            )
         if self.keep == "one" and isinstance(self.source, Iterator):
             raise SigmaDataError(
                 "stream: an iterator or a generator can be used only once. Give an object that can be iterated again, "

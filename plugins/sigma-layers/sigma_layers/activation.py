@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph.node import Node
-from sigma_layers.settings import ACTIVATION, activation
+from sigma_layers.settings import ACTIVATION, activation, applied
 
 
 @define(eq=False)
@@ -25,4 +25,4 @@ class Activation(Layer):
     def run(self, context: Context, x: Node) -> Node:
         """Return the function's value."""
         function: Callable[[Node], Node] = context.resolve("activation", self.function)
-        return function(x)
+        return applied(function, x)

@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
-from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_layers.settings import ACTIVATION, activation, applied, count
 from sigma_layers.windows import Padding, Sides, padding, sides, window
 
 
@@ -61,4 +61,4 @@ class Conv2d(Layer):
         if self.bias:
             sums = sums + f.reshape(context.parameters["biases"], (self.filters, 1, 1))
         activation: Callable[[Node], Node] = context.resolve("activation", self.activation)
-        return activation(sums)
+        return applied(activation, sums)

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph.node import Node
-from sigma_layers.settings import function
+from sigma_layers.settings import applied, function
 
 
 @define(eq=False)
@@ -25,4 +25,4 @@ class Function(Layer):
 
     def run(self, context: Context, *inputs: Node) -> Node:
         """Return the function's value."""
-        return self.function(*inputs)
+        return applied(self.function, *inputs)

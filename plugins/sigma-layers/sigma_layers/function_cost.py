@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, CostLayer
 from sigma_kernel.graph.node import Node
-from sigma_layers.settings import function
+from sigma_layers.settings import applied, function
 
 
 @define(eq=False)
@@ -22,4 +22,4 @@ class FunctionCost(CostLayer):
 
     def run(self, context: Context, output: Node, targets: Node) -> Node:
         """Return the function's value."""
-        return self.function(output, targets)
+        return applied(self.function, output, targets)

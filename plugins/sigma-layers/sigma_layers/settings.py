@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import Attribute
 
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.errors import SigmaError, SigmaNetworkError
+from sigma_kernel.graph.node import Node
 
 ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of such a component
 
@@ -33,6 +35,20 @@ def function(layer: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaNetworkError unless a setting is a function."""
     if not callable(value):
         raise SigmaNetworkError(f"{named(layer, attribute)}: must be a function of nodes (got {value!r}).")
+
+
+def applied(function: Callable[..., Node], *nodes: Node) -> Node:
+    """Return what a function of a user's own makes of nodes; whatever it raises is told with what it takes."""
+    try:
+        return function(*nodes)
+    except SigmaError:
+        raise
+    except Exception as error:
+        given = "a node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        raise SigmaNetworkError(
+            f"its function, given {given}, failed: {type(error).__name__}: {str(error).rstrip('.')}. "
+            "Make it of operators and of what sigma_kernel.functions has, such as f.tanh."
+        ) from error
 
 
 def named(layer: Any, attribute: Attribute[Any]) -> str:

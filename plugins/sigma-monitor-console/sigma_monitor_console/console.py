@@ -29,6 +29,11 @@ class ConsoleMonitor(Monitor):
 
     interval: float = field(default=10.0, validator=gt(0.0))
 
+    @property
+    def talks(self) -> bool:
+        """Return that it writes to the terminal."""
+        return True
+
     def run(self, view: View) -> None:
         """Watch until the run is over."""
         console = make_console()

@@ -1,0 +1,47 @@
+"""Functions of a user's own: what they raise is told with the layer that has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel import SigmaNetworkError, functions as f
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network import Network
+from sigma_kernel.plugins import catalogue
+from sigma_kernel.resolver import Resolver
+from sigma_layers import Activation, Conv2d, Dense, Flatten, Function, FunctionCost, Input
+
+HERE = {"inputs": Spec((2, 3, 3), "float32"), "targets": Spec((18,), "float32")}
+
+
+def numpyish(x: Any) -> Any:
+    return np.tanh(x)
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        (Function(numpyish), "1-function: its function, given a node, failed: TypeError: .*ufuncs"),
+        (Function(lambda x: float(x)), "1-function: its function, given a node, failed: TypeError: float"),
+        (Function(lambda x, y: x), "1-function: its function, given a node, failed: TypeError: .* missing 1 required"),
+        (Function(lambda x: x.sigmoid()), "1-function: its function, given a node, failed: AttributeError: "),
+        (Activation(numpyish), "1-activation: its function, given a node, failed: TypeError: .*ufuncs"),
+        (Dense(3, activation=numpyish), "1-dense: its function, given a node, failed: TypeError: .*ufuncs"),
+        (Conv2d(3, 2, activation=numpyish), "1-conv2d: its function, given a node, failed: TypeError: .*ufuncs"),
+        (Flatten() + FunctionCost(lambda y: y), "2-function_cost: its function, given 2 nodes, failed: TypeError: "),
+    ],
+)
+def test_what_a_function_raises_names_the_layer_and_what_functions_are_made_of(layer: Any, told: str) -> None:
+    network = Network.build(Input(2, 3, 3) + layer)
+    with pytest.raises(SigmaNetworkError, match=f"^{told}.*Make it of .* sigma_kernel.functions has") as error:
+        network.declare(HERE, "float32", Resolver(catalogue()))
+    assert isinstance(error.value.__cause__.__cause__, TypeError | AttributeError)  # type: ignore[union-attr]
+
+
+def test_a_mistake_in_the_graph_is_told_in_its_own_words() -> None:
+    network = Network.build(Input(2, 3, 3) + Function(lambda x: x @ f.reshape(x, (2, 18))))
+    with pytest.raises(SigmaNetworkError, match=r"^1-function: matmul\("):
+        network.declare(HERE, "float32", Resolver(catalogue()))
