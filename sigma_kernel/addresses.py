@@ -69,6 +69,8 @@ def levels(pattern: str) -> tuple[Level, ...]:
 
 def literal(pattern: str) -> bool:
     """Return whether a pattern names one address only."""
+    if not isinstance(pattern, str):
+        raise SigmaAddressError(f"{pattern!r} is no address. Give it as text, such as 'training.loss'.")
     return all(level.literal for level in levels(pattern))
 
 

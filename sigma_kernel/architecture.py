@@ -227,7 +227,8 @@ class Placed:
 
 def place(wired: Sequence[Wired]) -> tuple[Placed, ...]:
     """Name layers by their order; raises SigmaNetworkError for names that are taken or cannot be addresses."""
-    names = [(w.layer.name or f"#-{component_name(w.layer)}").replace("#", str(i)) for i, w in enumerate(wired)]
+    given = [f"#-{component_name(w.layer)}" if w.layer.name is None else str(w.layer.name) for w in wired]
+    names = [name.replace("#", str(i)) for i, name in enumerate(given)]
     for name, times in Counter(names).items():
         if times > 1:
             raise SigmaNetworkError(f"network: {times} layers are called {name!r}. '#' in a name becomes the number.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable
 from math import isfinite
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from attrs import Attribute, validators
@@ -118,4 +118,13 @@ def finite(owner: Any, attribute: Attribute[Any], value: Any) -> None:
         raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a finite number (got {value!r}).")
 
 
+def seed(value: Any) -> int:
+    """Return a seed as an int; raises SigmaConfigError for what is none."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= int(value) < 2**64:
+        raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {value!r}).")
+    return int(value)
+
+
+PRECISIONS = ("float32", "float64", "float16", "bfloat16")
+NAME = written(r"[A-Za-z0-9][A-Za-z0-9_+-]*", "a name of letters, digits, - and _")
 SHAPE = and_(min_len(1), deep_iterable(ge(1)))

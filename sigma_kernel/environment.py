@@ -20,6 +20,7 @@ from typing import Any
 from attrs import define, field, fields
 from attrs.converters import optional
 
+from sigma_kernel import checks
 from sigma_kernel.contracts import Monitor
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near, said
 from sigma_kernel.plugins import Catalogue, catalogue
@@ -58,9 +59,9 @@ class Environment(Steering):
     With a ``folder``, each run leaves a run folder in it; without one nothing is written.
     """
 
-    name: str = "run"
-    seed: int = field(default=0, kw_only=True)
-    precision: str = field(default="float32", kw_only=True)
+    name: str = field(default="run", validator=checks.NAME)
+    seed: int = field(default=0, kw_only=True, converter=checks.seed)
+    precision: str = field(default="float32", kw_only=True, validator=checks.in_(checks.PRECISIONS))
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
@@ -78,10 +79,8 @@ class Environment(Steering):
     _seconds: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a seed that is none."""
+        """Prepare to keep what the run leaves."""
         self._keeping = Keeping(self.messages.say)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
-            raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {self.seed!r}).")
 
     def __enter__(self) -> Environment:
         return self
@@ -283,6 +282,10 @@ class Environment(Steering):
     def get(self, address: str) -> Any:
         """Return the value under an address, from the root."""
         return self.registry.get(address)
+
+    def find(self, pattern: str) -> dict[str, Any]:
+        """Return every value that matches a pattern, by its address, from the root."""
+        return dict(self.registry.find(pattern))
 
     def set(self, pattern: str, value: Any) -> list[str]:
         """Set every value that matches a pattern, at each trainer's next boundary; return the addresses.

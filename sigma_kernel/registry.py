@@ -189,6 +189,8 @@ class ReadOnlyRegistry:
         return f"{self.path}.{address}" if self.path else address
 
     def _at(self, address: str) -> _Leaf | Registry:
+        if not literal(address):
+            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for all that it matches.")
         here: Any = self
         for name in address.split("."):
             if isinstance(here, _Leaf):
@@ -199,8 +201,6 @@ class ReadOnlyRegistry:
         return here  # type: ignore[no-any-return]
 
     def _unknown(self, name: str) -> SigmaAddressError:
-        if not literal(name):
-            return SigmaAddressError(f"{name!r}: is a pattern. Use find() for all that it matches.")
         names, place = list(self._items), f"in {self.path!r}" if self.path else "here"
         listed = f" There is: {', '.join(names[:12])}." if names else " It is empty."
         return SigmaAddressError(f"no {name!r} {place}.{near(name, names) or listed}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from attrs import define, field, validators
 
 from sigma_data import Stream
 from sigma_hooks import Accuracy, EarlyStop, Loss, SaveCheckpoint
 from sigma_initialisers import Gaussian
-from sigma_kernel import checks
+from sigma_kernel import Environment, checks, when
 from sigma_kernel.config.structure import sentence
-from sigma_kernel.errors import SigmaConfigError
-from sigma_layers import Dropout
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_kernel.network import Network
+from sigma_layers import Dense, Dropout, Input
 from sigma_optimisers import Adam
 
 pytestmark = pytest.mark.rooms
@@ -96,3 +98,86 @@ def test_what_attrs_says_itself_is_told_in_plain_words_in_files():
         "c": "must be at least 1 (got 0)",
         "d": "must not be empty",
     }
+
+
+# -- environments and trainers -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["", "../x", None, 3, ".hidden", "a b"])
+def test_an_environment_refuses_a_name_that_no_folder_can_have(name):
+    with pytest.raises(SigmaConfigError, match=rf"Environment.name: must be a name of letters.*got {name!r}"):
+        Environment(name)
+
+
+def test_an_environment_refuses_a_precision_that_is_none():
+    with pytest.raises(SigmaConfigError, match=r"Environment.precision: must be 'float32' or .*got 'banana'"):
+        Environment("a", precision="banana")
+
+
+@pytest.mark.parametrize("wanted", ["float16", "int32"])
+def test_only_float_types_are_offered_as_precisions(wanted):
+    with Environment("a") as sigma:
+        trainer = sigma.create_trainer(precision=wanted, data={"inputs": [[1.0]]}, network="input(1) + dense(1)")
+        with pytest.raises(SigmaConfigError, match=rf"no precision '{wanted}'. It has float32, float64.$"):
+            trainer.prepare()
+
+
+def test_a_seed_may_be_a_whole_number_of_numpy_and_nothing_else():
+    assert type(Environment("a", seed=np.int64(3)).seed) is int
+    with Environment("a") as sigma:
+        assert sigma.create_trainer("b", seed=np.uint64(2**64 - 1)).seed == 2**64 - 1
+        for seed in ("a", -1, 1.5, True, 2**64):
+            with pytest.raises(SigmaConfigError, match=rf"seed: must be a whole number .*got {seed!r}"):
+                sigma.create_trainer(f"c{seed}".replace(".", ""), seed=seed)
+            with pytest.raises(SigmaConfigError, match="seed: must be a whole number"):
+                sigma.trainer("b").seed = seed
+
+
+def test_a_misspelt_setting_of_a_trainer_says_what_was_meant():
+    with Environment("a") as sigma, pytest.raises(SigmaConfigError, match="'optimizer'. Did you mean 'optimiser'?"):
+        sigma.create_trainer().optimizer = Adam()
+
+
+def test_values_are_found_by_patterns_from_the_root():
+    with Environment("a") as sigma:
+        sigma.registry.declare("one.rate", 1.0)
+        sigma.registry.declare("two.rate", 2.0)
+        assert sigma.find("**.rate") == {"one.rate": 1.0, "two.rate": 2.0}
+        with pytest.raises(SigmaAddressError, match=r"^'\*\*.rate': is a pattern. Use find\(\)"):
+            sigma.get("**.rate")
+        with pytest.raises(SigmaAddressError, match="^3 is no address. Give it as text"):
+            sigma.get(3)
+
+
+def test_a_question_needs_an_address_and_no_sentence():
+    with pytest.raises(SigmaConfigError, match="^3 is no address. Give it as text"):
+        when(3)
+    with pytest.raises(SigmaConfigError, match="'epoch reaches 5': is no address. Give a sentence to"):
+        when("epoch reaches 5")
+
+
+# -- numbers that a precision cannot hold ------------------------------------------------------------------------------
+def _trainer(sigma, rate=0.1, scale=1.0):
+    data = {"inputs": np.ones((4, 2)) * scale, "targets": np.zeros(4, int)}
+    network = "input(2) + output(2) + softmax_cross_entropy()"
+    return sigma.create_trainer(data=data, network=network, optimiser=Adam(rate))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_the_precision_cannot_hold_is_refused():
+    with (
+        Environment("a") as sigma,
+        pytest.raises(SigmaConfigError, match="learning_rate: 1e.308 is too large for float32"),
+    ):
+        _trainer(sigma, rate=1e308).prepare()
+    with Environment("a", precision="float64") as sigma:
+        _trainer(sigma, rate=1e308).prepare()
+
+
+@pytest.mark.filterwarnings("error")
+def test_data_that_the_precision_cannot_hold_are_told_from_data_that_are_not_finite():
+    with Environment("a") as sigma, pytest.raises(SigmaDataError, match="row 0: 1e.300 is too large for float32"):
+        _trainer(sigma, scale=1e300).prepare()
+
+
+def test_an_empty_name_is_no_name_of_a_layer():
+    with pytest.raises(SigmaNetworkError, match="'' cannot name a layer"):
+        Network.build(Input(4) + Dense(3, name=""))

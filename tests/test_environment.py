@@ -536,9 +536,9 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_trains(tmp_path: P
 @pytest.mark.parametrize("name", ["../up", "a/b", ".", "..", ""])
 def test_a_name_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
     with _small() as sigma:
-        sigma.folder, sigma.name = tmp_path / "runs", name
-        with pytest.raises(SigmaConfigError, match="run.name"):
-            sigma.run()
+        sigma.folder = tmp_path / "runs"
+        with pytest.raises(SigmaConfigError, match="Environment.name"):
+            sigma.name = name
     assert not list(tmp_path.iterdir())
 
 

@@ -119,8 +119,8 @@ def test_what_find_returns_belongs_to_the_caller(registry):
         ("triner.loss", "no 'triner' here. Did you mean 'trainer'?"),
         ("trainer.xyz", "no 'xyz' in 'trainer'. There is: network, optimiser, loss."),
         ("trainer.loss.x", "trainer.loss.x: goes on behind a value, which holds nothing further."),
-        ("trainer.*", "'*': is a pattern. Use find() for all that it matches."),
-        ("trainer..loss", "'' is no address"),
+        ("trainer.*", "'trainer.*': is a pattern. Use find() for all that it matches."),
+        ("trainer..loss", "'trainer..loss' is no address: ''"),
     ],
 )
 def test_an_unknown_address_says_what_is_near(registry, address, message):

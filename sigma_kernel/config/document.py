@@ -154,7 +154,7 @@ def override(document: Document, assignment: str, option: str = "") -> Document:
     ``option`` is the one on the command line that says it, if it is not ``--set``.
     """
     key, equals, text = assignment.partition("=")
-    if not equals:
+    if not equals or not key.strip():
         raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
     path = _path(key.strip())
     values = _put(document.values, path, _value(dotted(path), text.strip()), dotted(path))

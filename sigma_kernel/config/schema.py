@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NewType
@@ -29,16 +28,11 @@ from sigma_kernel.contracts import (
 ArchitectureText = NewType("ArchitectureText", str)
 
 
-def _name(owner: Any, attribute: Any, value: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_+-]*", value):
-        raise ValueError(f"must be a name of letters, digits, - and _ (got {value!r})")
-
-
 def _names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
     faults = Faults()
     for name in value:
         with faults.at(name):
-            _name(owner, attribute, name)
+            checks.NAME(owner, attribute, name)
     faults.done()
 
 
@@ -51,7 +45,7 @@ def named() -> Any:
 class Run:
     """``[run]``: what concerns the whole run."""
 
-    name: str = field(default="run", validator=_name)
+    name: str = field(default="run", validator=checks.NAME)
     seed: int = field(default=0, validator=[checks.ge(0), checks.lt(2**64)])
     precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
     folder: Path = field(factory=lambda: Path("runs").absolute())

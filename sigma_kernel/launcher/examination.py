@@ -23,10 +23,10 @@ from sigma_kernel.contracts import Dataset, Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, live_settings
-from sigma_kernel.training.beginning import check_hooks, check_memory
+from sigma_kernel.training.beginning import check_hooks, check_memory, check_precision
 from sigma_kernel.training.feed import Feed, Preparation, specs
 from sigma_kernel.training.hooks import OBSERVED, meet, merged, ordered, reads
-from sigma_kernel.training.live import check_matches, check_rules
+from sigma_kernel.training.live import Live, check_fits, check_matches, check_rules, live_values
 from sigma_kernel.training.step import Model
 from sigma_kernel.training.trainer import Trainer, batch_size, drawn, initialiser_rule, patterns, ready_block
 
@@ -53,6 +53,7 @@ def examine(trainer: Trainer, missing: Container[str] = ()) -> list[tuple[Place,
         trainer = evolve(trainer, precision="float32")  # else all else would seem to be wrong
     if trainer.optimiser is not None:
         _rules(trainer.optimiser, faults)
+        _fitting(trainer.optimiser, trainer.precision, faults)
     rows = None if "data" in missing else _rows(trainer, faults)
     model = None if "network" in missing else _model(trainer, rows, faults)
     if model is not None:
@@ -70,10 +71,7 @@ def examine(trainer: Trainer, missing: Container[str] = ()) -> list[tuple[Place,
 
 def _precise(trainer: Trainer, faults: Faults) -> bool:
     with faults.at("run", "precision"):
-        dtypes = trainer.resolve("backend", trainer.backend).dtypes
-        if trainer.precision not in dtypes:
-            known = ", ".join(sorted(dtypes))
-            raise SigmaConfigError(f"the backend has no {trainer.precision!r}. It has {known}.")
+        check_precision("precision", trainer.precision, trainer.resolve("backend", trainer.backend))
         return True
     return False
 
@@ -92,6 +90,18 @@ def _rules(optimiser: Optimiser, faults: Faults) -> None:
     for key, schedule in optimiser.schedules.items():
         with faults.at("optimiser", "schedules", key):
             check(alone(schedules={key: schedule}))
+
+
+def _fitting(optimiser: Optimiser, precision: str, faults: Faults) -> None:
+    """Look for numbers that are too large for the precision."""
+    known = live_settings(optimiser)
+    for name, setting in known.items():
+        with faults.at("optimiser", name):
+            check_fits(name, setting.value, precision)
+    for name, rule in optimiser.settings.items():
+        for key in rule.keys() & known.keys():
+            with faults.at("optimiser", "settings", name, key):
+                check_fits(key, rule[key], precision)
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
@@ -151,6 +161,7 @@ def _traced(trainer: Trainer, network: Network, sections: Mapping[str, Spec]) ->
     shapes = network.declare(sections, trainer.precision, trainer.resolve)
     model = Model(network, shapes, sections, trainer.precision, trainer.resolve)
     check_memory(model)
+    Live(live_values(model), trainer.precision)  # numbers that do not fit
     return model
 
 

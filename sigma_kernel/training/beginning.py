@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from sigma_kernel.checks import PRECISIONS
 from sigma_kernel.contracts import Backend, Hook, Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, said
 from sigma_kernel.graph.node import Spec
@@ -24,9 +25,9 @@ from sigma_kernel.training.step import SLOTS, Model
 # -- what fits together ------------------------------------------------------------------------------------------------
 def check_precision(trainer: str, precision: str, backend: Backend) -> None:
     """Raise SigmaConfigError for a precision that a backend does not have."""
-    if precision not in backend.dtypes:
-        known = ", ".join(sorted(backend.dtypes))
-        raise SigmaConfigError(f"{trainer}: the backend has no {precision!r}. It has {known}.")
+    known = sorted(dtype for dtype in backend.dtypes if dtype in PRECISIONS)
+    if precision not in known:
+        raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(known)}.")
 
 
 def check_reads(trainer: str, hooks: Mapping[str, Hook], model: Model, there: Collection[str]) -> None:

@@ -320,6 +320,8 @@ def when(address: str, quantifier: str = "") -> Subject:
 
     Raises SigmaConfigError for a pattern without one, and for what is no address.
     """
+    if isinstance(address, str) and " " in address:
+        raise SigmaConfigError(f"{address!r}: is no address. Give a sentence to Criterion.parse or a hook's `when`.")
     try:
         open_ = not literal(address)
     except SigmaAddressError as error:

@@ -89,8 +89,15 @@ class Preparation:
 
     def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "f":
-            with np.errstate(over="ignore"):  # infinity is reported with its row
-                return np.asarray(values, self.precision, order="C")
+            with np.errstate(over="ignore"):  # what is not finite itself is told later, with its row
+                cast = np.asarray(values, self.precision, order="C")
+            if cast.dtype != values.dtype and not _finite(cast) and _finite(values):
+                first = tuple(np.argwhere(np.isinf(cast))[0])
+                raise SigmaDataError(
+                    f"data: section {name!r}, row {first[0]}: {values[first]:g} is too large for {self.precision}. "
+                    "Scale the values, or choose another precision."
+                )
+            return cast
         if values.dtype.kind in "iu":
             _fits_int32(name, values)
             return np.asarray(values, np.int32, order="C")

@@ -7,6 +7,7 @@ once for each parameter, as ``optimiser.<address>.<setting>``; the group's value
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,13 @@ def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> No
             raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, settings)}")
 
 
+def check_fits(where: str, value: Any, dtype: str) -> None:
+    """Raise SigmaConfigError for a finite number that a precision cannot hold."""
+    with np.errstate(over="ignore"):
+        if isinstance(value, Real) and np.isinf(np.dtype(dtype).type(value)):
+            raise SigmaConfigError(f"{where}: {value!r} is too large for {dtype}. Choose a smaller number.")
+
+
 @define(eq=False)
 class Live:
     """The live values of a session, as a burst wants them."""
@@ -122,7 +130,9 @@ class Live:
     _ready: dict[str, Any] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Start from the configured values."""
+        """Start from the configured values; raises SigmaConfigError for those that the precision cannot hold."""
+        for name, value in self.values.items():
+            check_fits(name, value.base, self.dtype)
         self.restore({})
 
     def restore(self, base: Mapping[str, float]) -> None:

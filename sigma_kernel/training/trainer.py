@@ -9,8 +9,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve, field, fields_dict
 
+from sigma_kernel.checks import seed
 from sigma_kernel.contracts import (
     Backend,
     Dataset,
@@ -23,7 +24,7 @@ from sigma_kernel.contracts import (
     Parameter,
     Preprocessor,
 )  # fmt: skip
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.registry import Registry
@@ -59,16 +60,7 @@ Resolve = Callable[[str, Any], Any]
 BATCH = 100  # rows of a minibatch where nothing is said
 
 
-def _settle(trainer: Trainer, attribute: Any, value: Any) -> Any:
-    """Refuse changes that would change nothing any more."""
-    if trainer._session is not None:
-        raise SigmaStateError(
-            f"{trainer.name}.{attribute.name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
-        )
-    return value
-
-
-@define(eq=False, on_setattr=_settle)
+@define(eq=False)
 class Trainer:
     """Settings until it is prepared, then a session.
 
@@ -104,6 +96,18 @@ class Trainer:
     def __attrs_post_init__(self) -> None:
         """Remember what happens, also where nothing is written."""
         self.records = Records(self.name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse what is no setting, and changes that would change nothing any more."""
+        known = fields_dict(Trainer)
+        if name not in known:
+            hint = near(name, known) or f" It has {', '.join(known)}."
+            raise SigmaConfigError(f"{self.name}: a trainer has no setting {name!r}.{hint}")
+        if getattr(self, "_session", None) is not None:
+            raise SigmaStateError(
+                f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
+            )
+        object.__setattr__(self, name, seed(value) if name == "seed" else value)
 
     # -- what users call -----------------------------------------------------------------------------------------------
     @property

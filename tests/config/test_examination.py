@@ -187,6 +187,23 @@ def test_a_network_larger_than_memory_is_told_where_it_is_written(check):
     assert said[0].startswith("f.toml:15: network.architecture: 1-dense: its parameters need ")
 
 
+def test_a_number_too_large_for_the_precision_is_told_where_it_is_written(check):
+    change = ('match = "1-dense.*"\nlearning_rate = 0.001', 'match = "1-dense.*"\nlearning_rate = 1e308')
+    code, said = check(change, more=["--set", "trainer.optimiser.learning_rate=1e39"])
+    assert code == 2
+    assert said == [
+        "--set trainer.optimiser.learning_rate: 1e+39 is too large for float32. Choose a smaller number.",
+        "f.toml:29: trainer.optimiser.settings.slow.learning_rate: 1e+308 is too large for float32. "
+        "Choose a smaller number.",
+    ]
+
+
+def test_an_assignment_without_a_key_is_told(check):
+    code, said = check(more=["--set", "=3"])
+    assert code == 2
+    assert said == ["--set =3: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1"]
+
+
 def test_a_policy_that_is_none_is_told_in_plain_words(check):
     code, said = check(('when = "epoch', 'on_error = "nope"\nwhen = "epoch'))
     assert code == 2
@@ -212,7 +229,7 @@ def test_a_precision_that_the_backend_lacks_is_named_where_it_stands(check):
     code, said = check(("seed = 0", 'precision = "bfloat16"'))
     assert code == 2
     assert len(said) == 1
-    assert said[0].startswith("f.toml:5: run.precision: the backend has no 'bfloat16'. It has ")
+    assert said[0].startswith("f.toml:5: run.precision: the backend has no precision 'bfloat16'. It has ")
 
 
 @pytest.mark.parametrize(

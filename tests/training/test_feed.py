@@ -317,13 +317,21 @@ def test_what_is_no_number_is_refused(values: list[Any]) -> None:
 
 
 # -- numbers that are not finite ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_finite_is_named_by_section_and_row(bad: float) -> None:
     values = np.ones((9, 2, 2))
     values[6, 1, 0] = values[8, 0, 0] = bad
     prepared = Preparation("float32")({"y": np.arange(9), "x": values})
     with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6. Fill"):
         check_finite(prepared)
+
+
+def test_a_number_too_large_for_the_precision_is_told_from_one_that_is_not_finite() -> None:
+    values = np.ones((9, 2))
+    values[6, 1] = -1e300
+    with pytest.raises(SigmaDataError, match=r"section 'x', row 6: -1e\+300 is too large for float32. Scale"):
+        Preparation("float32")({"x": values})
+    assert np.array_equal(Preparation("float64")({"x": values})["x"], values)
 
 
 def test_the_row_is_found_behind_a_preprocessor_that_spreads_it() -> None:

@@ -57,7 +57,7 @@ class Draws(Initialiser):
         ({"batch_size": True}, SigmaConfigError, "trainer.batch_size: must be 1, 2, 3 ... (got True)."),
         ({"batch_size": 24}, SigmaDataError, "data: a batch of 24 is larger than the data, 23 rows."),
         ({"last_batch": "skip"}, SigmaConfigError, "trainer.last_batch: must be 'keep' or 'drop' (got 'skip')."),
-        ({"precision": "float16"}, SigmaConfigError, "trainer: the backend has no 'float16'. It has bool, float32"),
+        ({"precision": "float16"}, SigmaConfigError, "trainer: the backend has no precision 'float16'. It has float32"),
         ({"backend": "numpi"}, SigmaConfigError, "backend 'numpi': no plugin offers it."),
         ({"backend": {"device": 1}}, SigmaConfigError, "backend: {'device': 1} names none. Add its 'type'."),
     ],
