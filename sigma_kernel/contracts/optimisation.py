@@ -114,11 +114,7 @@ def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Mapping[str, Node]]
     match updated:
         case (Node() as parameter, Mapping() as slots):
             return parameter, slots
-    got = (
-        f"({', '.join(type(one).__name__ for one in updated)})"
-        if isinstance(updated, tuple)
-        else type(updated).__name__
-    )
+    got = ", ".join(type(one).__name__ for one in (updated if isinstance(updated, tuple) else (updated,)))
     raise SigmaGraphError(
         f"optimiser {type(optimiser).__name__}: update() must return a pair, the parameter's new value and its slots "
         f"by name (got {got}). Return (node, {{}}) where there are no slots."

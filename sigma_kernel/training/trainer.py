@@ -29,19 +29,9 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
-from sigma_kernel.training import choices, live
+from sigma_kernel.training import beginning, choices, live
 from sigma_kernel.training.acting import act
 from sigma_kernel.training.addresses import register
-from sigma_kernel.training.beginning import (
-    Prospect,
-    check_hooks,
-    check_memory,
-    check_one,
-    check_precision,
-    check_reads,
-    ended,
-    slots,
-)
 from sigma_kernel.training.changes import Makeup, Parts, Workshop
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.choices import one, several
@@ -167,7 +157,7 @@ class Trainer:
         failed = True
         try:
             self.session.begin(epochs, iterations)
-            if reason := ended(self.session):
+            if reason := beginning.ended(self.session):
                 self.records.say(f"nothing to train: {reason} already")
                 self.session.control.over = True
             one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).run(self.session)
@@ -242,9 +232,9 @@ def prepare(trainer: Trainer) -> Session:
         classes=classes,
     )
     register(session)
-    check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
-    check_hooks(f"{trainer.name}.hooks", session.runner.hooks, model)
-    check_one(f"{trainer.name}.metrics", Prospect(model).measure, trainer.metrics)
+    beginning.check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
+    beginning.check_hooks(f"{trainer.name}.hooks", session.runner.hooks, model)
+    beginning.check_one(f"{trainer.name}.metrics", beginning.Prospect(model).measure, trainer.metrics)
     return session
 
 
@@ -275,7 +265,7 @@ def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
 
 def supported(trainer: Trainer, backend: Backend) -> None:
     """Raise SigmaConfigError for a precision that the backend does not have, and for batches that are none."""
-    check_precision(trainer.name, trainer.precision, backend)
+    beginning.check_precision(trainer.name, trainer.precision, backend)
     size = BATCH if trainer.batch_size is None else trainer.batch_size
     if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
         raise SigmaConfigError(f"{trainer.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
@@ -319,10 +309,10 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
 # -- the initial state -------------------------------------------------------------------------------------------------
 def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> dict[str, np.ndarray]:
     """Return every array of the state tree as training starts."""
-    check_memory(model)
+    beginning.check_memory(model)
     state = {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.parameters.items()}
     state |= {LAYERS + a: drawn(trainer, model, a, p) for a, p in model.shapes.state.items()}
-    state |= slots(model)
+    state |= beginning.slots(model)
     state["random.iteration"] = np.zeros((), np.uint32)
     state["random.key"] = np.array([trainer.seed & 0xFFFFFFFF, trainer.seed >> 32 & 0xFFFFFFFF], np.uint32)
     for name, fitted in preparation.fitted.items():

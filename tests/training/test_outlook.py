@@ -95,8 +95,8 @@ def test_what_is_no_time_and_no_criterion_is_refused(deep: Deep, settings: dict[
     ("given", "got"),
     [
         (lambda new: new, "Node"),
-        (lambda new: (new, {}, 1), r"\(Node, dict, int\)"),
-        (lambda new: (new, None), r"\(Node, NoneType\)"),
+        (lambda new: (new, {}, 1), "Node, dict, int"),
+        (lambda new: (new, None), "Node, NoneType"),
     ],
 )
 def test_an_optimiser_that_gives_no_pair_is_told_what_is_wanted(deep: Deep, given: Any, got: str) -> None:
