@@ -30,6 +30,7 @@ from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.steering import Steering
 from sigma_kernel.training import commands, folder, resuming
 from sigma_kernel.training.acting import check
+from sigma_kernel.training.checkpoint import Say
 from sigma_kernel.training.keeping import Keeping
 from sigma_kernel.training.records import Messages
 from sigma_kernel.training.summary import Summary as Summary, reached, summarise
@@ -209,6 +210,7 @@ class Environment(Steering):
         summary = self.summary()
         if self.run_folder is not None:
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+        self._keeping.release()
         self._over.set()
         end = time.monotonic() + (0 if self._aborted else GRACE)
         for thread in self._watching:
@@ -225,6 +227,7 @@ class Environment(Steering):
     def close(self) -> None:
         """End the environment and whatever its trainers hold open."""
         self._over.set()
+        self._keeping.release()
         for trainer in self.trainers.values():
             trainer.close()
 
@@ -306,20 +309,23 @@ class Environment(Steering):
             self._keeping.open(self.folder, self.name, self._describe)
         for trainer in self.trainers.values():
             self._keeping.attach(trainer)
+        self._keeping.claim()
 
     def _describe(self, run: Path) -> None:
         folder.put_text(run / "config.toml", self.configuration)
         folder.put_json(run / "plugins.json", {"plugins": self.catalogue.versions(self.catalogue.used())})
 
-    def resume(self, run: Path, edits: Sequence[str] = ()) -> None:
+    def resume(self, run: Path | str, edits: Sequence[str] = (), say: Say | None = None) -> None:
         """Take up a run folder where it stood; :meth:`run` then goes on, to the same bits as if it had never ended.
 
-        ``edits`` say what is configured otherwise than it was.  Raises SigmaCheckpointError where that cannot be.
+        ``edits`` say what is configured otherwise than it was; checkpoints that are passed over, and whatever else bits
+        depend on, are told to ``say``, by default to those who watch.  Raises SigmaCheckpointError where it cannot be
+        taken up, SigmaStateError while another process writes into it.
         """
         if self._state == "created":
             self.prepare()
         self._check("run")
-        self._keeping.resume(run, self.trainers.values(), edits, self._describe)
+        self._keeping.resume(Path(run), self.trainers.values(), edits, self._describe, say or self.messages.say)
 
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
         """Do again what the journal of a run folder holds, without writing anything.
@@ -339,12 +345,15 @@ class Environment(Steering):
         """Leave the same files when one trainer is trained by itself."""
         self._open_folder()
         began = time.monotonic()
-        yield
-        self._seconds += time.monotonic() - began
-        if self.run_folder is not None:
-            self.send("save", trainer=trainer.name)
-            self._keeping.flush()
-            folder.put_json(self.run_folder / "summary.json", self.summary().to_dict())
+        try:
+            yield
+            self._seconds += time.monotonic() - began
+            if self.run_folder is not None:
+                self.send("save", trainer=trainer.name)
+                self._keeping.flush()
+                folder.put_json(self.run_folder / "summary.json", self.summary().to_dict())
+        finally:
+            self._keeping.release()
 
     def _save(self) -> None:
         """Save where training ended by itself; whoever was stopped has saved before."""
