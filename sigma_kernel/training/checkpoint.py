@@ -258,7 +258,8 @@ def newest_good(
             say(str(error))
         else:
             return path, found
-    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole and fits. Use its own configuration, or train again.")
+    remedy = "Use its own configuration, or train again."
+    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole and fits. {remedy}")
 
 
 def recover(run: Path, say: Say = warnings.warn) -> None:
