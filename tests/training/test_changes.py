@@ -140,7 +140,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
             lambda s: s.swap("optimiser", {"type": "heavy", "schedules": {"learning_rate": "no"}}),
             SigmaError, "no",
         ),
-        (lambda s: s.swap("backend", "half"), SigmaConfigError, "the backend has no 'float32'."),
+        (lambda s: s.swap("backend", "half"), SigmaConfigError, "the backend has no precision 'float32'."),
         (lambda s: s.swap("backend", "broken"), RuntimeError, "no compiler"),
         (lambda s: s.set("trainer.hooks.there.every", "banana"), SigmaConfigError, "'banana' is no time step"),
         (lambda s: s.set("trainer.hooks.there.every", 3), SigmaError, "trainer.hooks.there.every: must be a text"),
