@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROUNDS = 50 if os.environ.get("SIGMA_LONG") else 1
+LONG = bool(os.environ.get("SIGMA_LONG"))
+ROUNDS = 50 if LONG else 1
 pytestmark = [
     pytest.mark.rooms,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),
@@ -25,4 +26,5 @@ def test_whenever_a_run_is_interrupted_it_is_resumed_and_replayed_to_the_bit() -
     assert found.pop("different") == 0
     assert sum(found.values()) == 6 * ROUNDS
     assert found["stop"]
-    assert found["kill"] + found["interrupt"] >= ROUNDS
+    if LONG:  # a single signal may well come too late
+        assert found["kill"] + found["interrupt"] >= ROUNDS
