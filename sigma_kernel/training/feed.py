@@ -21,6 +21,7 @@ from sigma_kernel.graph.node import FLOATS, Spec
 from sigma_kernel.graph.random import permutation
 
 Host = dict[str, np.ndarray]
+MANY = 2048  # rows whose order is drawn ahead
 
 
 @frozen
@@ -132,6 +133,7 @@ class Feed:
     _before: list[int] = field(init=False)  # iterations of an epoch before each block, and all of them
     _resident: tuple[int, Mapping[str, Any]] | None = field(default=None, init=False)
     _permuted: tuple[int, int, np.ndarray] | None = field(default=None, init=False)
+    _ahead: tuple[tuple[int, int], Future[np.ndarray]] | None = field(default=None, init=False)  # the following order
     _reader: ThreadPoolExecutor | None = field(default=None, init=False)
     _next: tuple[int, Future[Mapping[str, Any]]] | None = field(default=None, init=False)
 
@@ -204,13 +206,24 @@ class Feed:
     def _rows(self) -> np.ndarray:
         at = (self.cursor.epoch, self.cursor.block)
         if self._permuted is None or self._permuted[:2] != at:
-            order = self.order.order(self.seed, *at, self.dataset.rows(at[1]))
-            self._permuted = (*at, np.ascontiguousarray(order, np.int32))
+            ahead, self._ahead = self._ahead, None
+            order = ahead[1].result() if ahead is not None and ahead[0] == at else self._drawn(at)
+            self._permuted = (*at, order)
+            self._draw_ahead((at[0], at[1] + 1) if at[1] + 1 < self.dataset.blocks else (at[0] + 1, 0))
         return self._permuted[2]
+
+    def _drawn(self, at: tuple[int, int]) -> np.ndarray:
+        order = self.order.order(self.seed, *at, self.dataset.rows(at[1]))
+        return np.ascontiguousarray(order, np.int32)
+
+    def _draw_ahead(self, at: tuple[int, int]) -> None:
+        """Draw the following order while training goes on, where that takes long enough to be worth a thread."""
+        if self.dataset.rows(at[1]) >= MANY:
+            self._ahead = (at, self._beside().submit(self._drawn, at))
 
     def reorder(self, order: Order) -> None:
         """Go on with the rows in another order, from the cursor on."""
-        self.order, self._permuted = order, None
+        self.order, self._permuted, self._ahead = order, None, None
 
     # -- residence -----------------------------------------------------------------------------------------------------
     def _block(self, block: int) -> Mapping[str, Any]:
@@ -227,9 +240,12 @@ class Feed:
         return self._load(block)
 
     def _prefetch(self, block: int) -> None:
+        self._next = (block, self._beside().submit(self._load, block))
+
+    def _beside(self) -> ThreadPoolExecutor:
         if self._reader is None:
-            self._reader = ThreadPoolExecutor(1, thread_name_prefix="sigma-data")
-        self._next = (block, self._reader.submit(self._load, block))
+            self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
+        return self._reader
 
     def _load(self, block: int) -> Mapping[str, Any]:
         try:
@@ -249,7 +265,7 @@ class Feed:
         """Stop reading ahead."""
         if self._reader is not None:
             self._reader.shutdown(wait=True, cancel_futures=True)
-            self._reader = self._next = None
+            self._reader = self._next = self._ahead = None
 
 
 def check_finite(block: Host) -> None:

@@ -190,6 +190,43 @@ def test_the_next_block_is_read_ahead_by_another_thread() -> None:
     assert [block for block, thread in data.read if thread == here] == [0]
 
 
+@define
+class Noting(Shuffled):
+    """The usual order; notes who draws it."""
+
+    drawn: list[tuple[int, int, bool]] = field(factory=list)
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        self.drawn.append((epoch, block, threading.current_thread().name.startswith("sigma-data")))
+        return super().order(seed, epoch, block, rows)
+
+
+@pytest.mark.parametrize("sizes", [(3000,), (2500, 2048)])
+def test_the_order_of_many_rows_is_drawn_ahead_by_another_thread(sizes: tuple[int, ...]) -> None:
+    order = Noting()
+    epochs = _taken(_feed(*sizes, batch=sum(sizes), order=order), 6)
+    assert [beside for _, _, beside in order.drawn[:6]] == [False, *[True] * 5]
+    wanted = [Shuffled().order(0, n // len(sizes), n % len(sizes), sizes[n % len(sizes)]) for n in range(6)]
+    starts = [sum(sizes[: n % len(sizes)]) for n in range(6)]
+    assert epochs == [(start + rows).tolist() for start, rows in zip(starts, wanted, strict=True)]
+
+
+def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() -> None:
+    feed = _feed(3000, batch=3000, order=Noting())
+    feed.next(1)
+    feed.cursor = Cursor(epoch=7)
+    assert feed.next(1).rows[0].tolist() == Shuffled().order(0, 7, 0, 3000).tolist()
+
+    class Backwards(Order):
+        def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+            return np.arange(rows)[::-1]
+
+    feed.reorder(Backwards())
+    feed.cursor = Cursor(epoch=8)
+    assert feed.next(1).rows[0].tolist() == list(range(3000))[::-1]
+    feed.close()
+
+
 def test_a_single_block_is_read_once_and_placed_once() -> None:
     placed: list[np.ndarray] = []
     data = Blocks(10)
