@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
@@ -13,6 +14,7 @@ from attrs import define, field
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
 SAVING = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))
+TWICE = 0.2  # seconds: programs such as timeout send one signal to the process and again to its group
 
 
 def terminate(number: int, frame: FrameType | None) -> None:
@@ -33,6 +35,7 @@ class Signals:
     heed: Callable[[int], None] = lambda number: None
     came: deque[int] = field(factory=deque, init=False)
     ending: int = field(default=0, init=False)  # how often the end was asked for
+    _last: float = field(default=float("-inf"), init=False)  # when the end was asked for last
     _before: dict[int, Any] = field(factory=dict, init=False)
 
     def __enter__(self) -> Signals:
@@ -47,6 +50,10 @@ class Signals:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if number in ENDING:
+            before, self._last = self._last, time.monotonic()
+            if self._last - before < TWICE:
+                return
         self.came.append(number)
         self.ending += number in ENDING
         if self.ending > self.patience:

@@ -260,6 +260,17 @@ def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, ex
     assert "Traceback" not in err
 
 
+def test_a_signal_that_comes_twice_at_once_is_one(file):
+    process = started(file)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    summary = json.loads(process.communicate(timeout=60)[0])
+    assert process.returncode == 130
+    assert summary["parameters_sha256"]
+    assert checkpoint.newest(Path(summary["folder"])).name == str(summary["iterations"])
+
+
 def test_sigusr1_saves_a_checkpoint_and_training_goes_on(file):
     process = started(file)
     process.send_signal(signal.SIGUSR1)
