@@ -177,20 +177,18 @@ class Session:
         ``burst`` replaces the fused program, for operators that cut batches into shards.
         """
         with self.timed("data"):
-            n = len(self.feed.next(n).rows)  # what one block holds
-        wanted = self._observed_after(n)
-        self.observed = {}
-        done = self._run(n - 1 if wanted else n, burst or Session.fused)
-        if wanted and done == n - 1 and (not done or self._finite()):
-            self.observed = self._observe(wanted)
-            done += self._run(1, burst or Session.fused)
+            batches = self.feed.next(n)  # what one block holds
+        burst, wanted, self.observed = burst or Session.fused, self._observed_after(batches), {}
+        if not wanted:
+            return self._run(batches, burst)
+        before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
+        done = self._run(before, burst) if len(before.rows) else 0
+        if done == len(before.rows) and (not done or self._finite()):
+            self.observed = self._observe(last, wanted)
+            done += self._run(last, burst)
         return done
 
-    def _run(self, n: int, burst: Callable[[Session, Batches], Burst]) -> int:
-        if not n:
-            return 0
-        with self.timed("data"):
-            batches = self.feed.next(n)
+    def _run(self, batches: Batches, burst: Callable[[Session, Batches], Burst]) -> int:
         with self.timed("burst"):
             result = burst(self, batches)
         self.arrays = result.state
@@ -254,18 +252,19 @@ class Session:
     def _reached(self, goal: int | None) -> bool:
         return goal is not None and self.clock.moment.iteration >= goal
 
-    def _observed_after(self, n: int) -> tuple[str, ...]:
-        """Return what hooks want to see of the last of ``n`` iterations; those that go by seconds might at any."""
+    def _observed_after(self, batches: Batches) -> tuple[str, ...]:
+        """Return what hooks want to see of the last iteration; those that go by seconds might at any."""
         if not self.runner.observers:
             return ()
-        now = self.clock.moment
+        now, n = self.clock.moment, len(batches.rows)
         turns = self.feed.iteration_in_epoch + n >= self.feed.iterations_per_epoch
-        samples = now.sample + self.feed.next(n).rows.size
-        then = evolve(now, iteration=now.iteration + n, epoch=now.epoch + turns, sample=samples, second=inf)
+        then = evolve(
+            now, iteration=now.iteration + n, epoch=now.epoch + turns, sample=now.sample + batches.rows.size, second=inf
+        )
         return tuple(dict.fromkeys(a for n in self.runner.due(now, then) for a in self.runner.observers.get(n, ())))
 
-    def _observe(self, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
-        batches, names = self.feed.next(1), self.model.observable(wanted)
+    def _observe(self, batches: Batches, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
+        names = self.model.observable(wanted)
         return self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
 
     def _elapsed(self) -> float:
