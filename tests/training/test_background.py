@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
+from sigma_kernel.testing.doing import Do as Told
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training import background, hooks as hooks_of_a_run
 from sigma_kernel.training.background import packed, unpacked
@@ -32,34 +33,10 @@ WEIGHTS = "network.weights"
 
 
 @define(eq=False, kw_only=True)
-class Do(Hook):
-    """Do what it is told, with declarations as it is told."""
+class Do(Told):
+    """Do what it is told, at every step."""
 
     every: TimeStep = STEP
-    does: Callable[[HookContext], Any] = lambda context: None
-    taking: Sequence[str] = ()
-    giving: Sequence[str] = ()
-    looking: Sequence[str] = ()
-    guard: bool = False
-
-    @property
-    def reads(self) -> Sequence[str]:
-        return self.taking
-
-    @property
-    def writes(self) -> Sequence[str]:
-        return self.giving
-
-    @property
-    def splits(self) -> Sequence[str]:
-        return self.looking
-
-    @property
-    def guards(self) -> bool:
-        return self.guard
-
-    def run(self, context: HookContext) -> None:
-        self.does(context)
 
 
 def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:

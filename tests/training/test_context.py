@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define
 
-from sigma_kernel.clock import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Metric
+from sigma_kernel.clock import every
+from sigma_kernel.contracts import HookContext, Metric
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
+from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.criteria import when
 from sigma_kernel.training.hooks import by_the_clock
 
 Deep = Callable[..., Environment]
-
-
-@define(eq=False, kw_only=True)
-class Do(Hook):
-    """Does what it is told."""
-
-    every: TimeStep = every(1, "epoch")
-    does: Callable[[HookContext], Any] = lambda context: None
-    taking: Sequence[str] = ()
-    giving: Sequence[str] = ()
-    offering: Mapping[str, float] = {}
-
-    @property
-    def reads(self) -> Sequence[str]:
-        return self.taking
-
-    @property
-    def writes(self) -> Sequence[str]:
-        return self.giving
-
-    @property
-    def settable(self) -> Mapping[str, float]:
-        return self.offering
-
-    def run(self, context: HookContext) -> None:
-        self.does(context)
 
 
 # -- patterns of what is published -------------------------------------------------------------------------------------

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define
 
-from sigma_kernel.clock import Moment, TimeStep, every
+from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment
 from sigma_kernel.training.criteria import when
 from sigma_kernel.training.hooks import Runner, merged, ordered, reasons
 from sigma_kernel.training.session import Session
-
-
-@define(eq=False, kw_only=True)
-class Do(Hook):
-    """Do what it is told, with declarations as it is told."""
-
-    every: TimeStep = every(1, "epoch")
-    does: Callable[[HookContext], Any] = lambda context: None
-    taking: Sequence[str] = ()
-    giving: Sequence[str] = ()
-    after: Sequence[str] = ()
-    guard: bool = False
-
-    @property
-    def reads(self) -> Sequence[str]:
-        return self.taking
-
-    @property
-    def writes(self) -> Sequence[str]:
-        return self.giving
-
-    @property
-    def requires(self) -> Sequence[str]:
-        return self.after
-
-    @property
-    def guards(self) -> bool:
-        return self.guard
-
-    def run(self, context: HookContext) -> None:
-        self.does(context)
 
 
 class Other(Do):

@@ -17,6 +17,7 @@ from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Schedule
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
 from sigma_kernel.training import checkpoint
@@ -26,32 +27,6 @@ from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS
 
 Deep = Callable[..., Environment]
-
-
-@define(eq=False, kw_only=True)
-class Do(Hook):
-    """Do what it is told."""
-
-    every: TimeStep = every(1, "epoch")
-    does: Callable[[HookContext], Any] = lambda context: None
-    taking: Sequence[str] = ()
-    giving: Sequence[str] = ()
-    ending: bool = False
-
-    @property
-    def reads(self) -> Sequence[str]:
-        return self.taking
-
-    @property
-    def writes(self) -> Sequence[str]:
-        return self.giving
-
-    @property
-    def ends(self) -> bool:
-        return self.ending
-
-    def run(self, context: HookContext) -> None:
-        self.does(context)
 
 
 @define
