@@ -98,8 +98,8 @@ class Trained:
         key = tuple(types.get(name, "") for name in self.shapes)
         if key not in self._evaluators:
             model = _model(self.trainer, self.network, self.shapes, types)
-            programs, size = Programs(self._backend), self._batch_size()
-            self._evaluators[key] = Evaluator(model, programs, {}, size, prepare, prepare)
+            programs = Programs(model, self._backend)
+            self._evaluators[key] = Evaluator(programs, {}, self._batch_size(), prepare, prepare)
         return self._evaluators[key]
 
     def _preparation(self) -> Preparation:

@@ -10,6 +10,7 @@ from sigma_kernel.contracts import Initialiser
 from sigma_kernel.training.hooks import reasons
 from sigma_kernel.training.live import setting_rule
 from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import Model
 from sigma_kernel.training.trainer import Trainer, initialiser_rule
 
 
@@ -90,7 +91,7 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
 
 
 def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
-    _, program = session.program("training", session.feed.batch_size)
+    _, program = session.programs.get(Model.training, session.feed.batch_size)
     state = sum(session.host(name).nbytes for name in session.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
 

@@ -56,7 +56,7 @@ class Prospect:
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Trace metrics on a batch of two, for whatever they raise."""
         if metrics:
-            self.model.evaluation(2, several(self.model.resolve, "metrics", "metric", Metric, metrics))
+            self.model.evaluation(2, several(self.model.resolve, "metrics", "metric", Metric, metrics).items())
 
 
 def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model) -> None:

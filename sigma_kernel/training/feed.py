@@ -8,9 +8,9 @@ the next block is already being read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import accumulate
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -118,6 +118,29 @@ def _fits_int32(name: str, values: np.ndarray) -> None:
         raise SigmaDataError(f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats.")
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@define(eq=False)
+class Ahead(Generic[K, V]):
+    """What is made of the present key, and, beside training, what is made of the one that comes after it."""
+
+    make: Callable[[K], V]
+    beside: Callable[[], Executor]
+    present: tuple[K, V] | None = None
+    following: tuple[K, Future[V]] | None = None
+
+    def of(self, key: K, after: K | None) -> V:
+        """Return what is made of a key; begin with that of the one ``after``, if there is to be one."""
+        if self.present is None or self.present[0] != key:
+            ahead, self.following = self.following, None
+            self.present = key, ahead[1].result() if ahead is not None and ahead[0] == key else self.make(key)
+        if after is not None and self.following is None:
+            self.following = after, self.beside().submit(self.make, after)
+        return self.present[1]
+
+
 @define(eq=False)
 class Feed:
     """Hand out minibatches of a dataset; ``prepare`` makes a block ready and checks it, ``place`` moves it over."""
@@ -131,11 +154,9 @@ class Feed:
     keep_last: bool = True
     cursor: Cursor = Cursor()
     _before: list[int] = field(init=False)  # iterations of an epoch before each block, and all of them
-    _resident: tuple[int, Mapping[str, Any]] | None = field(default=None, init=False)
-    _permuted: tuple[int, int, np.ndarray] | None = field(default=None, init=False)
-    _ahead: tuple[tuple[int, int], Future[np.ndarray]] | None = field(default=None, init=False)  # the following order
+    _orders: Ahead[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
+    _blocks: Ahead[int, Mapping[str, Any]] = field(init=False)
     _reader: ThreadPoolExecutor | None = field(default=None, init=False)
-    _next: tuple[int, Future[Mapping[str, Any]]] | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot be trained on."""
@@ -152,6 +173,7 @@ class Feed:
                 f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
                 "Choose a smaller batch_size, or last_batch = 'keep'."
             )
+        self._orders, self._blocks = Ahead(self._drawn, self._beside), Ahead(self._load, self._beside)
         self.rewind()
 
     # -- counting ------------------------------------------------------------------------------------------------------
@@ -173,12 +195,15 @@ class Feed:
     # -- handing out ---------------------------------------------------------------------------------------------------
     def next(self, most: int) -> Batches:
         """Return at most so many minibatches of equal size, from the cursor on; the cursor stays."""
-        block, row = self.cursor.block, self.cursor.row
+        epoch, block, row = self.cursor.epoch, self.cursor.block, self.cursor.row
+        after = self._after(self.cursor)
         left = self.dataset.rows(block) - row
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
-        rows = self._rows()[row : row + n * size].reshape(n, size)
-        return Batches(self._block(block), rows)
+        many = self.dataset.rows(after.block) >= MANY  # else a thread is not worth it
+        order = self._orders.of((epoch, block), (after.epoch, after.block) if many else None)
+        resident = self._blocks.of(block, after.block if after.block != block else None)
+        return Batches(resident, order[row : row + n * size].reshape(n, size))
 
     def advance(self, batches: Batches, done: int) -> None:
         """Move the cursor past the first ``done`` minibatches."""
@@ -187,65 +212,23 @@ class Feed:
         if left >= self.batch_size or (left and self.keep_last):
             self.cursor = evolve(self.cursor, row=row)
         else:
-            self._turn()
+            self.cursor = self._after(self.cursor)
 
     def rewind(self) -> None:
         """Go back to the start."""
         self.cursor = Cursor()
         if not self.batches(0):
-            self._turn()
+            self.cursor = self._after(self.cursor)
 
-    def _turn(self) -> None:
-        block, epoch = self.cursor.block + 1, self.cursor.epoch
-        if block == self.dataset.blocks:
-            block, epoch = 0, epoch + 1
-        self.cursor = Cursor(epoch, block, 0)
-        if not self.batches(block):  # a block smaller than a batch, where such are dropped
-            self._turn()
-
-    def _rows(self) -> np.ndarray:
-        at = (self.cursor.epoch, self.cursor.block)
-        if self._permuted is None or self._permuted[:2] != at:
-            ahead, self._ahead = self._ahead, None
-            order = ahead[1].result() if ahead is not None and ahead[0] == at else self._drawn(at)
-            self._permuted = (*at, order)
-            self._draw_ahead((at[0], at[1] + 1) if at[1] + 1 < self.dataset.blocks else (at[0] + 1, 0))
-        return self._permuted[2]
+    def _after(self, at: Cursor) -> Cursor:
+        """Return where the next block begins; one smaller than a batch, where such are dropped, is passed over."""
+        last = at.block + 1 == self.dataset.blocks
+        after = Cursor(at.epoch + 1, 0) if last else Cursor(at.epoch, at.block + 1)
+        return after if self.batches(after.block) else self._after(after)
 
     def _drawn(self, at: tuple[int, int]) -> np.ndarray:
         order = self.order.order(self.seed, *at, self.dataset.rows(at[1]))
         return np.ascontiguousarray(order, np.int32)
-
-    def _draw_ahead(self, at: tuple[int, int]) -> None:
-        """Draw the following order while training goes on, where that takes long enough to be worth a thread."""
-        if self.dataset.rows(at[1]) >= MANY:
-            self._ahead = (at, self._beside().submit(self._drawn, at))
-
-    def reorder(self, order: Order) -> None:
-        """Go on with the rows in another order, from the cursor on."""
-        self.order, self._permuted, self._ahead = order, None, None
-
-    # -- residence -----------------------------------------------------------------------------------------------------
-    def _block(self, block: int) -> Mapping[str, Any]:
-        if self._resident is None or self._resident[0] != block:
-            self._resident = (block, self._fetched(block))
-        if self.dataset.blocks > 1 and self._next is None:
-            self._prefetch((block + 1) % self.dataset.blocks)
-        return self._resident[1]
-
-    def _fetched(self, block: int) -> Mapping[str, Any]:
-        following, self._next = self._next, None
-        if following is not None and following[0] == block:
-            return following[1].result()
-        return self._load(block)
-
-    def _prefetch(self, block: int) -> None:
-        self._next = (block, self._beside().submit(self._load, block))
-
-    def _beside(self) -> ThreadPoolExecutor:
-        if self._reader is None:
-            self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
-        return self._reader
 
     def _load(self, block: int) -> Mapping[str, Any]:
         try:
@@ -256,16 +239,26 @@ class Feed:
             raise SigmaDataError(f"block {block}: {error}") from error
         return {name: self.place(values) for name, values in prepared.items()}
 
+    # -- changes while training goes on --------------------------------------------------------------------------------
+    def reorder(self, order: Order) -> None:
+        """Go on with the rows in another order, from the cursor on."""
+        self.order, self._orders = order, Ahead(self._drawn, self._beside)
+
     def move(self, place: Callable[[np.ndarray], Any]) -> None:
         """Place blocks elsewhere from now on."""
         self.close()
-        self.place, self._resident = place, None
+        self.place, self._blocks = place, Ahead(self._load, self._beside)
 
     def close(self) -> None:
         """Stop reading ahead."""
         if self._reader is not None:
             self._reader.shutdown(wait=True, cancel_futures=True)
-            self._reader = self._next = self._ahead = None
+            self._reader = self._orders.following = self._blocks.following = None
+
+    def _beside(self) -> Executor:
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
+        return self._reader
 
 
 def check_finite(block: Host) -> None:

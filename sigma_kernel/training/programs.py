@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -22,26 +22,30 @@ Steer = Callable[[Step], Mapping[str, Any]]
 
 @define(eq=False)
 class Programs:
-    """Compile a step when it is first wanted; several threads may ask at once."""
+    """The steps of a model, each compiled when it is first wanted; several threads may ask at once."""
 
+    model: Model
     backend: Backend
-    _made: dict[Any, Compiled] = field(factory=dict)
-    _lock: threading.RLock = field(factory=threading.RLock)
-    compiling: bool = False
+    compiling: bool = field(default=False, init=False)
+    _made: dict[Any, Compiled] = field(factory=dict, init=False)
+    _lock: threading.RLock = field(factory=threading.RLock, init=False)
 
-    def get(self, key: Any, step: Callable[[], Step]) -> Compiled:
-        """Return the program for a key, of the step that is made if it is new."""
-        if key in self._made:  # though another thread may be compiling
-            return self._made[key]
-        with self._lock:
-            if key not in self._made:
-                self.compiling = True
-                try:
-                    traced = step()
-                    self._made[key] = (traced, self.backend.compile(traced))
-                finally:
-                    self.compiling = False
-            return self._made[key]
+    def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+        """Return a step of the model and its program: of a kind, such as ``Model.training``, for such a batch."""
+        key = (kind, *about)
+        if key not in self._made:  # else nobody has to wait, though another thread may be compiling
+            with self._lock:
+                if key not in self._made:
+                    self._made[key] = self._compiled(kind, *about)
+        return self._made[key]
+
+    def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+        self.compiling = True
+        try:
+            step = kind(self.model, *about)
+            return step, self.backend.compile(step)
+        finally:
+            self.compiling = False
 
     def peak_bytes(self) -> int:
         """Return the greatest working memory among the programs compiled so far."""
@@ -63,7 +67,6 @@ class Evaluator:
     ``prepare`` does with samples what was done with the data; ``ready`` also checks a whole block.
     """
 
-    model: Model
     programs: Programs
     splits: Mapping[str, Dataset]
     batch_size: int
@@ -77,7 +80,7 @@ class Evaluator:
     ) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split, and each metric over them."""
         feed = self._feed(on)
-        metrics = several(self.model.resolve, "metrics", "metric", Metric, metrics)
+        metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, metrics)
         totals: dict[str, Any] = {}
         rows = 0
         losses = 0.0
@@ -86,13 +89,14 @@ class Evaluator:
             totals = {name: metrics[name].merge(totals[name], t) if name in totals else t for name, t in found.items()}
         return {"loss": losses / rows, **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
 
-    def _batches(self, feed: Feed, arrays: Mapping[str, Any], steer: Steer, metrics: Mapping[str, Metric]) -> Any:
+    def _batches(
+        self, feed: Feed, arrays: Mapping[str, Any], steer: Steer, metrics: Mapping[str, Metric]
+    ) -> Iterator[tuple[float, dict[str, Any], int]]:
         feed.rewind()
         while feed.cursor.epoch == 0:
             batches = feed.next(feed.iterations_per_epoch)
             n, size = batches.rows.shape
-            key = ("evaluation", size, *metrics.items())
-            step, program = self.programs.get(key, lambda size=size: self.model.evaluation(size, metrics))  # type: ignore[misc]
+            step, program = self.programs.get(Model.evaluation, size, tuple(metrics.items()))
             ring = program.run(arrays, batches.block, batches.rows, steer(step), n).ring
             totals = {name: reduce(metrics[name].merge, ring[f"metrics.{name}"]) for name in metrics}
             feed.advance(batches, n)
@@ -128,7 +132,8 @@ class Evaluator:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _samples(self, samples: Mapping[str, np.ndarray]) -> Host:
-        wanted = {name: self.model.sections[name] for name in self.model.network.sections(costs=False)}
+        model = self.programs.model
+        wanted = {name: model.sections[name] for name in model.network.sections(costs=False)}
         arrays = {name: as_array("predict", name, values) for name, values in samples.items()}
         for name, spec in wanted.items():
             if name in arrays and arrays[name].shape == spec.shape:
@@ -144,7 +149,7 @@ class Evaluator:
 
     def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:
         n, size = rows.shape
-        _, program = self.programs.get(("prediction", size), lambda: self.model.prediction(size))
+        _, program = self.programs.get(Model.prediction, size)
         device = {name: self.programs.backend.to_device(values) for name, values in block.items()}
         ring = program.run(arrays, device, rows, {}, n).ring
         return {name: values.reshape(n * size, *values.shape[2:]) for name, values in ring.items()}
@@ -153,11 +158,8 @@ class Evaluator:
     def observe(
         self, arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any], rows: np.ndarray, wanted: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Return gradients, updates and activations of one coming iteration, without touching the state."""
-        size = rows.shape[1]
-        step, program = self.programs.get(
-            ("observing", size, tuple(wanted)), lambda: self.model.observing(size, wanted)
-        )
+        """Return gradients, updates and activations that match, of one coming iteration; the state stays as it is."""
+        step, program = self.programs.get(Model.observing, rows.shape[1], self.programs.model.observable(wanted))
         ring = program.run(arrays, block, rows[:1], steer(step), 1).ring
         return {name: values[0] for name, values in ring.items()}
 
@@ -166,7 +168,7 @@ class Evaluator:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the first output for prepared samples, before costs, and its slopes along directions."""
         size, place = len(samples), self.programs.backend.to_device
-        step, program = self.programs.get(("excitation", size), lambda: self.model.excitation(size))
-        block = {self.model.network.sections()[0]: place(samples), DIRECTIONS: place(directions)}
+        step, program = self.programs.get(Model.excitation, size)
+        block = {self.programs.model.network.sections()[0]: place(samples), DIRECTIONS: place(directions)}
         ring = program.run(arrays, block, np.arange(size, dtype=np.int32)[None], steer(step), 1).ring
         return ring["output"][0], ring["slopes"][0]

@@ -27,14 +27,14 @@ def remake(session: Session, wanted: Changes) -> None:
     if wanted == session.makeup.changes:
         return
     parts = session.makeup.workshop.made(session.makeup.parts, session.makeup.changes, wanted)
-    model, programs = _compiled(session, parts)
+    programs = _compiled(session, parts)
     gone = _orphans(session, parts.hooks.values())
-    _check(session, parts, model, gone)
-    arrays = _placed(session, model, programs)
+    _check(session, parts, programs.model, gone)
+    arrays = _placed(session, programs)
     session.runner.take(parts.hooks)
     _forget(session, parts, gone)
     if programs is not session.programs:
-        _compute_with(session, model, programs)
+        _compute_with(session, programs)
     if parts.order is not session.makeup.parts.order:
         session.feed.reorder(parts.order)
     session.arrays, session.makeup.parts, session.makeup.changes = arrays, parts, dict(wanted)
@@ -42,18 +42,18 @@ def remake(session: Session, wanted: Changes) -> None:
 
 
 # -- checked before anything changes -----------------------------------------------------------------------------------
-def _compiled(session: Session, parts: Parts) -> tuple[Model, Programs]:
-    """Return the model and the programs, whose step is compiled: what cannot be is refused here."""
+def _compiled(session: Session, parts: Parts) -> Programs:
+    """Return the programs, whose step is compiled: what cannot be is refused here."""
     model = session.model
     if parts.optimiser is not session.makeup.parts.optimiser:
         model = _optimised(session, parts.optimiser)
     elif parts.backend is session.makeup.parts.backend:
-        return model, session.programs
+        return session.programs
     beginning.check_precision(session.name, model.precision, parts.backend)
-    programs, size = Programs(parts.backend), session.feed.batch_size
+    programs = Programs(model, parts.backend)
     if model.optimiser is not None:
-        programs.get(("training", size), lambda: model.training(size))
-    return model, programs
+        programs.get(Model.training, session.feed.batch_size)
+    return programs
 
 
 def _optimised(session: Session, optimiser: Optimiser | None) -> Model:
@@ -90,29 +90,29 @@ def _check(session: Session, parts: Parts, model: Model, gone: Iterable[str]) ->
 
 
 # -- and changed -------------------------------------------------------------------------------------------------------
-def _placed(session: Session, model: Model, programs: Programs) -> dict[str, Any]:
-    """Return the arrays of the state: on the backend of these programs, with the slots of this model."""
+def _placed(session: Session, programs: Programs) -> dict[str, Any]:
+    """Return the arrays of the state: on the backend of these programs, with the slots of their model."""
     arrays, old, new = dict(session.arrays), session.programs.backend, programs.backend
     if new is not old:
         arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
-    if model is not session.model:
+    if programs.model is not session.model:
         arrays = {name: value for name, value in arrays.items() if not name.startswith("optimiser.")}
-        arrays |= {name: new.to_device(value) for name, value in beginning.slots(model).items()}
+        arrays |= {name: new.to_device(value) for name, value in beginning.slots(programs.model).items()}
     return arrays
 
 
-def _compute_with(session: Session, model: Model, programs: Programs) -> None:
+def _compute_with(session: Session, programs: Programs) -> None:
     """Let everything that computes go over to other programs, and to another optimiser where there is one."""
     place = programs.backend.to_device
     if programs.backend is not session.programs.backend:
         session.feed.move(place)
-    if model is not session.model:
-        live = Live(live_values(model), session.live.dtype)
+    if programs.model is not session.model:
+        live = Live(live_values(programs.model), session.live.dtype)
         live.restore({name: base for name, base in session.live.base.items() if name.startswith(LAYERS)})
         session.live = live
-    session.model, session.programs = model, programs
+    session.programs = programs
     session.evaluator.close()
-    session.evaluator = evolve(session.evaluator, model=model, programs=programs)
+    session.evaluator = evolve(session.evaluator, programs=programs)
     with session.background.evaluating:  # not while somebody evaluates there
         session.background.evaluator.close()
         session.background.evaluator = evolve(session.evaluator)

@@ -31,7 +31,7 @@ from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches, Feed
 from sigma_kernel.training.hooks import Runner, ends
 from sigma_kernel.training.live import Live
-from sigma_kernel.training.programs import Compiled, Evaluator, Programs
+from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import Records
 from sigma_kernel.training.replay import Replay
 from sigma_kernel.training.state import capture, put_back
@@ -45,7 +45,6 @@ class Session:
     """One trainer at work."""
 
     name: str
-    model: Model
     programs: Programs
     feed: Feed
     live: Live
@@ -184,7 +183,7 @@ class Session:
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._run(before, burst) if len(before.rows) else 0
         if done == len(before.rows) and (not done or self._finite()):
-            self.observed = self._observe(last, wanted)
+            self.observed = self.evaluator.observe(self.arrays, self.steer, last.block, last.rows, wanted)
             done += self._run(last, burst)
         return done
 
@@ -201,7 +200,7 @@ class Session:
     def fused(self, batches: Batches) -> Burst:
         """Run whole steps on the given minibatches."""
         n, size = batches.rows.shape
-        step, program = self.program("training", size)
+        step, program = self.programs.get(Model.training, size)
         return program.run(self.arrays, batches.block, batches.rows, self.steer(step, n), n)
 
     def settle(self) -> None:
@@ -221,14 +220,10 @@ class Session:
             self.control.over |= self._reached(self.until)
 
     # -- their parts ---------------------------------------------------------------------------------------------------
-    def program(self, kind: str, size: int) -> Compiled:
-        """Return a compiled step of the model: training, gradients or update."""
-        make: dict[str, Callable[[], Step]] = {
-            "training": lambda: self.model.training(size),
-            "gradients": lambda: self.model.gradients(size),
-            "update": self.model.update,
-        }
-        return self.programs.get((kind, size), make[kind])
+    @property
+    def model(self) -> Model:
+        """Return what is trained."""
+        return self.programs.model
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
@@ -262,10 +257,6 @@ class Session:
             now, iteration=now.iteration + n, epoch=now.epoch + turns, sample=now.sample + batches.rows.size, second=inf
         )
         return tuple(dict.fromkeys(a for n in self.runner.due(now, then) for a in self.runner.observers.get(n, ())))
-
-    def _observe(self, batches: Batches, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
-        names = self.model.observable(wanted)
-        return self.evaluator.observe(self.arrays, self.steer, batches.block, batches.rows, names)
 
     def _elapsed(self) -> float:
         """Return the seconds since this was last asked, or since training went on."""

@@ -23,13 +23,11 @@ from sigma_kernel.training.feed import Cursor, Feed
 from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Programs
-from sigma_kernel.training.step import Model
 
 
 class Holder(Protocol):
     """What a session holds that is state, or is needed to save it."""
 
-    model: Model
     programs: Programs
     feed: Feed
     live: Live
@@ -65,7 +63,7 @@ def capture(held: Holder) -> Checkpoint:
         "live": dict(held.live.base),
         "configured": {name: value.base for name, value in held.live.values.items()},
         "hooks": {name: _remembered(name, memory) for name, memory in held.runner.memory.items()},
-        "streams": dict(held.model.shapes.streams.numbers),
+        "streams": dict(held.programs.model.shapes.streams.numbers),
         "classes": list(held.classes),  # this and the next for who predicts without the data
         "batch_size": held.feed.batch_size,
         "published": plain(held.published),

@@ -11,11 +11,12 @@ Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Metric, Optimiser, Slot, Step
+from sigma_kernel.contracts import Metric, Optimiser, Parameter, Slot, Step, Update
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.gradient import gradient
@@ -31,47 +32,6 @@ GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
 DIRECTIONS = "excitation.directions"  # a section that no data set has
-
-
-@define
-class Symbols:
-    """The inputs of a step, made on demand and remembered by name."""
-
-    state: dict[str, Node] = field(factory=dict)
-    data: dict[str, Node] = field(factory=dict)
-    steer: dict[str, Node] = field(factory=dict)
-
-    def entry(self, name: str, spec: Spec) -> Node:
-        """Return the input for a state entry."""
-        return self.state.setdefault(name, symbol(spec.shape, spec.dtype, name))
-
-    def live(self, name: str, dtype: str) -> Node:
-        """Return the input for a live value, a scalar."""
-        return self.steer.setdefault(name, symbol((), dtype, name))
-
-    def section(self, name: str, spec: Spec, batch: int) -> Node:
-        """Return the input for a minibatch of one section."""
-        return self.data.setdefault(name, symbol((batch, *spec.shape), spec.dtype, name))
-
-    def step(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
-        """Return the simplified step from these inputs to the given outputs; inputs that nothing uses are left out.
-
-        Raises SigmaGraphError if an entry of the state would change its shape or dtype.
-        """
-        for name, node in writes.items():
-            old = self.entry(name, node.spec)  # an entry may be written without being read
-            if old.spec != node.spec:
-                raise SigmaGraphError(
-                    f"{name}: is {old.spec} and would become {node.spec}. A step keeps both as they are."
-                )
-        outputs = (*writes.values(), *ring.values())
-        used = set(Graph((), outputs))
-        state = {name: node for name, node in self.state.items() if node in used or name in writes}
-        data = {name: node for name, node in self.data.items() if node in used}
-        steer = {name: node for name, node in self.steer.items() if node in used}
-        graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
-        graph = rewrite(graph, keep=OPS)  # composites stay, for backends that know them
-        return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
 
 @frozen
@@ -94,7 +54,7 @@ class Model:
     # -- what there is -------------------------------------------------------------------------------------------------
     def parameters(self) -> dict[str, Spec]:
         """Return the parameters' specs by address."""
-        return {address: Spec(p.shape, p.dtype or self.precision) for address, p in self.shapes.parameters.items()}
+        return self._specs(self.shapes.parameters)
 
     def trainable(self) -> dict[str, Spec]:
         """Return the parameters that are not frozen."""
@@ -106,7 +66,14 @@ class Model:
 
     def layer_state(self) -> dict[str, Spec]:
         """Return the specs of what layers update by themselves."""
-        return {address: Spec(p.shape, p.dtype or self.precision) for address, p in self.shapes.state.items()}
+        return self._specs(self.shapes.state)
+
+    def _specs(self, declared: Mapping[str, Parameter]) -> dict[str, Spec]:
+        return {address: Spec(p.shape, p.dtype or self.precision) for address, p in declared.items()}
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return the specs of one sample of the first input, and of one row of the first output."""
+        return self.sections[self.network.sections()[0]], self.shapes.outputs[self.network.outputs[0].name]
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
         """Return the optimiser's slots by address and name."""
@@ -127,149 +94,116 @@ class Model:
     # -- the steps -----------------------------------------------------------------------------------------------------
     def training(self, batch: int) -> Step:
         """Return the whole iteration on a batch of so many samples."""
-        symbols = Symbols()
-        objective = Traced(self, symbols, batch)
-        update = self._update(symbols, objective)
-        ring = self._measured(self.metrics, objective.forward, symbols, batch)
-        return symbols.step({**update, **self._layer_updates(objective.forward)}, ring)
+        whole = Traced(self, batch)
+        return whole.step_to({**whole.updated(), **whole.layer_state()}, whole.measured(self.metrics))
 
     def gradients(self, batch: int) -> Step:
         """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded."""
-        symbols = Symbols()
-        objective = Traced(self, symbols, batch, row=symbols.live("shard.row", "uint32"))
-        ring = self._measured(self.metrics, objective.forward, symbols, batch)
-        ring |= self._layer_updates(objective.forward)
-        ring |= {GRADIENTS + address: node for address, node in objective.gradients().items()}
-        return symbols.step({}, ring)
+        shard = Traced(self, batch, cut=True)
+        return shard.step_to(
+            {}, shard.measured(self.metrics) | shard.layer_state() | _named(GRADIENTS, shard.gradients())
+        )
 
     def update(self) -> Step:
         """Return the part of an iteration that follows the merging of gradients, which are state entries here."""
-        symbols = Symbols()
-        return symbols.step(self._update(symbols, Merged(self, symbols)), {})
+        merged = Merged(self)
+        return merged.step_to(merged.updated(), {})
 
-    def evaluation(self, batch: int, metrics: Mapping[str, Metric]) -> Step:
+    def evaluation(self, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
         """Return what is measured on a batch: the loss (mean over its rows) and the metrics' totals."""
-        symbols = Symbols()
-        forward = self.forward(symbols, batch, training=False)
-        return symbols.step({}, self._measured(metrics, forward, symbols, batch))
+        traced = Traced(self, batch, training=False)
+        return traced.step_to({}, traced.measured(dict(metrics)))
 
     def prediction(self, batch: int) -> Step:
         """Return the predictions for a batch, by output."""
-        symbols = Symbols()
-        return symbols.step({}, self.forward(symbols, batch, training=False, costs=False).predictions)
-
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return the specs of one sample of the first input, and of one row of the first output."""
-        return self.sections[self.network.sections()[0]], self.shapes.outputs[self.network.outputs[0].name]
+        traced = Traced(self, batch, training=False, costs=False)
+        return traced.step_to({}, traced.forward.predictions)
 
     def excitation(self, batch: int) -> Step:
         """Return the first output of a batch, before costs, and how its sum along directions changes with the input."""
-        symbols = Symbols()
-        output = self.forward(symbols, batch, training=False, costs=False).values[self.network.outputs[0].name]
-        along = symbols.section(DIRECTIONS, Spec(output.shape[1:], output.dtype), batch)
-        inputs = symbols.data[self.network.sections()[0]]
-        return symbols.step({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
+        traced = Traced(self, batch, training=False, costs=False)
+        output = traced.forward.values[self.network.outputs[0].name]
+        along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
+        inputs = traced.data[self.network.sections()[0]]
+        return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
 
     def observing(self, batch: int, wanted: Sequence[str]) -> Step:
         """Return gradients, updates and activations of an iteration by address, computed beside the step."""
-        symbols = Symbols()
-        objective = Traced(self, symbols, batch)
-        ring: dict[str, Node] = {}
+        traced = Traced(self, batch)
+        ring = _named(ACTIVATIONS, traced.forward.values)
         if any(name.startswith(GRADIENTS) for name in wanted):
-            ring |= {GRADIENTS + address: node for address, node in objective.gradients().items()}
+            ring |= _named(GRADIENTS, traced.gradients())
         if any(name.startswith(UPDATES) for name in wanted):
-            new = self._update(symbols, objective)
-            old = {LAYERS + address: node for address, node in objective.parameters.items()}
-            ring |= {UPDATES + name.removeprefix(LAYERS): new[name] - node for name, node in old.items()}
-        ring |= {ACTIVATIONS + name: node for name, node in objective.forward.values.items()}
-        return symbols.step({}, {name: ring[name] for name in wanted})
-
-    # -- their parts ---------------------------------------------------------------------------------------------------
-    def forward(
-        self,
-        symbols: Symbols,
-        batch: int,
-        *,
-        training: bool,
-        costs: bool = True,
-        row: Node | None = None,
-        parameters: Mapping[str, Node] | None = None,
-    ) -> Forward:
-        """Trace the network on a batch, at the state's parameters or at other values for some of them."""
-        wanted = self.sections if costs else {name: self.sections[name] for name in self.network.sections(costs=False)}
-        values = {address: symbols.entry(LAYERS + address, spec) for address, spec in self.parameters().items()}
-        return self.network.forward(
-            {name: symbols.section(name, spec, batch) for name, spec in wanted.items()},
-            {**values, **(parameters or {})},
-            {address: symbols.entry(LAYERS + address, spec) for address, spec in self.layer_state().items()},
-            {address: symbols.live(LAYERS + address, self.precision) for address in self.shapes.live},
-            training=training,
-            key=self._key(symbols, row) if training else None,
-            resolve=self.resolve,
-        )
-
-    def _key(self, symbols: Symbols, row: Node | None) -> Key:
-        return Key(
-            symbols.entry("random.key", Spec((2,), "uint32")),
-            symbols.entry("random.iteration", Spec((), "uint32")),
-            constant(0, "uint32") if row is None else row,
-            constant(0, "uint32"),
-            self.shapes.streams,
-        )
-
-    def _update(self, symbols: Symbols, objective: Traced | Merged) -> dict[str, Node]:
-        if self.optimiser is None:
-            raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
-        update = self.optimiser.build(objective)
-        parameters = {LAYERS + a: self._modified(a, node, objective) for a, node in update.parameters.items()}
-        slots = {f"{SLOTS}{address}.{slot}": node for (address, slot), node in update.slots.items()}
-        count = symbols.entry("optimiser.step", Spec((), "int32"))
-        iteration = symbols.entry("random.iteration", Spec((), "uint32"))
-        counters = {"optimiser.step": count + 1, "random.iteration": iteration + 1}
-        return {**parameters, **slots, **counters}
-
-    def _modified(self, address: str, node: Node, objective: Traced | Merged) -> Node:
-        for name, modifier in self.optimiser.modifiers.items() if self.optimiser else ():
-            if matches(modifier.match, address, self.tags):
-                live = {setting: objective.setting(f"modifiers.{name}", setting) for setting in live_settings(modifier)}
-                node = modifier.modify(node, live)
-        return node
-
-    def _layer_updates(self, forward: Forward) -> dict[str, Node]:
-        return {LAYERS + address: node for address, node in forward.state.items()}
-
-    def _measured(
-        self, metrics: Mapping[str, Metric], forward: Forward, symbols: Symbols, batch: int
-    ) -> dict[str, Node]:
-        measured = {"loss": forward.loss_or_fail()}
-        for name, metric in metrics.items():
-            targets = self.network.targets()
-            section = symbols.section(targets, self.sections[targets], batch)
-            measured[f"metrics.{name}"] = metric.totals(forward.prediction, section)
-        return measured
+            new = traced.updated()
+            ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in traced.parameters.items()}
+        return traced.step_to({}, {name: ring[name] for name in wanted})
 
 
+def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
+    return {head + name: node for name, node in nodes.items()}
+
+
+# -- writing a step ----------------------------------------------------------------------------------------------------
 @define
-class Given:
-    """What every objective offers, wherever its gradients come from."""
+class Draft(ABC):
+    """A step while it is written: its inputs, made on demand and remembered by name; the objective of an optimiser."""
 
     model: Model
-    symbols: Symbols
-    parameters: dict[str, Node] = field(init=False)
+    state: dict[str, Node] = field(factory=dict, init=False)
+    data: dict[str, Node] = field(factory=dict, init=False)
+    steer: dict[str, Node] = field(factory=dict, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        """Name the trainable parameters."""
-        trainable = self.model.trainable()
-        self.parameters = {address: self.symbols.entry(LAYERS + address, spec) for address, spec in trainable.items()}
+    def entry(self, name: str, spec: Spec) -> Node:
+        """Return the input for a state entry."""
+        return self.state.setdefault(name, symbol(spec.shape, spec.dtype, name))
+
+    def live(self, name: str, dtype: str | None = None) -> Node:
+        """Return the input for a live value, a scalar."""
+        return self.steer.setdefault(name, symbol((), dtype or self.model.precision, name))
+
+    def step_to(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
+        """Return the simplified step from these inputs to the given outputs; inputs that nothing uses are left out.
+
+        Raises SigmaGraphError if an entry of the state would change its shape or dtype.
+        """
+        for name, node in writes.items():
+            old = self.entry(name, node.spec)  # an entry may be written without being read
+            if old.spec != node.spec:
+                raise SigmaGraphError(
+                    f"{name}: is {old.spec} and would become {node.spec}. A step keeps both as they are."
+                )
+        outputs = (*writes.values(), *ring.values())
+        used = set(Graph((), outputs))
+        state, data, steer = (
+            {name: node for name, node in inputs.items() if node in used or name in writes}
+            for inputs in (self.state, self.data, self.steer)
+        )
+        graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+        graph = rewrite(graph, keep=OPS)  # composites stay, for backends that know them
+        return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
+
+    # -- what an optimiser is given ------------------------------------------------------------------------------------
+    @property
+    def parameters(self) -> dict[str, Node]:
+        """Return the trainable parameters."""
+        return {address: self.entry(LAYERS + address, spec) for address, spec in self.model.trainable().items()}
 
     @property
     def step(self) -> Node:
         """Return the number of this update, the first one being 1."""
-        return f.cast(self.symbols.entry("optimiser.step", Spec((), "int32")) + 1, dtype=self.model.precision)
+        return f.cast(self.entry("optimiser.step", Spec((), "int32")) + 1, dtype=self.model.precision)
+
+    @abstractmethod
+    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the loss at these or other parameters."""
+
+    @abstractmethod
+    def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the loss's gradients at these or other parameters."""
 
     def setting(self, address: str, name: str) -> Node:
         """Return the live setting of one parameter."""
-        return self.symbols.live(f"optimiser.{address}.{name}", self.model.precision)
+        return self.live(f"optimiser.{address}.{name}")
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer."""
@@ -277,24 +211,93 @@ class Given:
 
     def slot(self, address: str, name: str) -> Node:
         """Return a slot."""
-        return self.symbols.entry(f"{SLOTS}{address}.{name}", self.model.slots()[address, name][0])
+        return self.entry(f"{SLOTS}{address}.{name}", self.model.slots()[address, name][0])
+
+    # -- what it makes of it -------------------------------------------------------------------------------------------
+    def updated(self) -> dict[str, Node]:
+        """Return the new parameters, slots and counters by their names in the state."""
+        if self.model.optimiser is None:
+            raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
+        update = self._built(self.model.optimiser)
+        parameters = {LAYERS + a: self._modified(a, node) for a, node in update.parameters.items()}
+        slots = {f"{SLOTS}{address}.{slot}": node for (address, slot), node in update.slots.items()}
+        counters = {"optimiser.step": Spec((), "int32"), "random.iteration": Spec((), "uint32")}
+        return {**parameters, **slots, **{name: self.entry(name, spec) + 1 for name, spec in counters.items()}}
+
+    def _built(self, optimiser: Optimiser) -> Update:
+        """Return an optimiser's update; raises SigmaGraphError for what is none of these parameters and slots."""
+        update, known = optimiser.build(self), {*self.parameters, *self.model.slots()}
+        made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
+        for place, node in made:
+            if place not in known or not isinstance(node, Node):
+                got = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
+                raise SigmaGraphError(
+                    f"optimiser {type(optimiser).__name__}: build() must return an Update: a node for each parameter "
+                    f"by its address, and for each slot by address and name (got {got}). Its plugin has to be mended."
+                )
+        return update
+
+    def _modified(self, address: str, node: Node) -> Node:
+        for name, modifier in self.model.optimiser.modifiers.items() if self.model.optimiser else ():
+            if matches(modifier.match, address, self.tags):
+                live = {setting: self.setting(f"modifiers.{name}", setting) for setting in live_settings(modifier)}
+                node = modifier.modify(node, live)
+        return node
 
 
 @define
-class Traced(Given):
-    """The objective of a fused step: the network itself."""
+class Traced(Draft):
+    """The network on a batch, or on a shard that was ``cut`` from one and says at which row it begins."""
 
     batch: int
-    row: Node | None = None
+    training: bool = True
+    costs: bool = True
+    cut: bool = False
     forward: Forward = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Trace the network once, at the state's parameters."""
-        Given.__attrs_post_init__(self)
-        self.forward = self._run(None)
+        self.forward = self._run({})
 
-    def _run(self, parameters: Mapping[str, Node] | None) -> Forward:
-        return self.model.forward(self.symbols, self.batch, training=True, row=self.row, parameters=parameters)
+    def section(self, name: str, spec: Spec) -> Node:
+        """Return the input for a minibatch of one section."""
+        return self.data.setdefault(name, symbol((self.batch, *spec.shape), spec.dtype, name))
+
+    def _run(self, others: Mapping[str, Node]) -> Forward:
+        """Trace the network at the state's parameters, or at other values for some of them."""
+        model = self.model
+        wanted = model.sections if self.costs else model.network.sections(costs=False)
+        parameters = {address: self.entry(LAYERS + address, spec) for address, spec in model.parameters().items()}
+        return model.network.forward(
+            {name: self.section(name, model.sections[name]) for name in wanted},
+            {**parameters, **others},
+            {address: self.entry(LAYERS + address, spec) for address, spec in model.layer_state().items()},
+            {address: self.live(LAYERS + address) for address in model.shapes.live},
+            training=self.training,
+            key=self._key() if self.training else None,
+            resolve=model.resolve,
+        )
+
+    def _key(self) -> Key:
+        return Key(
+            self.entry("random.key", Spec((2,), "uint32")),
+            self.entry("random.iteration", Spec((), "uint32")),
+            self.live("shard.row", "uint32") if self.cut else constant(0, "uint32"),
+            constant(0, "uint32"),
+            self.model.shapes.streams,
+        )
+
+    def layer_state(self) -> dict[str, Node]:
+        """Return what layers update by themselves, by its name in the state."""
+        return _named(LAYERS, self.forward.state)
+
+    def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
+        """Return the loss, and the metrics' totals."""
+        totals: dict[str, Node] = {}
+        for name, metric in metrics.items():
+            targets = self.model.network.targets()
+            totals[name] = metric.totals(self.forward.prediction, self.section(targets, self.model.sections[targets]))
+        return {"loss": self.forward.loss_or_fail(), **_named("metrics.", totals)}
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the loss at these or other parameters."""
@@ -309,8 +312,8 @@ class Traced(Given):
 
 
 @define
-class Merged(Given):
-    """The objective of an update step: gradients are given, and the loss cannot be asked for again."""
+class Merged(Draft):
+    """What follows the merging of gradients: these are given, and the loss cannot be asked for again."""
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Refuse: other shards would be missing."""
@@ -322,4 +325,4 @@ class Merged(Given):
         """Return the merged gradients."""
         if parameters is not None:
             self.loss(parameters)
-        return {a: self.symbols.entry(GRADIENTS + a, spec) for a, spec in self.model.trainable().items()}
+        return {a: self.entry(GRADIENTS + a, spec) for a, spec in self.model.trainable().items()}

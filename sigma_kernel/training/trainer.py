@@ -205,7 +205,7 @@ def prepare(trainer: Trainer) -> Session:
     supported(trainer, backend)
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
     model = _model(trainer, specs(preparation(splits["training"].block(0))))
-    programs = Programs(backend)
+    programs = Programs(model, backend)
     ready = partial(ready_block, model, preparation)
     size = batch_size(trainer, len(splits["training"]))
     feed = Feed(
@@ -215,12 +215,11 @@ def prepare(trainer: Trainer) -> Session:
     parts = Parts(trainer.hooks, trainer.optimiser, backend, trainer.order)
     session = Session(
         name=trainer.name,
-        model=model,
         programs=programs,
         feed=feed,
         live=Live(live_values(model), trainer.precision),
         runner=Runner(trainer.hooks, trainer.records.say),
-        evaluator=Evaluator(model, programs, splits, size, preparation, ready),
+        evaluator=Evaluator(programs, splits, size, preparation, ready),
         records=trainer.records,
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),

@@ -19,6 +19,7 @@ from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.training.programs import InOrder, Programs
 
 Deep = Callable[..., Environment]
+NO_MODEL: Any = None
 
 
 class Slow(NullBackend):
@@ -33,20 +34,24 @@ class Slow(NullBackend):
         return f"program of {step}"
 
 
+def _step(model: Any, number: int) -> Any:
+    return f"step {number}"
+
+
 def test_a_program_is_compiled_when_it_is_first_wanted_and_once_for_all_threads() -> None:
     backend = Slow()
-    programs = Programs(backend)
+    programs = Programs(NO_MODEL, backend)
     assert backend.compiled == []
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda i: programs.get(i % 2, lambda: f"step {i % 2}"), range(16)))  # type: ignore[arg-type,return-value]
+        found = list(pool.map(lambda i: programs.get(_step, i % 2), range(16)))
     assert sorted(backend.compiled) == ["step 0", "step 1"]
     assert found == [(f"step {i % 2}", f"program of step {i % 2}") for i in range(16)]
 
 
 def test_people_can_see_that_something_is_being_compiled() -> None:
     backend = Slow()
-    programs, seen = Programs(backend), []
-    thread = threading.Thread(target=lambda: programs.get("x", lambda: seen.append(programs.compiling)))  # type: ignore[arg-type,return-value]
+    programs, seen = Programs(NO_MODEL, backend), []
+    thread = threading.Thread(target=lambda: programs.get(lambda _: seen.append(programs.compiling)))  # type: ignore[arg-type,return-value]
     thread.start()
     thread.join()
     assert seen == [True]
@@ -54,10 +59,10 @@ def test_people_can_see_that_something_is_being_compiled() -> None:
 
 
 def test_what_cannot_be_compiled_leaves_no_trace() -> None:
-    programs = Programs(Slow())
+    programs = Programs(NO_MODEL, Slow())
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            programs.get("x", lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+            programs.get(lambda _: 1 / 0)  # type: ignore[arg-type,return-value]
         assert not programs.compiling
 
 
@@ -66,10 +71,10 @@ def test_the_greatest_working_memory_is_told() -> None:
         def compile(self, step: Any, in_place: bool = True) -> Any:
             return SimpleNamespace(peak_bytes=step)
 
-    programs = Programs(Sized())
+    programs = Programs(NO_MODEL, Sized())
     assert programs.peak_bytes() == 0
     for size in (5, 9, 7):
-        programs.get(size, lambda size=size: size)  # type: ignore[misc]
+        programs.get(lambda _, size: size, size)  # type: ignore[arg-type,return-value]
     assert programs.peak_bytes() == 9
 
 

@@ -28,7 +28,7 @@ from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.steering import state_bytes
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import GRADIENTS, LAYERS
+from sigma_kernel.training.step import GRADIENTS, LAYERS, Model
 
 Deep = Callable[..., Environment]
 WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")
@@ -58,11 +58,11 @@ def test_gradients_and_update_apart_make_the_whole_step(deep: Deep) -> None:
 
 def _in_parts(session: Session) -> None:
     batches = session.feed.next(1)
-    step, program = session.program("gradients", batches.rows.shape[1])
+    step, program = session.programs.get(Model.gradients, batches.rows.shape[1])
     steer = {**session.steer(step), "shard.row": np.uint32(0)}
     ring = program.run(session.arrays, batches.block, batches.rows, {n: steer[n] for n in step.steer}, 1).ring
     given = {name: values[0] for name, values in ring.items() if name.startswith((GRADIENTS, LAYERS))}
-    step, program = session.program("update", 0)
+    step, program = session.programs.get(Model.update)
     nothing = np.zeros((1, 0), np.int32)
     state = program.run({**session.arrays, **given}, {}, nothing, session.steer(step), 1).state
     layer_state = {name: value for name, value in given.items() if name.startswith(LAYERS)}
@@ -73,8 +73,8 @@ def _in_parts(session: Session) -> None:
 
 def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
     model = _session(deep()).model
-    assert set(model.evaluation(5, {}).state) == {LAYERS + address for address in WEIGHTS}
-    assert model.evaluation(5, {}).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
+    assert set(model.evaluation(5).state) == {LAYERS + address for address in WEIGHTS}
+    assert model.evaluation(5).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
     prediction = model.prediction(5)
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
 
@@ -208,7 +208,7 @@ def test_observed_gradients_are_those_of_that_iteration_by_finite_differences(de
 def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
     """Return the loss's slope in each element by central differences, dropout and all."""
     batches, start = session.feed.next(1), session.snapshot().arrays
-    traced, program = session.program("training", batches.rows.shape[1])
+    traced, program = session.programs.get(Model.training, batches.rows.shape[1])
 
     def loss(change: np.ndarray) -> float:
         state = {n: np.array(v + change if n == name else v) for n, v in start.items()}
@@ -323,13 +323,45 @@ def test_an_optimiser_may_ask_for_gradients_at_other_parameters(deep: Deep) -> N
 
 def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
     """Observe the next iteration."""
-    batches, names = session.feed.next(1), session.model.observable([f"{head}**"])
-    return session.evaluator.observe(session.arrays, session.steer, batches.block, batches.rows, names)
+    batches = session.feed.next(1)
+    return session.evaluator.observe(session.arrays, session.steer, batches.block, batches.rows, [f"{head}**"])
 
 
 def test_such_an_optimiser_cannot_be_given_merged_gradients(deep: Deep) -> None:
     with pytest.raises(SigmaStateError, match="it asks for the loss again.*Use shards = 1."):
         _session(deep(optimiser=Twice())).model.update()
+
+
+@define(eq=False, kw_only=True)
+class Wrong(Optimiser):
+    """Builds what is no update of what there is."""
+
+    gives: Callable[[Any], Any]
+
+    def build(self, objective: Objective) -> Update:
+        return self.gives(objective)
+
+
+@pytest.mark.parametrize(
+    ("gives", "got"),
+    [
+        (lambda objective: None, "NoneType"),
+        (lambda objective: dict(objective.parameters), "dict"),
+        (lambda objective: Update({"1-dense.weights": 0.5}), "float for '1-dense.weights'"),
+        (lambda objective: Update({"1-dense.wights": objective.step}), "Node for '1-dense.wights'"),
+        (
+            lambda objective: Update({}, {("1-dense.weights", "speed"): objective.step}),
+            "Node for ('1-dense.weights', 'speed')",
+        ),
+    ],
+)
+def test_an_optimiser_that_builds_no_update_is_named_with_its_mistake(deep: Deep, gives: Any, got: str) -> None:
+    with pytest.raises(SigmaGraphError) as error:
+        _session(deep(optimiser=Wrong(gives=gives))).model.training(5)
+    assert str(error.value) == (
+        "optimiser Wrong: build() must return an Update: a node for each parameter by its address, and for each slot "
+        f"by address and name (got {got}). Its plugin has to be mended."
+    )
 
 
 @define(eq=False)

@@ -17,7 +17,7 @@ from attrs import frozen
 from sigma_kernel.contracts import Burst, Merger, Metric
 from sigma_kernel.training.feed import Batches
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import GRADIENTS, LAYERS
+from sigma_kernel.training.step import GRADIENTS, LAYERS, Model
 
 Records = dict[str, np.ndarray]
 METRICS = "metrics."
@@ -99,7 +99,7 @@ class Sharding:
 def _gradients(
     session: Session, state: Mapping[str, Any], block: Mapping[str, Any], offset: int, shard: Shard
 ) -> Records:
-    step, program = session.program("gradients", len(shard.rows))
+    step, program = session.programs.get(Model.gradients, len(shard.rows))
     steer = {**session.steer(step, offset=offset), "shard.row": np.uint32(shard.start)}
     ring = program.run(state, block, shard.rows[None], {name: steer[name] for name in step.steer}, 1).ring
     return {name: values[0] for name, values in ring.items()}
@@ -112,7 +112,7 @@ def _weighted(records: Records, weight: float) -> Records:
 
 def _updated(session: Session, state: dict[str, Any], merged: Records, offset: int) -> dict[str, Any]:
     to_device = session.programs.backend.to_device
-    step, program = session.program("update", 0)
+    step, program = session.programs.get(Model.update)
     placed = {name: to_device(value) for name, value in merged.items() if name.startswith((GRADIENTS, LAYERS))}
     layers = {name: value for name, value in placed.items() if name.startswith(LAYERS)}
     nothing = np.zeros((1, 0), np.int32)
