@@ -16,12 +16,12 @@ from sigma_backend_numba.maps import identity
 from sigma_backend_numba.nest import Fold, Nest, starting
 from sigma_backend_numba.schedule import own_strides
 from sigma_backend_numba.task import Task, indented, size
+from sigma_backend_numba.tiles import Tiles, small, turned
 from sigma_kernel.graph.node import Node
 from sigma_kernel.graph.plan import BYTES
 
 GRAIN = 30_000  # elements: a smaller loop is done before a second thread has heard of it
 BLOCK = 128  # rows of a product that are updated while they are in the cache
-SMALL = 600_000  # floating-point operations of a product that is done without BLAS
 LARGE = 1 << 19  # bytes: a result that leaves the cache before it is read again
 
 
@@ -163,26 +163,30 @@ class Product:
         else:
             self._plain()
 
-    def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "1", beta: str = "0") -> str:
-        """Return the call of BLAS, or of our own product where that is small."""
+    def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", beta: str = "0") -> list[str]:
+        """Return the call of BLAS, or our own product where that is small."""
         kind, (_, columns, inner) = SHORT[self.core.dtype], self.sides
-        scale = alpha if alpha != "1" else literal(1, self.core.dtype)
+        scale = alpha or literal(1, self.core.dtype)
         if self._small():
-            apart = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
-            return (
-                f"small({m}, {n}, {inner}, {scale}, {a}, {apart[0]}, {apart[1]}, {b}, {self.b.leading}, "
-                f"{literal(float(beta), self.core.dtype)}, {c}, {columns})"
-            )
-        return (
+            return self._tiles(m, a, b, c, scale, beta == "1")
+        return [
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
             f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(float(beta), self.core.dtype)}, {c}, {columns})"
-        )
+        ]
 
     def _small(self) -> bool:
-        """Say whether a product is whole tiles, and done before BLAS has packed its operands."""
+        """Say whether a product is done before BLAS has packed its operands."""
+        return small(*self.sides, self.b.turned)
+
+    def _tiles(self, m: str, a: str, b: str, c: str, scale: str, added: bool) -> list[str]:
         rows, columns, inner = self.sides
-        fits = self.core.dtype == "float32" and not self.b.turned and rows % 4 == 0 and columns % 16 == 0
-        return fits and 2 * rows * columns * inner <= SMALL
+        lines, leading = [f"left = {a}", f"right = {b}", f"to = {c}"], self.b.leading
+        if self.b.turned:
+            room = self.task.room(inner * columns, self.core.dtype)
+            lines, leading = [*lines, *turned("right", room, inner, columns, leading), f"right = {room}"], columns
+        down, along = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
+        tiles = Tiles(self.core.dtype, *self.sides, down, along, leading, scale, added)
+        return [*lines, *tiles.lines(m, whole=rows <= BLOCK)]
 
     def share(self, by_rows: bool) -> None:
         """Cut the product by rows or by columns."""
@@ -210,13 +214,13 @@ class Product:
         lines: list[str] = []
         if by_rows:
             to = pointer if local else f"at({pointer}, r0 * {columns})"
-            lines.append(self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to))
+            lines += self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to)
             lines += epilogue(self.task, self.core, pointer, f"-r0 * {columns}" if local else "", {0: ("r0", "r1")})
             head = [f"for r0 in range(lo, hi, {BLOCK}):", f"    r1 = min(r0 + {BLOCK}, hi)"]
             self.task.lines += [*head, *indented(lines)] if blocked else ["r0 = lo", "r1 = hi", *lines]
         else:
             to = f"at({pointer}, lo)"
-            self.task.lines.append(self.gemm(str(rows), "hi - lo", self.a.at(""), self.b.at("", column="lo"), to))
+            self.task.lines += self.gemm(str(rows), "hi - lo", self.a.at(""), self.b.at("", column="lo"), to)
             self.task.lines += epilogue(self.task, self.core, pointer, "", {1: ("lo", "hi")})
 
     # -- p - rate * (a @ b), over p ------------------------------------------------------------------------------------
@@ -246,10 +250,10 @@ class Product:
         to = self.task.storage(self.outs[0])
         if by_rows:
             places = (self.a.at("", row="lo"), self.b.at(""), f"at({to}, lo * {columns})")
-            self.task.lines.append(self.gemm("hi - lo", str(columns), *places, alpha, "1"))
+            self.task.lines += self.gemm("hi - lo", str(columns), *places, alpha, "1")
         else:
             places = (self.a.at(""), self.b.at("", column="lo"), f"at({to}, lo)")
-            self.task.lines.append(self.gemm(str(rows), "hi - lo", *places, alpha, "1"))
+            self.task.lines += self.gemm(str(rows), "hi - lo", *places, alpha, "1")
 
     # -- batches of matrices -------------------------------------------------------------------------------------------
     def _batched(self) -> None:
@@ -273,5 +277,5 @@ class Product:
             places.append(" + ".join(f"b{k} * {stride}" for k, stride in enumerate(strides) if stride))
         to = f"at({pointer}, {places[2]})" if places[2] else pointer
         call = self.gemm(str(rows), str(columns), self.a.at(places[0]), self.b.at(places[1]), to)
-        self.task.lines += [*lines, "    " * depth + call]
+        self.task.lines += [*lines, *indented(call, depth)]
         self.task.lines += epilogue(self.task, self.core, pointer, "", {0: ("lo", "hi")} if shared else {})

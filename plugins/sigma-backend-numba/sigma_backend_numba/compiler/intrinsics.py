@@ -83,22 +83,33 @@ def _at(b: Any, pointer: Value, offset: Value) -> Value:
     return Value(pointer.kind, b.gep(pointer.ir, [converted(b, offset, "i8").ir], inbounds=True))
 
 
-def _wide(b: Any, pointer: Value) -> Value:
-    """Read sixteen numbers."""
-    place = b.bitcast(pointer.ir, TYPES["w4"].as_pointer())
-    return Value("w4", b.load(place, align=4))
+def _wide(lanes: int) -> Meaning:
+    """Read so many numbers at once."""
+
+    def meaning(b: Any, pointer: Value) -> Value:
+        kind = f"{pointer.kind[1:]}x{lanes}"
+        place = b.bitcast(pointer.ir, TYPES[kind].as_pointer())
+        return Value(kind, b.load(place, align=kinds.BYTES[pointer.kind[1:]]))
+
+    return meaning
 
 
-def _spread(b: Any, x: Value) -> Value:
-    """Repeat a number sixteen times."""
-    empty, first = ir.Constant(TYPES["w4"], ir.Undefined), ir.Constant(_HALF, 0)
-    one = b.insert_element(empty, x.ir, first)
-    return Value("w4", b.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_HALF, 16), [0] * 16)))
+def _spread(lanes: int) -> Meaning:
+    """Repeat a number."""
+
+    def meaning(b: Any, x: Value) -> Value:
+        kind = f"{x.kind}x{lanes}"
+        empty, first = ir.Constant(TYPES[kind], ir.Undefined), ir.Constant(_HALF, 0)
+        one = b.insert_element(empty, x.ir, first)
+        return Value(kind, b.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_HALF, lanes), [0] * lanes)))
+
+    return meaning
 
 
 def _put(b: Any, pointer: Value, values: Value) -> None:
-    """Write sixteen numbers."""
-    b.store(values.ir, b.bitcast(pointer.ir, TYPES["w4"].as_pointer()), align=4)
+    """Write several numbers."""
+    place = b.bitcast(pointer.ir, TYPES[values.kind].as_pointer())
+    b.store(values.ir, place, align=kinds.BYTES[pointer.kind[1:]])
 
 
 def _reordered(b: Any, x: Value, y: Value) -> Value:
@@ -170,7 +181,8 @@ WORDS: dict[str, Meaning] = {
     **{kind: _cast(kind) for kind in NUMBERS},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
-    "wide": _wide, "spread": _spread, "put": _put,
+    **{f"wide{lanes}": _wide(lanes) for lanes in kinds.LANES},
+    **{f"spread{lanes}": _spread(lanes) for lanes in kinds.LANES}, "put": _put,
     "sel": kinds.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
     "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
     "nearest": lambda b, x: _unary(b, "nearbyint", x),

@@ -15,11 +15,15 @@ from attrs import frozen
 
 ir: Any = import_module("llvmlite.ir")  # it has no types
 BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
+LANES = (1, 2, 4, 8, 16)
 TYPES: dict[str, Any] = {
     "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
-    "f8": ir.DoubleType(), "w4": ir.VectorType(ir.FloatType(), 16),
+    "f8": ir.DoubleType(),
 }  # fmt: skip
-FLOATS, UNSIGNED = ("f4", "f8", "w4"), ("b1", "u4", "u8")  # w4: sixteen numbers at once
+TYPES |= {f"{kind}x{n}": ir.VectorType(TYPES[kind], n) for kind in ("f4", "f8") for n in LANES}  # n numbers at once
+UNSIGNED = ("b1", "u4", "u8")
+FLOATS = frozenset(kind for kind in TYPES if kind[0] == "f")
+BYTES = {"f4": 4, "f8": 8}
 WIDTHS = {"b1": 1, "i1": 8, "i4": 32, "i8": 64, "u4": 32, "u8": 64}
 SCALARS = {"int8": "i1", "int32": "i4", "int64": "i8", "uint32": "u4", "uint64": "u8", "float32": "f4", "float64": "f8"}
 SIGNS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}

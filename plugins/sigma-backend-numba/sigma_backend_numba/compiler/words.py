@@ -67,7 +67,6 @@ i1, i4, i8, u4, u8, f4, f8 = map(Word, NUMBERS)
 as_f4, as_f8, as_i4, as_i8, as_u4, as_b1 = map(Word, ("as_f4", "as_f8", "as_i4", "as_i8", "as_u4", "as_b1"))
 at, address, copied = map(Word, ("at", "address", "copied"))
 sel, radd, root, floor, nearest = map(Word, ("sel", "radd", "root", "floor", "nearest"))
-wide, spread, put = map(Word, ("wide", "spread", "put"))  # sixteen numbers at once
 as_float, as_bits = Word("as_float"), Word("as_bits")
 arrive, seen, swapped, publish = map(Word, ("arrive", "seen", "swapped", "publish"))
 pause, control, restore = map(Word, ("pause", "control", "restore"))

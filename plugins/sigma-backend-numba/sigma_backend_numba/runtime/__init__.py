@@ -18,7 +18,6 @@ from sigma_backend_numba.runtime.arithmetic import (
 )
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
 from sigma_backend_numba.runtime.memory import span, within
-from sigma_backend_numba.runtime.products import small
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
 
@@ -26,5 +25,5 @@ ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangen
 
 __all__ = [
     "ROUGH", "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "logarithm", "modulo", "remainder",
-    "sgemm", "sign", "small", "smaller", "span", "tangent", "within", "word",
+    "sgemm", "sign", "smaller", "span", "tangent", "within", "word",
 ]  # fmt: skip

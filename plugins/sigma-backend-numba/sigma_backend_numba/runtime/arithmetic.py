@@ -16,7 +16,8 @@ from sigma_backend_numba.compiler.words import Word, as_bits, as_float, driver, 
 fmod = Word("fmod")
 LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because denormals are flushed, and infinity
 INFINITY = np.float32(np.inf)
-NOTHING, ROOT_HALF, LN2 = np.float32(np.nan), np.float32(0.70710678), np.float32(0.69314718)
+NOTHING, LN2 = np.float32(np.nan), np.float32(0.69314718)
+ROOT_HALF = 0x3F3504F3  # the bits of the root of a half
 LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
 
 
@@ -56,12 +57,9 @@ def tangent(x: Any) -> Any:
 @driver
 def logarithm(x: Any) -> Any:
     """Return the natural logarithm of a float32."""
-    word = as_bits(x)
-    e = f4(((word >> 23) & 255) - 126)
-    m = as_float((word & 0x7FFFFF) | 0x3F000000)  # from a half to one
-    low = m < ROOT_HALF
-    e = sel(low, e - f4(1.0), e)
-    m = sel(low, m + m, m) - f4(1.0)
+    above = i4(as_bits(x) - ROOT_HALF)  # a comparison here would become a branch that nobody can predict
+    e = f4(above >> 23)
+    m = as_float((above & 0x7FFFFF) + ROOT_HALF) - f4(1.0)  # from the root of a half to the root of two, less one
     p = f4(7.0376836292e-2) * m - f4(1.1514610310e-1)
     p = p * m + f4(1.1676998740e-1)
     p = p * m - f4(1.2420140846e-1)
@@ -90,12 +88,9 @@ def rough_exponential(x: Any) -> Any:
 @driver
 def rough_logarithm(x: Any) -> Any:
     """Return the natural logarithm of a float32, at most 1e-4 of it wrong."""
-    word = as_bits(x)
-    e = f4(((word >> 23) & 255) - 126)
-    m = as_float((word & 0x7FFFFF) | 0x3F000000)
-    low = m < ROOT_HALF
-    e = sel(low, e - f4(1.0), e)
-    m = sel(low, m + m, m) - f4(1.0)
+    above = i4(as_bits(x) - ROOT_HALF)
+    e = f4(above >> 23)
+    m = as_float((above & 0x7FFFFF) + ROOT_HALF) - f4(1.0)
     p = ((f4(1.8102883e-1) * m - f4(2.7203082e-1)) * m + f4(3.3593222e-1)) * m - f4(4.9938666e-1)
     value = (p * m + f4(9.9997284e-1)) * m + LN2 * e
     return sel(x > f4(0.0), sel(x < INFINITY, value, x), sel(x == f4(0.0), -INFINITY, NOTHING))
