@@ -208,8 +208,11 @@ class Environment(Steering):
         if not self._aborted:
             self._keeping.wait()
         summary = self.summary()
-        if self.run_folder is not None:
-            folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+        try:
+            if self.run_folder is not None:
+                folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+        except SigmaStateError as error:
+            self._failure, self._state = self._failure or error, "failed"
         self._keeping.release()
         self._over.set()
         end = time.monotonic() + (0 if self._aborted else GRACE)

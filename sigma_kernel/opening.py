@@ -11,7 +11,7 @@ and what preprocessors learned lies in the checkpoint.
 
 from __future__ import annotations
 
-import json
+import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network
 from sigma_kernel.plugins import Catalogue, catalogue
-from sigma_kernel.training import checkpoint as checkpoints, choices
+from sigma_kernel.training import checkpoint as checkpoints, choices, folder as folders
 from sigma_kernel.training.checkpoint import Checkpoint, Say
 from sigma_kernel.training.feed import Host, Preparation, as_array, specs
 from sigma_kernel.training.programs import Evaluator, Programs
@@ -138,7 +138,7 @@ def load(
     supported(chosen, made)
     network = choices.network(chosen.resolve, chosen.network)
     shapes = _shapes(chosen, network)
-    wanted = _layers(_model(chosen, network, shapes, {}))
+    wanted = _layers(chosen, _model(chosen, network, shapes, {}))
 
     def fits(path: Path, found: Checkpoint) -> None:
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
@@ -187,10 +187,11 @@ def _model(
     return Model(network, declared, sections, trainer.precision, trainer.resolve)
 
 
-def _layers(model: Model) -> Checkpoint:
+def _layers(trainer: Trainer, model: Model) -> Checkpoint:
     """Return a state that has what layers hold, without the memory that it would take."""
-    held = {**model.parameters(), **model.layer_state()}
-    return Checkpoint({LAYERS + a: np.broadcast_to(np.zeros((), s.dtype), s.shape) for a, s in held.items()}, {})
+    held = {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
+    arrays = {name: np.broadcast_to(np.zeros((), spec.dtype), spec.shape) for name, spec in held.items()}
+    return Checkpoint(arrays, {"trainer": trainer.name})
 
 
 # -- run folders -------------------------------------------------------------------------------------------------------
@@ -228,10 +229,7 @@ def changed_plugins(run: Path, found: Catalogue, say: Say) -> list[str]:
 def stored(path: Path, say: Say) -> dict[str, Any]:
     """Return what a JSON file of a run folder holds; nothing, where it is missing or damaged, which is told."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(key): value for key, value in found.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        say(f"{path}: cannot be used ({error!r:.100})")
+        return folders.document(path, folders.get_bytes(path, folders.LARGEST)) if os.path.lexists(path) else {}
+    except SigmaCheckpointError as error:
+        say(str(error))
         return {}

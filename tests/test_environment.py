@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import threading
 import time
@@ -24,7 +25,7 @@ from sigma_kernel.graph import functions as f
 from sigma_kernel.plain import Plain
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
-from sigma_kernel.training import checkpoint
+from sigma_kernel.training import checkpoint, folder
 from sigma_kernel.training.step import LAYERS
 
 PATIENCE = 20.0
@@ -708,14 +709,34 @@ def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:
         assert list(sigma.send("save"))
 
 
-def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, text: str) -> None:
-        raise OSError(28, "No space left on device")
+def full(path: Path, data: bytes) -> None:
+    raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sigma_kernel.training.folder.put_text", full)
+
+def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(move: Callable[[Environment], Any]) -> None:
+        with monkeypatch.context() as patch, _small() as sigma:
+            sigma.folder = tmp_path / "runs"
+            sigma.prepare()
+            sigma._open_folder()
+            patch.setattr("sigma_kernel.training.folder.put_bytes", full)
+            with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Make"):
+                move(sigma)
+            assert sigma.run_folder is not None
+            assert checkpoint.read(checkpoint.newest(sigma.run_folder)).values["clock"]["epoch"] == 2
+            os.close(folder.claim(sigma.run_folder))  # it is free again
+
+    train(lambda sigma: sigma.run())
+    train(lambda sigma: sigma.trainer("trainer").fit(epochs=2))
+
+
+def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sigma_kernel.training.folder.put_bytes", full)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
-        with pytest.raises(SigmaConfigError, match="cannot be written: No space left on device. Choose another"):
+        with pytest.raises(SigmaStateError, match="config.toml: cannot be written: No space left on device. Make room"):
             sigma.run()
         assert list(tmp_path.iterdir()) == []
         monkeypatch.undo()

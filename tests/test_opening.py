@@ -229,7 +229,7 @@ def test_plugins_of_other_versions_and_a_damaged_summary_are_told(run):
     told = []
     assert load(run, say=told.append).summary == {}
     assert any(text.startswith("sigma-layers was 0.0.1, and is ") for text in told)
-    assert any("summary.json: cannot be used" in text for text in told)
+    assert any("summary.json: is no JSON" in text for text in told)
     (run / "plugins.json").write_text(json.dumps({"plugins": 3}))
     load(run, say=told.append)
     assert f"{run / 'plugins.json'}: does not say which plugins were used" in told

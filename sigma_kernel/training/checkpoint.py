@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -33,20 +32,20 @@ from attrs.converters import optional
 from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.folder import put_bytes as _put, sync as _sync
+from sigma_kernel.training.folder import LARGEST, document, get_bytes, put_bytes as _put, sync as _sync
 
-FORMAT, MINOR = 1, 1  # 1.1 added sizes, made_with, score and keep
+FORMAT, MINOR = 1, 2  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
-LARGEST = 16 << 20  # bytes of a manifest, so that reading one needs little memory
 READABLE = {
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
     "complex64",
 }  # fmt: skip
-KINDS: dict[str, tuple[type, ...]] = {
-    "files": (dict,), "sizes": (dict,), "values": (dict,), "made_with": (dict,), "score": (float, NoneType),
-    "keep": (bool,),
+FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version meant without it, and its types
+    "format": (None, int), "minor": (0, int), "files": (None, dict), "sizes": ({}, dict), "values": (None, dict),
+    "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool),
 }  # fmt: skip
-LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.(?P<process>[0-9]+)\.(?P<what>part|old)")
+NUMBER = re.compile("0|[1-9][0-9]*")
+LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.([0-9]+\.)?(?P<what>part|old)")  # the number is of older versions
 
 Say = Callable[[str], Any]
 
@@ -78,7 +77,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         temporary.mkdir()
         _fill(temporary, checkpoint)
         _replace(temporary, folder)
-    except (OSError, SafetensorError, TypeError, ValueError, RecursionError) as error:
+    except (OSError, SafetensorError, TypeError, ValueError, RecursionError, MemoryError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.") from error
     return folder
@@ -92,7 +91,7 @@ def remove(folder: Path) -> None:
 
 
 def _beside(folder: Path, what: str) -> Path:
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{what}")
+    return folder.with_name(f".{folder.name}.{what}")
 
 
 def _make(folder: Path) -> None:
@@ -155,8 +154,8 @@ def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
     Raises SigmaCheckpointError if anything is missing, damaged, a link, or of another major format.
     """
     manifest = read_manifest(folder, say)
-    path = folder / ARRAYS
-    data = _get(path, manifest["sizes"].get(ARRAYS))
+    path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS, sys.maxsize)
+    data = get_bytes(path, size if isinstance(size, int) else 0)
     if manifest["files"].get(ARRAYS) != _digest(data):
         raise _damaged(path)
     try:
@@ -169,67 +168,50 @@ def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
 def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
     """Return the manifest of a checkpoint, checked against its seal; what an older version left out is filled in."""
     path = folder / MANIFEST
-    if not stat.S_ISDIR(_status(folder).st_mode):
+    if _linked(folder) or not os.path.isdir(folder):
         raise SigmaCheckpointError(f"{folder}: is no folder. Use another checkpoint.")
-    text = _get(path, most=LARGEST)
-    if _get(folder / SEAL, len(_seal(b""))) != _seal(text):
+    text = get_bytes(path, LARGEST)
+    if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
         raise _damaged(path)
-    try:
-        manifest = json.loads(text)
-        _check_format(path, manifest["format"], manifest.get("minor", 0), say)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
-        raise SigmaCheckpointError(f"{path}: is not a manifest: {error!r:.200}. Use another checkpoint.") from error
-    manifest = {"sizes": {}, "made_with": {}, "score": None, "keep": False, **manifest}
-    wrong = [name for name, kinds in KINDS.items() if not isinstance(manifest.get(name), kinds)]
-    if wrong:
-        raise SigmaCheckpointError(f"{path}: is not a manifest: {', '.join(wrong)} wrong. Use another checkpoint.")
-    return manifest
+    return _understood(path, document(path, text), say)
 
 
-def _check_format(path: Path, major: Any, minor: Any, say: Say) -> None:
-    if type(major) is not int or type(minor) is not int or minor < 0:
-        raise ValueError(f"format {major!r}, minor {minor!r}")
+def _understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    manifest = {name: found.get(name, default) for name, (default, *_) in FIELDS.items()}
+    wrong = [name for name, (_, *types) in FIELDS.items() if type(manifest[name]) not in types]
+    major, minor = manifest["format"], manifest["minor"]
     here, there = f"format {FORMAT}.{MINOR}", f"format {major}.{minor}"
-    if major != FORMAT:
+    if "format" not in wrong and major != FORMAT:
         remedy = "Update sigma-kernel" if major > FORMAT else "Use the sigma-kernel that wrote it"
         raise SigmaCheckpointError(f"{path}: has {there}, and this version reads {here}. {remedy}.")
+    if wrong or minor < 0:
+        raise SigmaCheckpointError(
+            f"{path}: is no manifest: {', '.join(wrong) or 'minor'} wrong. Use another checkpoint."
+        )
     if minor > MINOR:
         say(f"{path}: has {there}, newer than {here}: what is unknown in it is ignored. Update sigma-kernel.")
-
-
-def _get(path: Path, exactly: Any = None, most: int | None = None) -> bytes:
-    """Return the bytes of a regular file whose size is as expected; nothing else is opened."""
-    status = _status(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise SigmaCheckpointError(f"{path}: is no regular file. Use another checkpoint.")
-    if exactly not in (None, status.st_size) or (most is not None and status.st_size > most):
-        raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Use another checkpoint.")
-    try:
-        with path.open("rb") as file:
-            return file.read(status.st_size)
-    except (OSError, MemoryError, OverflowError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _status(path: Path) -> os.stat_result:
-    try:
-        return path.lstat()  # of a link itself, which is followed nowhere
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    return manifest
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
 def saved(run: Path, trainer: str) -> list[Path]:
-    """Return the checkpoints of a trainer in a run folder, oldest first, unverified."""
-    return numbered(run / "checkpoints" / trainer)
+    """Return the checkpoints of a trainer in a run folder, oldest first, unverified; SigmaCheckpointError for links."""
+    home = run / "checkpoints" / trainer
+    if _linked(home, home.parent):
+        raise SigmaCheckpointError(f"{home}: is a link, or lies below one. Link to the whole run folder instead.")
+    return numbered(home)
+
+
+def _linked(*paths: Path) -> bool:
+    return any(map(os.path.islink, paths))
 
 
 def numbered(home: Path) -> list[Path]:
     """Return what has a number for its name in a folder, by that number."""
     try:
-        found = [path for path in home.iterdir() if re.fullmatch("[0-9]+", path.name)] if home.is_dir() else []
+        found = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
     except OSError as error:
-        raise _unreadable(home, error) from error
+        raise SigmaCheckpointError(f"{home}: cannot be read: {error.strerror}. Let it be read.") from error
     return sorted(found, key=lambda path: int(path.name))
 
 
@@ -263,15 +245,15 @@ def newest_good(
 
 
 def recover(run: Path, say: Say = warnings.warn) -> None:
-    """Clear up what a crash left among a run's checkpoints, before the run goes on.
+    """Clear up what a crash left among the checkpoints of a run that nobody else writes into.
 
-    A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  What a living
-    process writes is left alone.  Raises SigmaCheckpointError where nothing may be changed.
+    A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  Raises
+    SigmaCheckpointError where nothing may be changed.
     """
     found = [(path, LEFT_OVER.fullmatch(path.name)) for path in run.glob("checkpoints/*/.*")]
     try:
-        for path, name in sorted(found, key=lambda each: each[0].lstat().st_mtime, reverse=True):
-            if name is not None and not path.is_symlink() and not _at_work(int(name["process"])):
+        for path, name in found:
+            if name is not None and not _linked(path, path.parent, path.parent.parent):
                 _tidy(path, path.with_name(name["name"]), name["what"], say)
     except OSError as error:
         raise SigmaCheckpointError(f"{run}: cannot be cleared up: {error}. Make its checkpoints writable.") from error
@@ -283,21 +265,6 @@ def _tidy(path: Path, place: Path, what: str, say: Say) -> None:
         say(f"{place}: put back: its successor was never finished.")
     else:
         shutil.rmtree(path)
-
-
-def _at_work(process: int) -> bool:
-    """Return whether another process of that number lives; ours has nothing unfinished when it begins."""
-    if process == os.getpid():
-        return False
-    if sys.platform == "win32":
-        return True  # there is no harmless signal to ask with
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------------
@@ -332,8 +299,3 @@ def _meanwhile(act: Callable[[], str]) -> Future[str]:
 
 def _damaged(path: Path) -> SigmaCheckpointError:
     return SigmaCheckpointError(f"{path}: is damaged: its checksum differs. Use another checkpoint.")
-
-
-def _unreadable(path: Path, error: BaseException) -> SigmaCheckpointError:
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return SigmaCheckpointError(f"{path}: cannot be read: {reason}. Use another checkpoint.")

@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves on the disk, each file whole or absent.
+"""The run folder: what a run leaves on the disk, each file whole or absent, and never read but as an ordinary file.
 
 ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json`` and
 ``checkpoints/<trainer>/<iteration>/``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
 
 try:
     import fcntl
@@ -24,6 +25,7 @@ except ImportError:  # Windows: nobody is kept out
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+LARGEST = 16 << 20  # bytes of a document, so that reading one needs little memory
 
 
 def create(parent: Path, name: str) -> Path:
@@ -55,22 +57,24 @@ def claim(run: Path) -> int:
     return handle
 
 
+# -- writing -----------------------------------------------------------------------------------------------------------
 def put_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write values as a JSON document."""
     put_text(path, json.dumps({"format": FORMAT, **values}, indent=1) + "\n")
 
 
 def put_text(path: Path, text: str) -> None:
-    """Write a file by renaming a finished one, so that it is never half there; OSError where that fails."""
+    """Write a file by renaming a finished one, so that it is never half there; SigmaStateError where that fails."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         put_bytes(temporary, text.encode())
         temporary.replace(path)
         sync(path.parent)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             temporary.unlink()
-        raise
+        remedy = "Make room there, and let it be written to"
+        raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
 
 
 def put_bytes(path: Path, data: bytes) -> None:
@@ -90,3 +94,33 @@ def sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
+    """Return what a file holds; a link is not followed, a pipe not waited for, more bytes than ``most`` not read.
+
+    Raises SigmaCheckpointError.
+    """
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise SigmaCheckpointError(f"{path}: is no regular file. Restore it from a copy.")
+        if status.st_size > most:
+            raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Restore it from a copy.")
+        with path.open("rb") as file:
+            return file.read(status.st_size)
+    except (OSError, MemoryError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise SigmaCheckpointError(f"{path}: cannot be read: {reason}. Restore it from a copy.") from error
+
+
+def document(path: Path, text: bytes) -> dict[str, Any]:
+    """Return the JSON object that a file holds; SigmaCheckpointError where it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SigmaCheckpointError(f"{path}: is no JSON: {error!r:.200}. Restore it from a copy.") from error
+    if not isinstance(found, dict):
+        raise SigmaCheckpointError(f"{path}: is no JSON object. Restore it from a copy.")
+    return found

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field
 
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training import folder, resuming
 from sigma_kernel.training.checkpoint import Checkpoint, Say, recover
 from sigma_kernel.training.saving import Saver, made_with
@@ -29,13 +29,13 @@ class Keeping:
     _savers: dict[str, Saver] = field(factory=dict)
 
     def open(self, parent: Path, name: str, fill: Fill) -> None:
-        """Make a new run folder and fill it; SigmaConfigError, and no folder, if that cannot be."""
+        """Make a new run folder and fill it; a SigmaError, and no folder, if that cannot be."""
         run = folder.create(parent, name)
         try:
             fill(run)
-        except OSError as error:
+        except SigmaStateError:
             shutil.rmtree(run, ignore_errors=True)
-            raise SigmaConfigError(f"{parent}: cannot be written: {error.strerror}. Choose another.") from error
+            raise
         self.run = run
 
     def resume(self, run: Path, trainers: Iterable[Trainer], edits: Sequence[str], fill: Fill, say: Say) -> None:

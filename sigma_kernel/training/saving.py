@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from math import isnan
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from attrs import define, evolve, field
@@ -22,6 +22,7 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.training import journal
 from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, numbered, read_manifest, remove, write
+from sigma_kernel.training.session import Session
 from sigma_kernel.training.state import FORMER
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
@@ -166,22 +167,7 @@ def _mark(folder: Path) -> Mark:
 
 
 # -- putting back ------------------------------------------------------------------------------------------------------
-class Restorable(Protocol):
-    """What a checkpoint can be put into: a session."""
-
-    name: str
-
-    def snapshot(self) -> Checkpoint:
-        """Return the whole state."""
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Put a state back."""
-
-    def adopt(self, changes: Mapping[str, Any]) -> None:
-        """Go over to the components that a state was saved with."""
-
-
-def restore(run: Path, session: Restorable, say: Say) -> Path:
+def restore(run: Path, session: Session, say: Say) -> Path:
     """Put the newest checkpoint that is whole and fits into a session; return its folder.
 
     Those that are passed over are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if
@@ -208,7 +194,7 @@ def _left(run: Path, trainer: str) -> list[tuple[int, int]]:
     return [(row["parent"], row["to"]) for row in rows if row.get("command") == "rewind" and "parent" in row]
 
 
-def fit(path: Path, found: Checkpoint, session: Restorable) -> None:
+def fit(path: Path, found: Checkpoint, session: Session) -> None:
     """Put a checkpoint into a session, which goes over to its components; SigmaCheckpointError if it does not fit."""
     _as_it_was(session, path, found)
     check_fit(path, found, session.snapshot())
@@ -218,7 +204,7 @@ def fit(path: Path, found: Checkpoint, session: Restorable) -> None:
         raise SigmaCheckpointError(f"{path}: does not fit: {error!r:.200}. Use another checkpoint.") from error
 
 
-def _as_it_was(session: Restorable, path: Path, found: Checkpoint) -> None:
+def _as_it_was(session: Session, path: Path, found: Checkpoint) -> None:
     """Let a session go over to the components that a checkpoint was saved with."""
     try:
         session.adopt(found.values.get("changes", {}))
@@ -227,7 +213,13 @@ def _as_it_was(session: Restorable, path: Path, found: Checkpoint) -> None:
 
 
 def check_fit(path: Path, found: Checkpoint, session: Checkpoint) -> None:
-    """Raise SigmaCheckpointError unless a checkpoint has the arrays of a session, of the same shapes and types."""
+    """Raise SigmaCheckpointError unless a checkpoint is of this trainer, and has arrays of these shapes and types."""
+    ours = session.values["trainer"]
+    whose = found.values.get("trainer", ours)
+    if whose != ours:
+        raise SigmaCheckpointError(
+            f"{path}: is of trainer {whose!r:.50}, not of {ours!r}. Use a checkpoint of its own."
+        )
     there, here = _described(found), _described(session)
     for name in sorted({*there, *here}):
         if name.startswith(FORMER):  # kept to undo what has changed it

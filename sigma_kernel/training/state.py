@@ -28,6 +28,7 @@ from sigma_kernel.training.programs import Programs
 class Holder(Protocol):
     """What a session holds that is state, or is needed to save it."""
 
+    name: str
     programs: Programs
     feed: Feed
     live: Live
@@ -58,6 +59,7 @@ def capture(held: Holder) -> Checkpoint:
     arrays = {name: held.programs.backend.to_host(value) for name, value in held.arrays.items()}
     cursor = held.feed.cursor
     values = {
+        "trainer": held.name,
         "clock": held.clock.state(),
         "cursor": [cursor.epoch, cursor.block, cursor.row],
         "live": dict(held.live.base),
