@@ -31,7 +31,6 @@ from sigma_kernel.training.replay import Row
 
 MOST_WAITING = 4  # firings, before newer ones take the place of older ones
 PATIENCE = 10.0  # seconds that the end of training waits for what is still under way
-IDLE = 1.0  # seconds without work, after which the thread ends
 
 
 # -- values in the journal ---------------------------------------------------------------------------------------------
@@ -80,8 +79,8 @@ class Eyes:
 
 
 @define(eq=False)
-class Snapshot:
-    """What a hook in the background sees of its session as it was, and a record of what the hook does."""
+class Firing:
+    """One run of a hook in the background: what it sees of its session as it was, and a record of what it does."""
 
     name: str
     scope: str
@@ -89,13 +88,17 @@ class Snapshot:
     moment: Moment
     folder: Path | None
     known: Mapping[str, Any]
-    memory: dict[str, Any]
+    memory: Any  # packed, once it is over
     eyes: Eyes | None
     outline: Callable[[], tuple[Spec, Spec]]
     fresh: dict[str, Any] = field(factory=dict)  # what hooks before it published, at the same boundary
     published: dict[str, Any] = field(factory=dict, init=False)
     commands: list[tuple[str, Any]] = field(factory=list, init=False)
     told: list[str] = field(factory=list, init=False)
+    begun: bool = field(default=False, init=False)
+    over: bool = field(default=False, init=False)
+    seconds: float = field(default=0.0, init=False)
+    error: BaseException | None = field(default=None, init=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -146,120 +149,104 @@ class Snapshot:
 
     def keep(self) -> None:
         """Refuse: the parameters have moved on."""
-        raise self._late("keep")
-
-    def bring_back(self) -> None:
-        """Refuse: the parameters have moved on."""
-        raise self._late("bring back")
-
-    def _late(self, what: str) -> SigmaStateError:
-        return SigmaStateError(
-            f"hook {self.name!r}: cannot {what} parameters from the background. Set background = false for it."
+        raise SigmaStateError(
+            f"hook {self.name!r}: cannot keep parameters in the background, nor bring any back. Set background = false."
         )
+
+    bring_back = keep
 
     def tell(self, text: str) -> None:
         """Say something to the people who watch, at the next boundary."""
         self.told.append(text)
 
-
-class Sight(HookContext, Protocol):
-    """A context that can be frozen."""
-
-    def freeze(self) -> Snapshot:
-        """Return what the hook sees now."""
-
-
-# -- running -----------------------------------------------------------------------------------------------------------
-@define(eq=False)
-class Firing:
-    """One run of a hook on a snapshot, and what became of it."""
-
-    seen: Snapshot
-    memory: Any = None  # packed; of one that failed there is none
-    seconds: float = 0.0
-    error: BaseException | None = None
-
+    # -- running -------------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Run the hook; whatever it raises is kept."""
         began = perf_counter()
         try:
-            self.seen.hook.run(self.seen)
-            self.memory = packed(self.seen.memory)
+            self.hook.run(self)
+            self.memory = packed(self.memory)
         except BaseException as error:  # handed to the training thread
             self.error = error
         self.seconds = perf_counter() - began
 
     def row(self) -> dict[str, Any]:
         """Return what is written down of it, and what acts."""
-        seen = self.seen
-        about = {"event": "background", "hook": seen.name, "scope": seen.scope, "published": seen.published}
+        about = {"event": "background", "hook": self.name, "scope": self.scope, "published": self.published}
         became = {"memory": self.memory} if self.error is None else {"error": said(self.error)}
-        return {**about, "commands": seen.commands, "told": seen.told, **became}
+        return {**about, "commands": self.commands, "told": self.told, **became}
+
+
+class Sight(HookContext, Protocol):
+    """A context that can be frozen."""
+
+    def freeze(self) -> Firing:
+        """Return what the hook sees now, for it to run on."""
 
 
 @define(eq=False)
 class Background:
-    """The firings of one session that wait, the one that runs, and those that are over and have not acted yet."""
+    """The firings of one session: those that are over and have not acted yet, the one that runs, those that wait."""
 
     evaluator: Evaluator
     tell: Callable[[str], None]
     evaluating: threading.Lock = field(factory=threading.Lock, init=False)
-    _waiting: deque[Firing] = field(factory=deque, init=False)
-    _running: Firing | None = field(default=None, init=False)
-    _over: deque[Firing] = field(factory=deque, init=False)
+    _firings: deque[Firing] = field(factory=deque, init=False)  # in their order
     _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
     _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the last one
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _late: set[str] = field(factory=set, init=False)  # who gave way, and people were told
 
-    def hand_over(self, seen: Snapshot) -> None:
-        """Let a hook run on a snapshot, after all that came before; returns at once."""
+    def hand_over(self, firing: Firing) -> None:
+        """Let a hook run on what it saw, after all that came before; returns at once."""
         with self._gate:
-            if self._bucket[0] is not seen.moment:
-                self._bucket = seen.moment, seen.fresh
-            seen.fresh = self._bucket[1]
-            if all(firing.seen.key != seen.key for firing in self._left()):
-                self._memories.pop(seen.key, None)  # what it remembers has acted
-            if len(self._waiting) >= MOST_WAITING:
-                self._give_way(seen)
-            self._waiting.append(Firing(seen))
+            if self._bucket[0] is not firing.moment:
+                self._bucket = firing.moment, firing.fresh
+            firing.fresh = self._bucket[1]
+            if all(earlier.key != firing.key for earlier in self._firings):
+                self._memories.pop(firing.key, None)  # what it remembers has acted
+            if len(self._waiting()) >= MOST_WAITING:
+                self._give_way(firing)
+            self._firings.append(firing)
             if self._thread is None:  # a daemon: a hook that hangs must not keep the process
                 self._thread = threading.Thread(target=self._work, name="sigma-background", daemon=True)
                 self._thread.start()
             self._gate.notify_all()
 
-    def _give_way(self, seen: Snapshot) -> None:
-        old = next((f for f in self._waiting if f.seen.key == seen.key), None)
+    def _waiting(self) -> list[Firing]:
+        return [firing for firing in self._firings if not firing.begun]
+
+    def _give_way(self, new: Firing) -> None:
+        old = next((firing for firing in self._waiting() if firing.key == new.key), None)
         if old is None:
             return
-        self._waiting.remove(old)
-        if seen.name not in self._late:
-            self._late.add(seen.name)
-            self.tell(f"hook {seen.name!r} takes longer than the time between its firings: some are left out")
+        self._firings.remove(old)
+        if new.name not in self._late:
+            self._late.add(new.name)
+            self.tell(f"hook {new.name!r} takes longer than the time between its firings: some are left out")
 
     def result(self) -> Firing | None:
         """Return the next firing that is over, and forget it."""
-        return self._over.popleft() if self._over else None
+        if not self._firings:
+            return None
+        with self._gate:
+            return self._firings.popleft() if self._firings[0].over else None
 
     def finish(self, seconds: float) -> None:
         """Wait until all firings are over, at most so long."""
         with self._gate:
-            self._gate.wait_for(lambda: not self._waiting and self._running is None, seconds)
+            self._gate.wait_for(lambda: all(firing.over for firing in self._firings), seconds)
 
     def forget(self) -> list[str]:
         """Leave out all that is still to come, and has not acted yet; return the names of these hooks."""
         with self._gate:
-            left = self._left()
-            self._over.clear()
-            self._waiting.clear()
+            left = sorted({firing.name for firing in self._firings})
+            self._firings.clear()
             self._memories.clear()
-            self._running = self._thread = None  # whoever still runs finds that it is not wanted any more
+            self._thread = None  # whoever still runs finds that it is not wanted any more
             self._gate.notify_all()
-        return sorted({firing.seen.name for firing in left})
-
-    def _left(self) -> list[Firing]:
-        return [*self._over, *([self._running] if self._running else []), *self._waiting]
+        return left
 
     def close(self) -> None:
         """Let go of everything."""
@@ -270,31 +257,23 @@ class Background:
     def _work(self) -> None:
         while (firing := self._next()) is not None:
             firing.run()
-            self._ended(firing)
+            with self._gate:
+                firing.over = True
+                if self._wanted() and firing.error is None:
+                    self._memories[firing.key] = firing.hook, firing.memory
+                self._gate.notify_all()
 
     def _next(self) -> Firing | None:
         with self._gate:
-            self._gate.wait_for(lambda: self._waiting or not self._wanted(), IDLE)
+            self._gate.wait_for(lambda: self._waiting() or not self._wanted())
             if not self._wanted():
                 return None
-            if not self._waiting:
-                self._thread = None
-                return None
-            self._running = firing = self._waiting.popleft()
-            hook, memory = self._memories.get(firing.seen.key, (None, None))
-            if hook is firing.seen.hook:
-                firing.seen.memory = unpacked(memory)
+            firing = self._waiting()[0]
+            firing.begun = True
+            hook, memory = self._memories.get(firing.key, (None, None))
+            if hook is firing.hook:
+                firing.memory = unpacked(memory)
             return firing
-
-    def _ended(self, firing: Firing) -> None:
-        with self._gate:
-            if not self._wanted():
-                return
-            self._running = None
-            self._over.append(firing)
-            if firing.error is None:
-                self._memories[firing.seen.key] = firing.seen.hook, firing.memory
-            self._gate.notify_all()
 
     def _wanted(self) -> bool:
         return self._thread is threading.current_thread()
@@ -327,11 +306,10 @@ def hand_over(site: Site, context: Sight) -> None:
 def catch_up(site: Site) -> None:
     """Let act what has come about beside training: what hooks did, and budgets that were exceeded."""
     while (firing := site.background.result()) is not None:
-        seen = firing.seen
         if isinstance(firing.error, KeyboardInterrupt):
             raise firing.error
-        if site.runner.wants(seen.name, seen.hook):
-            site.runner.took(seen.name, firing.seconds)
+        if site.runner.wants(firing.name, firing.hook):
+            site.runner.took(firing.name, firing.seconds)
             beside(site, firing.row())
     for name, then in site.runner.spent().items():
         beside(site, {"event": "budget", "hook": name, "then": then})
@@ -340,17 +318,17 @@ def catch_up(site: Site) -> None:
 def beside(site: Site, row: Row) -> None:
     """Let something act that came about beside training, after it is written to the journal."""
     site.note(row)
-    if row["hook"] not in site.runner.hooks:  # any more
+    name, runner = row["hook"], site.runner
+    if name not in runner.hooks:  # any more
         return
     if row["event"] == "budget":
-        site.runner.limit(row["hook"], row["then"])
+        runner.limit(name, row["then"])
         return
-    try:
-        _act(row, site.sight(row["hook"], row["scope"]))
-    except Exception as error:  # a command that cannot act, for instance
-        site.runner.failed(row["hook"], f"{type(error).__name__}: {error}", error)
+    hook = runner.hooks[name]
+    with runner.obeying(name):
+        _act(row, site.sight(name, row["scope"]))
     if "error" in row:
-        site.runner.failed(row["hook"], row["error"])
+        runner.failed(name, hook, row["error"])
 
 
 def _act(row: Row, context: HookContext) -> None:

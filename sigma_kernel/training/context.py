@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Metric, Step
+from sigma_kernel.contracts import Hook, Metric, Step
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
-from sigma_kernel.training.background import Eyes, Snapshot
+from sigma_kernel.training.background import Eyes, Firing
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.session import Session
@@ -30,6 +30,12 @@ class Context:
     session: Session
     name: str
     scope: str = ""
+    hook: Hook = field(init=False)
+    _entry: dict[str, Any] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Hold the hook and what it remembers, which it may detach itself."""
+        self.hook, self._entry = self.session.runner.hooks[self.name], self.session.runner.memory[self.name]
 
     @property
     def moment(self) -> Moment:
@@ -39,7 +45,7 @@ class Context:
     @property
     def memory(self) -> dict[str, Any]:
         """Return the hook's own memory."""
-        memory: dict[str, Any] = self.session.runner.memory[self.name]["hook"]
+        memory: dict[str, Any] = self.session.runner.memory.get(self.name, self._entry)["hook"]
         return memory.setdefault(self.scope, {}) if self.scope else memory
 
     @property
@@ -50,14 +56,15 @@ class Context:
 
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
-        check_read(self.name, self.session.runner.hooks[self.name], address)
+        check_read(self.name, self.hook, address)
         return self.session.lookup(address, self.scope)
 
     def publish(self, address: str, value: Any) -> None:
-        """Publish a value under an address that the hook declared in ``writes``."""
-        check_write(self.name, self.session.runner.hooks[self.name], address)
-        self.session.publish(self.scope + address, value)
-        self.session.show(self.scope + address)
+        """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""
+        check_write(self.name, self.hook, address)
+        if self.session.runner.hooks.get(self.name) is self.hook:
+            self.session.publish(self.scope + address, value)
+            self.session.show(self.scope + address)
 
     def command(self, command: str, **arguments: Any) -> None:
         """Let a command act at this boundary."""
@@ -93,14 +100,14 @@ class Context:
         self.session.records.say(text)
 
     # -- the background ------------------------------------------------------------------------------------------------
-    def freeze(self) -> Snapshot:
+    def freeze(self) -> Firing:
         """Return copies of all that the hook declared, for it to run on while training goes on."""
-        session, hook = self.session, self.session.runner.hooks[self.name]
+        session, hook = self.session, self.hook
         known: dict[str, Any] = {}
         for address in reads(hook):
             found = session.lookup(address, self.scope)
             known |= {address: found} if literal(address) else {**found, **session.lookup(self.scope + address)}
-        return Snapshot(
+        return Firing(
             self.name, self.scope, hook, self.moment, self.folder,
             known=deepcopy(known),
             memory=deepcopy(self.memory),

@@ -8,7 +8,8 @@ One that takes longer than its budget three times in a row is muted, or moved to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from operator import call
 from time import perf_counter
@@ -72,7 +73,7 @@ def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
 def _and_readers(hooks: Mapping[str, Hook], found: set[str]) -> frozenset[str]:
     while True:
         written = [address for name in found for address in hooks[name].writes]
-        more = {name for name, hook in hooks.items() if any(_touch(a, b) for a in reads(hook) for b in written)}
+        more = {name for name, hook in hooks.items() if any(meet(a, b) for a in reads(hook) for b in written)}
         if more <= found:
             return frozenset(found)
         found |= more
@@ -82,10 +83,6 @@ def _timed(hook: Hook) -> bool:
     asks = hook.when is not None and re.search(r"\bseconds?\b", str(hook.when)) is not None
     looks = any(address in _SECONDS or address.startswith("phases.") for address in reads(hook))
     return hook.timed or asks or looks or hook.every.scale is TimeScale.SECOND
-
-
-def _touch(read: str, written: str) -> bool:
-    return read == written or matches(read, written) or matches(written, read)
 
 
 def ends(hook: Hook, per_epoch: int) -> list[float]:
@@ -134,7 +131,7 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
 
 def meet(a: str, b: str) -> bool:
     """Return whether one of two addresses, patterns allowed, lies within the other."""
-    return matches(a, b) or matches(b, a)
+    return a == b or matches(a, b) or matches(b, a)
 
 
 def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
@@ -214,7 +211,7 @@ class Runner:
 
     def by_clock(self, address: str) -> bool:
         """Return whether a hook publishes this address whose doings depend on the wall clock."""
-        return any(_touch(address, written) for name in self.timed for written in self.hooks[name].writes)
+        return any(meet(address, written) for name in self.timed for written in self.hooks[name].writes)
 
     def forget(self) -> None:
         """Give every hook an empty memory."""
@@ -237,13 +234,9 @@ class Runner:
 
         The hook's error policy decides what a failure does.  With ``instead``, this is called in place of the hook.
         """
-        try:
+        with self.obeying(name):
             if judge(partial(self._holds, name, context, scope)):
                 (instead or partial(self._run, name, context))()
-        except (Exception, SystemExit) as error:  # whatever a plugin's code raises; it must not end the process
-            if isinstance(error, SigmaTrainingError) and self.hooks[name].on_error == "fail":  # says itself what to do
-                raise SigmaTrainingError(f"hook {name!r}: {error}") from error
-            self.failed(name, said(error), error)
 
     def _holds(self, name: str, context: HookContext, scope: str) -> bool:
         hook, memory = self.hooks[name], self.memory[name]["criterion"]
@@ -256,13 +249,25 @@ class Runner:
         finally:
             self.took(name, perf_counter() - began)
 
-    def failed(self, name: str, what: str, cause: BaseException | None = None) -> None:
-        """Do what the error policy of a hook says, and keep the error in its memory."""
-        policy, text = self.hooks[name].on_error, f"hook {name!r} failed: {what}".rstrip(".: ")
-        self.memory[name]["error"] = text
+    @contextmanager
+    def obeying(self, name: str) -> Iterator[None]:
+        """Do what the error policy of a hook says about whatever is raised inside."""
+        hook = self.hooks[name]
+        try:
+            yield
+        except (Exception, SystemExit) as error:  # whatever a plugin's code raises; it must not end the process
+            if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # says itself what to do
+                raise SigmaTrainingError(f"hook {name!r}: {error}") from error
+            self.failed(name, hook, said(error), error)
+
+    def failed(self, name: str, hook: Hook, what: str, cause: BaseException | None = None) -> None:
+        """Do what the error policy of a hook says, and keep the error in its memory, if it is still there."""
+        policy, text = hook.on_error, f"hook {name!r} failed: {what}".rstrip(".: ")
+        memory = self.memory[name] if self.hooks.get(name) is hook else {}
+        memory["error"] = text
         if policy == "fail":
             raise SigmaTrainingError(f"{text}. Set on_error = 'disable' or 'ignore' to train on.") from cause
-        self.memory[name]["disabled"] = policy == "disable"
+        memory["disabled"] = policy == "disable"
         self.tell(f"{text}; it is {'disabled' if policy == 'disable' else 'ignored'}")
 
     def wants(self, name: str, hook: Hook) -> bool:

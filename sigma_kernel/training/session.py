@@ -295,10 +295,11 @@ class Session:
 
         One in the background is only handed over, unless it is to run ``at_once``.
         """
-        if name not in self.runner.hooks:  # another one has just detached it
-            return
-        local, judged = self.runner.hooks[name].scope == "local", name in self.runner.judged
+        hook, judged = self.runner.hooks.get(name), name in self.runner.judged
+        local = hook is not None and hook.scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
+            if hook is None or not self.runner.wants(name, hook):  # any more, after what was just done
+                return
             judge = partial(self.chronicle.judge, self.clock.moment, name, scope) if judged else call
             context = self.sight(name, scope)
             later = partial(hand_over, self, context) if self.runner.behind(name) and not at_once else None

@@ -166,8 +166,8 @@ def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() ->
 @pytest.mark.parametrize(
     ("does", "why"),
     [
-        (lambda c: c.keep(), "cannot keep parameters from the background"),
-        (lambda c: c.bring_back(), "cannot bring back parameters from the background"),
+        (lambda c: c.keep(), "cannot keep parameters in the background, nor bring any back"),
+        (lambda c: c.bring_back(), "cannot keep parameters in the background, nor bring any back"),
         (lambda c: c.evaluate("validation", {}), "cannot evaluate in the background, as it declares no splits"),
         (lambda c: c.publish("x", object()), "object: the journal cannot hold it"),
         (lambda c: c.command("sop"), "command 'sop': unknown"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -274,3 +275,53 @@ def test_training_goes_on_after_a_failure_that_is_ignored_and_people_are_told() 
         assert [text for _, text in sigma.messages.after(0)] == [
             "hook 'it' failed: KeyError: 'gone'; it is ignored"
         ] * 2
+
+
+# -- hooks that detach themselves --------------------------------------------------------------------------------------
+def _leaves_and(does: Callable[[HookContext], Any], **settings: Any) -> Do:
+    """Return a hook that detaches itself and does something after that."""
+    return Do(does=lambda context: [context.command("detach", name="it"), does(context)], **settings)
+
+
+def test_a_hook_that_detaches_itself_and_fails_ends_training_by_its_name() -> None:
+    with (
+        small_environment(Sweep(), hooks={"it": _leaves_and(_fails)}) as sigma,
+        pytest.raises(SigmaTrainingError, match="hook 'it' failed: KeyError: 'gone'. Set on_error = 'disable'"),
+    ):
+        sigma.trainer("trainer").fit(epochs=2)
+
+
+@pytest.mark.parametrize("scope", ["global", "local"])
+@pytest.mark.parametrize(("policy", "became"), [("ignore", "ignored"), ("disable", "disabled")])
+def test_the_policy_of_a_hook_that_detached_itself_is_obeyed_and_it_runs_no_more(
+    policy: str, became: str, scope: str
+) -> None:
+    with small_environment(TwoWorkers(), hooks={"it": _leaves_and(_fails, on_error=policy, scope=scope)}) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+        assert [text for _, text in sigma.messages.after(0)] == [f"hook 'it' failed: KeyError: 'gone'; it is {became}"]
+        assert sigma.trainer("trainer").session.runner.memory == {}
+
+
+def test_a_hook_that_detached_itself_ends_what_it_does_and_publishes_nothing_any_more() -> None:
+    seen: list[Any] = []
+
+    def last(context: HookContext) -> None:
+        context.memory["times"] = context.memory["times"] + 1
+        seen.append((context.memory["times"], context.read("training.loss")))
+        context.publish("late", 1)
+
+    hook = Do(taking=["training.loss"], giving=["late"], does=lambda context: context.memory.setdefault("times", 1))
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        hook.does = _leaves_and(last).does
+        trainer.fit(epochs=2)
+        assert seen == [(2, trainer.history["training.loss"][9])]
+        assert "late" not in trainer.session.published
+        assert "trainer.late" not in sigma.registry
+
+
+def test_a_hook_that_a_failure_disabled_in_one_scope_does_not_run_in_the_next() -> None:
+    with small_environment(TwoWorkers(), hooks={"it": Do(does=_fails, on_error="disable", scope="local")}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        assert len(sigma.messages.after(0)) == 1
