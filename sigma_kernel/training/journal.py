@@ -21,6 +21,7 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaCheckpointError
 
 FORMAT = 1
+WRITING = threading.Lock()  # trainers share the files
 COUNT, TEXT = (int, type(None)), str
 EVENTS: dict[str, dict[str, Any]] = {  # what belongs to those rows that are read again
     "begin": {"epochs": COUNT, "iterations": COUNT},
@@ -32,10 +33,14 @@ EVENTS: dict[str, dict[str, Any]] = {  # what belongs to those rows that are rea
 
 @define(eq=False)
 class Lines:
-    """A file of JSON lines; the first says which format they have.  Without a path, nothing is written."""
+    """A file of JSON lines; the first says which format they have.  Without a path, nothing is written.
+
+    A row for which there is no room on the disk waits for the next one, and for room; that it does is told.
+    """
 
     path: Path | None = None
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    tell: Callable[[str], None] = lambda text: None
+    waiting: list[str] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Begin the file, or go on after its last whole line."""
@@ -49,11 +54,28 @@ class Lines:
         """Add a row; with ``sync``, it is on the disk when this returns."""
         if self.path is None:
             return
-        with self._lock, self.path.open("a", encoding="utf-8") as file:
-            file.write(encoded(row) + "\n")
+        with WRITING:
+            self.waiting.append(encoded(row) + "\n")
+            try:
+                _add(self.path, "".join(self.waiting).encode(), sync)
+                self.waiting.clear()
+            except OSError as error:
+                if len(self.waiting) == 1:
+                    self.tell(f"ALARM: {self.path}: cannot be written: {error.strerror}. Make room. Training goes on.")
+
+
+def _add(path: Path, data: bytes, sync: bool) -> None:
+    """Add all of it to a file, or nothing."""
+    with path.open("ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            while data:
+                data = data[file.write(data) :]
             if sync:
-                file.flush()
                 os.fsync(file.fileno())
+        except OSError:
+            file.truncate(end)
+            raise
 
 
 def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
@@ -136,6 +158,6 @@ class Samples:
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
         """Write a row, if there is something new and it is time, or if forced to."""
-        if self._row and (force or self.now() - self._last >= self.interval):
+        if self._row and (force or (not self.lines.waiting and self.now() - self._last >= self.interval)):
             self.lines.append({**head, "values": self._row})
             self._row, self._last = {}, self.now()

@@ -65,8 +65,8 @@ class Records:
 
     def open(self, folder: Path) -> None:
         """Write into a run folder from now on."""
-        self.journal = Lines(folder / "journal.jsonl")
-        self.samples = Samples(Lines(folder / "metrics.jsonl"))
+        self.journal = Lines(folder / "journal.jsonl", self.say)
+        self.samples = Samples(Lines(folder / "metrics.jsonl", self.say))
         while self.early:
             self.event(self.early.popleft())
 

@@ -17,10 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.checkpoint import read, saved
-from sigma_kernel.training.saving import Saver
 
 FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end nothing more can be written, of how many
 
@@ -44,30 +43,34 @@ def make_room(how: str, run: Path) -> None:
         (run / "filler").unlink()
 
 
-def main(how: str, run: Path) -> None:
-    """Train and save."""
-    alarms: list[str] = []
+def main(how: str, parent: Path) -> None:
+    """Train and save, then do the whole run again from its journal."""
     whole: dict[int, list[str]] = {}
-    saver = Saver(run / "checkpoints" / "trainer", alarms.append)
-    trainer = small_environment(Sweep()).trainer("trainer")
-    for epoch in EPOCHS:
-        if epoch == FULL.start:
-            fill(how, run)
-        if epoch == FULL.stop:
-            make_room(how, run)
-        trainer.fit(epochs=1)
-        saver.save(epoch, trainer.session.snapshot())
-        with suppress(SigmaCheckpointError):  # an alarm has told of it
-            saver.flush()
-        whole[epoch] = [path.name for path in saved(run, "trainer") if same(read(path), path)]
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = parent
+        trainer = sigma.trainer("trainer")
+        for epoch in EPOCHS:
+            if epoch == FULL.start:
+                fill(how, parent)
+            if epoch == FULL.stop:
+                make_room(how, parent)
+            with suppress(SigmaCheckpointError, SigmaStateError):  # it ends, but cannot save, or sum up
+                trainer.fit(epochs=1)
+            run = sigma.run_folder
+            assert run is not None
+            whole[epoch] = [path.name for path in saved(run, "trainer") if same(read(path), path)]
+        alarms = [text for _, text in sigma.messages.after(0)]
+        epochs = trainer.session.clock.moment.epoch
+    with small_environment(Sweep()) as again:
+        _, differs = again.replay(run)
     left = sorted(path.name for path in (run / "checkpoints" / "trainer").iterdir())
-    epochs = trainer.session.clock.moment.epoch
-    print(json.dumps({"epochs": epochs, "alarms": alarms, "whole": whole, "left": left}))
+    found = {"epochs": epochs, "alarms": alarms, "whole": whole, "left": left, "differs": differs}
+    print(json.dumps(found))
 
 
 def same(found: Any, path: Path) -> bool:
-    """Return whether a checkpoint holds the state of its epoch."""
-    return bool(found.values["clock"]["epoch"] == int(path.name))
+    """Return whether a checkpoint holds the state of its iteration."""
+    return bool(found.values["clock"]["iteration"] == int(path.name))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,28 @@ def test_arrays_and_numbers_of_numpy_are_written_as_plain_values(tmp_path: Path)
     assert _read(tmp_path / "x.jsonl")[1] == {"a": [0, 1, 2], "b": 0.5, "c": "x"}
 
 
+def test_what_has_no_room_waits_for_it_in_order_and_leaves_no_half_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource")
+    told: list[str] = []
+    path = tmp_path / "x.jsonl"
+    lines = Lines(path, told.append)
+    lines.append({"a": 0})
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 3, most[1]))  # room for half a row
+    try:
+        for number in range(1, 4):
+            lines.append({"a": number}, sync=True)
+            assert _read(path) == [{"format": 1}, {"a": 0}]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    assert told == [f"ALARM: {path}: cannot be written: File too large. Make room. Training goes on."]
+    lines.append({"a": 4})
+    assert _read(path) == [{"format": 1}, *({"a": number} for number in range(5))]
+    assert len(told) == 1
+
+
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=8,
