@@ -19,7 +19,7 @@ from sigma_initialisers import Constant
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
-from sigma_optimisers import Adam
+from sigma_optimisers import Adam, ClipNorm, Exponential, MaxNorm
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,6 +37,40 @@ def _trained(**settings: Any) -> dict[str, float]:
 @pytest.mark.parametrize("optimiser", ["adam", {"type": "adam", "learning_rate": 0.01}, Adam])
 def test_an_optimiser_may_be_a_name_a_table_or_a_class(optimiser: Any) -> None:
     assert "training.loss" in _trained(optimiser=optimiser)
+
+
+def test_what_is_within_an_optimiser_may_be_names_and_tables_as_in_a_file() -> None:
+    objects = {
+        "schedules": {"learning_rate": Exponential("1 epoch", 0.5)}, "transforms": {"clip": ClipNorm(0.1)},
+        "modifiers": {"max_norm": MaxNorm(0.5)},
+    }  # fmt: skip
+    names: dict[str, Any] = {
+        "schedules": {"learning_rate": {"type": "exponential", "every": "1 epoch", "factor": 0.5}},
+        "transforms": {"clip": {"type": "clip_norm", "limit": 0.1}},
+        "modifiers": [{"type": "max_norm", "limit": 0.5}],
+    }
+    found = [_trained(optimiser=Adam(0.1, **settings)) for settings in (objects, names)]
+    found.append(_trained(optimiser={"type": "adam", "learning_rate": 0.1, **names}))
+    assert found[0] == found[1] == found[2] != _trained(optimiser=Adam(0.1))
+
+
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [
+        ({"schedules": {"learning_rate": "cosin"}}, "schedule 'cosin'.*Did you mean 'cosine'"),
+        (
+            {"schedules": {"learning_rate": 0.5}},
+            "trainer.optimiser.schedules.learning_rate: must be of the kind schedule",
+        ),
+        (
+            {"transforms": {"clip": Exponential("1 epoch", 0.5)}},
+            "trainer.optimiser.transforms.clip: must be of the kind modifier",
+        ),
+    ],
+)
+def test_what_cannot_be_within_an_optimiser_is_refused(inner: Any, message: str) -> None:
+    with pytest.raises(SigmaError, match=message):
+        _trained(optimiser=Adam(0.1, **inner))
 
 
 def test_hooks_may_be_names_and_their_times_and_criteria_texts() -> None:

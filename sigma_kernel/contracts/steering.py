@@ -79,10 +79,10 @@ class HookContext(Protocol):
         """
 
     def keep(self) -> None:
-        """Keep a copy of the parameters and layer state; saved with the run, replaced by the next one."""
+        """Keep a copy of parameters, layer state and slots; saved with the run, replaced by the next one."""
 
     def bring_back(self) -> None:
-        """Put back the parameters and layer state that were kept last."""
+        """Put back the parameters, layer state and slots that were kept last."""
 
     def tell(self, text: str) -> None:
         """Say something to the people who watch."""

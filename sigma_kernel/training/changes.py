@@ -13,7 +13,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Backend, Dataset, Hook, Modifier, Optimiser, Order, Schedule, Transform
+from sigma_kernel.contracts import Backend, Dataset, Hook, Optimiser, Order
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.registry import literal
 from sigma_kernel.training import choices
@@ -22,10 +22,7 @@ from sigma_kernel.training.criteria import Criterion
 
 Changes = Mapping[str, Any]
 Resolve = Callable[[str, Any], Any]
-CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "order": Order}
-NESTED: dict[str, tuple[str, type]] = {
-    "schedules": ("schedule", Schedule), "transforms": ("modifier", Transform), "modifiers": ("modifier", Modifier),
-}  # fmt: skip
+CONTRACTS: dict[str, type] = {"backend": Backend, "order": Order}
 TIMES: dict[str, Callable[[str], Any]] = {
     "every": TimeStep.parse,
     "when": lambda text: Criterion.parse(text) if text else None,
@@ -97,15 +94,10 @@ class Workshop:
 
     def component(self, slot: str, chosen: Any) -> Any:
         """Return the component that a slot is to hold."""
-        if slot == "optimiser" and isinstance(chosen, Mapping):
-            chosen = {name: self._inner(name, value) for name, value in chosen.items()}
-        return choices.one(self.resolve, f"{self.name}.{slot}", SLOTS[slot], CONTRACTS[slot], chosen)
-
-    def _inner(self, name: str, value: Any) -> Any:
-        """Return a setting of an optimiser, with the components in it made."""
-        if name not in NESTED:
-            return value
-        return choices.several(self.resolve, f"{self.name}.optimiser.{name}", *NESTED[name], value)
+        where = f"{self.name}.{slot}"
+        if slot == "optimiser":
+            return choices.optimiser(self.resolve, where, chosen)
+        return choices.one(self.resolve, where, SLOTS[slot], CONTRACTS[slot], chosen)
 
     def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:
         if name in now.hooks and _of(then, name) == _of(wanted, name):

@@ -7,7 +7,7 @@ from typing import Any
 
 from sigma_kernel.architecture import component_name
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook
+from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Schedule, Transform
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network import Network
 from sigma_kernel.notation import parse
@@ -15,6 +15,9 @@ from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import dataset
 
 Resolve = Callable[[str, Any], Any]
+NESTED: dict[str, tuple[str, type]] = {  # within an optimiser
+    "schedules": ("schedule", Schedule), "transforms": ("modifier", Transform), "modifiers": ("modifier", Modifier),
+}  # fmt: skip
 
 
 def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
@@ -38,6 +41,15 @@ def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any
         name = thing["type"] if isinstance(thing, Mapping) else thing
         name = name.rpartition(":")[2] if isinstance(name, str) else component_name(made)
         found[f"{place}-{name}" if name in found else name] = made
+    return found
+
+
+def optimiser(resolve: Resolve, where: str, chosen: Any) -> Optimiser:
+    """Return the optimiser; schedules, transforms and modifiers of it that are names or tables are made."""
+    found: Optimiser = one(resolve, where, "optimiser", Optimiser, chosen)
+    for name, (kind, contract) in NESTED.items():
+        if inner := getattr(found, name, None):
+            setattr(found, name, several(resolve, f"{where}.{name}", kind, contract, inner))
     return found
 
 

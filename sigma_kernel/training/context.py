@@ -20,7 +20,7 @@ from sigma_kernel.training.background import Eyes, Firing
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS, SLOTS
+from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
 
 
 @define(eq=False)
@@ -85,8 +85,8 @@ class Context:
         return session.evaluator.excite(session.arrays, session.steer, samples, directions)
 
     def keep(self) -> None:
-        """Keep a copy of the parameters and layer state."""
-        names = [name for name in self.session.arrays if name.startswith(LAYERS)]
+        """Keep a copy of the parameters, of layer state, and of what the optimiser goes on from."""
+        names = [name for name in self.session.arrays if name.startswith((LAYERS, OPTIMISER))]
         self.session.kept.update({f"kept.{self.name}.{name}": self.session.host(name) for name in names})
 
     def bring_back(self) -> None:

@@ -27,6 +27,7 @@ from sigma_kernel.network import Forward, Network, Resolve, Shapes, live_setting
 from sigma_kernel.registry import matches
 
 LAYERS = "network.layers."
+OPTIMISER = "optimiser."
 SLOTS = "optimiser.slots."
 GRADIENTS = "gradients."
 UPDATES = "updates."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -82,6 +83,7 @@ class Trainer:
     registry: Registry = field(factory=Registry)
     around: Callable[[Trainer], AbstractContextManager[Any]] = nullcontext  # what fit() is wrapped in
     _session: Session | None = field(default=None, init=False)
+    _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # two may ask for the session at once
 
     def __attrs_post_init__(self) -> None:
         """Remember what happens, also where nothing is written."""
@@ -104,7 +106,8 @@ class Trainer:
     def session(self) -> Session:
         """Return the session, which is prepared on first use; settings are fixed from then on."""
         if self._session is None:
-            self._session = prepare(self)
+            with self._preparing:
+                self._session = self._session or prepare(self)
         return self._session
 
     def prepare(self) -> None:
@@ -259,7 +262,7 @@ def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
     trainer.initialisers = choices.initialisers(f"{name}.initialisers", trainer.initialisers)
     trainer.order = one(resolve, f"{name}.order", "iterator", Order, trainer.order)
     if trainer.optimiser is not None:
-        trainer.optimiser = one(resolve, f"{name}.optimiser", "optimiser", Optimiser, trainer.optimiser)
+        trainer.optimiser = choices.optimiser(resolve, f"{name}.optimiser", trainer.optimiser)
 
 
 def supported(trainer: Trainer, backend: Backend) -> None:

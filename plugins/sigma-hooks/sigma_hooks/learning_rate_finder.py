@@ -21,10 +21,10 @@ MEMORY = 0.9  # share of the smoothed loss that one iteration hands to the next
 class LearningRateFinder(Hook):
     """Raise the learning rate from ``low`` to ``high`` in ``steps`` iterations, and say where the loss fell fastest.
 
-    After them, or once the smoothed loss is ``worse`` times the least one, the parameters and the rates from before
-    are back, and training ends.  Publishes ``learning_rate_finder.rates``, ``.losses`` and ``.suggestion``.  ``rates``
-    is the address, or a pattern, of what is raised; a schedule on it would multiply what is set.  Smith, Cyclical
-    Learning Rates for Training Neural Networks, 2017, section 3.3.
+    After them, or once the smoothed loss is ``worse`` times the least one, the parameters, the optimiser's slots and
+    the rates from before are back, and training ends.  Publishes ``learning_rate_finder.rates``, ``.losses`` and
+    ``.suggestion``.  ``rates`` is the address, or a pattern, of what is raised; a schedule on it would multiply what is
+    set.  Smith, Cyclical Learning Rates for Training Neural Networks, 2017, section 3.3.
     """
 
     every: TimeStep = every(1, "iteration")

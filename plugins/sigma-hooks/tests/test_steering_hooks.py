@@ -23,9 +23,9 @@ from sigma_hooks import (
 from sigma_hooks.learning_rate_finder import smoothed, steepest
 from sigma_kernel import when
 from sigma_kernel.clock import Moment, every
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, Slot
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.steering import Desk, HookSuite, Slow, Sweep, small_environment
+from sigma_kernel.testing.steering import Descent, Desk, HookSuite, Slow, Sweep, small_environment, state_bytes
 
 RATE = "optimiser.learning_rate"
 
@@ -223,6 +223,33 @@ def test_the_search_raises_the_rate_evenly_and_leaves_everything_as_it_was() -> 
         assert sigma.get("trainer.learning_rate_finder.rates") == pytest.approx(used[:7])
         assert len(sigma.get("trainer.learning_rate_finder.losses")) == 7
         assert 1e-4 <= sigma.get("trainer.learning_rate_finder.suggestion") <= 1e-1
+
+
+class Heavy(Descent):
+    """Descent with a memory."""
+
+    def slots(self, parameter: Any) -> dict[str, Slot]:
+        return {"velocity": Slot()}
+
+    def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
+        velocity = 0.9 * slots["velocity"] - hyper["learning_rate"] * gradient
+        return parameter + velocity, {"velocity": velocity}
+
+
+@pytest.mark.parametrize("high", [0.1, 1e30])  # the second one leads to a loss that is not finite
+def test_the_search_leaves_no_trace_in_what_the_optimiser_goes_on_from(high: float) -> None:
+    states: list[dict[str, bytes]] = []
+    note = FunctionHook(lambda c: states.append(state_bytes(sigma.trainer("trainer"))), every=every(1, "iteration"))
+    note.priority = 100  # before the search begins, at the end of the first iteration
+    find = LearningRateFinder(low=1e-4, high=high, steps=7, worse=1e300)
+    with small_environment(Sweep(), hooks={"note": note, "find": find}) as sigma:
+        sigma.trainer("trainer").optimiser = Heavy(learning_rate=0.05)
+        sigma.run()
+        after = state_bytes(sigma.trainer("trainer"))
+    names = [name for name in after if name.startswith(("network.", "optimiser."))]
+    assert {name.rpartition(".")[2] for name in names} == {"weights", "velocity", "step"}
+    assert {name: after[name] for name in names} == {name: states[0][name] for name in names}
+    assert all(states[2][name] != states[0][name] for name in names)
 
 
 def test_the_search_ends_early_when_the_loss_grows() -> None:

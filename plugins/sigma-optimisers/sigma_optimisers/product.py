@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
+from sigma_optimisers import settings
 
 
 @define(eq=False)
@@ -18,7 +19,7 @@ class Product(Schedule):
     Same as ``torch.optim.lr_scheduler.ChainedScheduler``.  An empty list is a SigmaConfigError.
     """
 
-    of: Sequence[Schedule]
+    of: Sequence[Schedule] = field(validator=settings.schedules)
 
     def __attrs_post_init__(self) -> None:
         """Refuse a product of nothing, which would be a mistake more often than a 1."""

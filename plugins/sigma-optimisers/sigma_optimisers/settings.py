@@ -1,4 +1,4 @@
-"""Settings that stay as they are while a run goes on: numbers within a range, and intervals."""
+"""Settings that stay as they are while a run goes on: numbers within a range, intervals, schedules within others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from attrs import NOTHING, Attribute, field
 
 from sigma_kernel.clock import TimeScale, duration
+from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network import LiveSetting
 
@@ -39,6 +40,15 @@ def _check_interval(instance: Any, attribute: Attribute[Any], value: Any) -> Non
     _, scale = duration(value)
     if scale not in (TimeScale.EPOCH, TimeScale.ITERATION):
         raise SigmaConfigError(f"{name}: must count epochs or iterations (got {value!r}).")
+
+
+def schedules(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaConfigError where one, or one of several, is no schedule; None stays where it is the default."""
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if not isinstance(one, Schedule) and one is not attribute.default:
+            raise SigmaConfigError(
+                f"{_name(instance, attribute)}: must be a schedule, such as Cosine(...) (got {one!r})."
+            )
 
 
 def _name(instance: Any, attribute: Attribute[Any]) -> str:

@@ -21,7 +21,7 @@ class WarmUp(Schedule):
 
     duration: str = settings.interval()
     start: float = settings.number(1.0 / 3.0, low=0.0)
-    then: Schedule | None = field(default=None, kw_only=True)
+    then: Schedule | None = field(default=None, kw_only=True, validator=settings.schedules)
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""

@@ -21,3 +21,9 @@ def test_factors_are_multiplied():
 def test_a_product_of_nothing_is_refused():
     with pytest.raises(SigmaConfigError, match="nothing to multiply"):
         Product([])
+
+
+@pytest.mark.parametrize("of", [["cosine"], "cosine", [Constant(1.0), None]])
+def test_what_is_no_schedule_is_refused(of):
+    with pytest.raises(SigmaConfigError, match="Product.of: must be a schedule"):
+        Product(of)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing.optimisers import ScheduleSuite
 from sigma_optimisers import Constant, Cosine, Step, WarmUp
 
@@ -35,3 +36,8 @@ def test_what_follows_holds_from_the_first_iteration_after_it():
     assert factors.tolist() == [0.0, 0.5, 1.0, 1.0, 0.5, 0.5, 0.25]
     factors = WarmUp("2 iterations", 0.0, then=Constant(0.3)).factors(np.arange(4), np.zeros(4))
     assert factors.tolist() == [0.0, 0.5, 0.3, 0.3]
+
+
+def test_what_follows_must_be_a_schedule():
+    with pytest.raises(SigmaConfigError, match="WarmUp.then: must be a schedule, such as Cosine.* .got 'cosine'"):
+        WarmUp("5 epochs", then="cosine")
