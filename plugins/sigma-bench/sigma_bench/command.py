@@ -15,8 +15,8 @@ from sigma_bench.chart import FORMATS, draw
 from sigma_bench.contestants import PEERS, chosen, installed
 from sigma_bench.entry import Entry
 from sigma_bench.remote import Process
-from sigma_bench.report import best, document as described, lines, machine, saved, summary
-from sigma_bench.series import AXES, axes, drawn, grown
+from sigma_bench.report import best, document as described, growth, lines, machine, saved, summary
+from sigma_bench.series import AXES, axes, drawn, grown, works
 from sigma_kernel.config import Document, override
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.launcher.configured import opened
@@ -50,7 +50,8 @@ def bench(
     """
     _check_file("--save", save)
     _check_chart(chart)
-    nets = _nets(what, overrides, count, seed, names(grow))
+    growing = axes(names(grow))
+    nets = _nets(what, overrides, count, seed, growing)
     entry = Entry(names(backends) or [""], names(",".join(chosen(names(peers), say))), rounds)
     on = machine() | ({"roofline": _roofline()} if roofline else {})
     every = []
@@ -60,6 +61,8 @@ def bench(
         for line in lines(every[-1]):
             say(line)
     for line in summary(every) if len(every) > 1 else ():
+        say(line)
+    for line in growth(every, works(growing)) if growing else ():
         say(line)
     if roofline:
         say(best(on["roofline"]))
@@ -89,7 +92,7 @@ def _nets(
         )
     if what:
         return [(what, opened(what, overrides))]
-    nets = list(drawn(count, seed) if count else grown(axes(growing)))
+    nets = list(drawn(count, seed) if count else grown(growing))
     for assignment in overrides:
         nets = [(name, override(wanted, assignment)) for name, wanted in nets]
     return nets

@@ -101,6 +101,16 @@ def summary(every: Sequence[Measured]) -> Iterator[str]:
     yield from table(rows)
 
 
+def growth(every: Sequence[Measured], works: Sequence[float]) -> Iterator[str]:
+    """Yield the lines of a table of nets that grow: how many times the work of an iteration becomes, and its time."""
+    rows, first = [("grows by", "work", *(result.name for result in (*every[0].backends, *every[0].peers)))], every[0]
+    for one, work in zip(every, works, strict=True):
+        first = one if one.recipe.endswith(" x 1") else first
+        pairs = zip((*one.backends, *one.peers), (*first.backends, *first.peers), strict=True)
+        rows.append((one.recipe, f"{work:.2f}", *(f"{now.median_s / then.median_s:.2f}" for now, then in pairs)))
+    yield from table(rows)
+
+
 def best(rates: Mapping[str, float]) -> str:
     """Return a line about what the machine can do."""
     flops, memory = rates["float32_flops_per_s"] / 1e9, rates["memory_bytes_per_s"] / 1e9

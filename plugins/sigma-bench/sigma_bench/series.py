@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from attrs import evolve, frozen
@@ -62,6 +63,11 @@ class Net:
         text = TEMPLATE.format(net=self, name=name, seed=seed, hidden=hidden, **ends)
         return parse(text, f"{name}.toml")
 
+    @property
+    def work(self) -> int:
+        """Return the products of two numbers in one pass forward."""
+        return self.batch * sum(first * second for first, second in pairwise(self.widths))
+
     def __str__(self) -> str:
         return f"{'-'.join(map(str, self.widths))} {self.activation} {self.optimiser} batch {self.batch}"
 
@@ -117,3 +123,8 @@ def grown(names: Iterable[str]) -> Iterator[tuple[str, Document]]:
         for times in GROWTH:
             net = AXES[axis](times)
             yield f"{axis} x {times}", net.document(f"{axis}-{times}")
+
+
+def works(names: Iterable[str]) -> list[float]:
+    """Return how much more work an iteration of each of these nets is than one of the first along its axis."""
+    return [AXES[axis](times).work / AXES[axis](1).work for axis in names for times in GROWTH]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sigma_bench.contest import Result
+from sigma_bench.entry import Measured
+from sigma_bench.report import growth
 from sigma_bench.roofline import Roofline
-from sigma_bench.series import axes, drawn, grown
+from sigma_bench.series import GROWTH, axes, drawn, grown, works
 from sigma_kernel import SigmaConfigError
 from sigma_kernel.config import structured
 from sigma_kernel.plugins import catalogue
@@ -45,6 +48,22 @@ def test_a_net_grows_along_one_axis(axis: str, what: list[object]) -> None:
 
 def test_depth_counts_layers() -> None:
     assert [wanted.values["network"]["architecture"].count("dense") for _, wanted in grown(["depth"])] == [2, 4, 8, 16]
+
+
+def test_the_growth_of_the_work_is_told_beside_that_of_the_time() -> None:
+    assert works(["batch", "data"]) == [1, 2, 4, 8, 1, 1, 1, 1]
+    small, large = 128 * 128 * 2 + 1280, 128 * 1024 + 1024**2 + 10240
+    assert works(["width"])[3] == pytest.approx(large / small)
+    every = [
+        Measured(f"{axis} x {times}", [Result("ours", [seconds * times], 0.0, 0, 50)], [])
+        for axis, seconds in (("batch", 0.001), ("data", 0.5))
+        for times in GROWTH
+    ]
+    lines = list(growth(every, works(["batch", "data"])))
+    assert lines[0].split() == ["grows", "by", "work", "ours"]
+    assert lines[4].split() == ["batch", "x", "8", "8.00", "8.00"]
+    assert lines[5].split() == ["data", "x", "1", "1.00", "1.00"]
+    assert lines[6].split() == ["data", "x", "2", "1.00", "2.00"]
 
 
 def test_an_axis_that_is_none_is_refused() -> None:
