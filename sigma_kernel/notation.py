@@ -16,60 +16,16 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from inspect import Parameter as Argument, signature
-from typing import Any
-
-from attrs import define, field, frozen
-from lark import Lark, Token, UnexpectedInput, UnexpectedToken, v_args
-from lark.exceptions import VisitError
-from lark.visitors import Transformer_NonRecursive
+from typing import Any, ClassVar
 
 from sigma_kernel.architecture import Architecture, Chain, chained
 from sigma_kernel.errors import SigmaError, SigmaNetworkError, near
+from sigma_kernel.scanning import Rule, Scanner, Word
 
 _SPACE = r"(?:[ \t\r\n]|#[^\n]*)*"  # what a mark swallows around it, so that a line may go on there
-_GRAMMAR = rf"""
-    start: _SEP? statement (_SEP statement)* _SEP?
-    ?statement: sum | NAME _EQUAL sum -> naming | sum _ARROW NAME -> link
-    ?sum: term (_PLUS term)* -> chain
-    ?term: atom | NUMBER _STAR term -> copies
-    ?atom: NAME -> use | NAME _OPEN [arguments] _CLOSE -> call | _OPEN sum _CLOSE
-    arguments: argument (_COMMA argument)* _COMMA?
-    ?argument: value | NAME _EQUAL value -> named
-    ?value: sum | literal
-    ?literal: NUMBER -> number | STRING -> string
-        | "true" -> true | "false" -> false | "none" -> none
-        | _SQUARE _SQUARED -> sequence | _SQUARE value (_COMMA value)* _COMMA? _SQUARED -> sequence
-        | _OPEN _CLOSE -> several | _OPEN value _COMMA _CLOSE -> several
-        | _OPEN value (_COMMA value)+ _COMMA? _CLOSE -> several
-        | _CURLY _CURLED -> mapping | _CURLY pair (_COMMA pair)* _COMMA? _CURLED -> mapping
-    pair: STRING _COLON value
-
-    NAME: /([A-Za-z_][\w.-]*:)?[A-Za-z_]\w*(-\w+)*/
-    NUMBER.1: /-?(inf\b|nan\b|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)/
-    STRING: /"([^"\\\n]|\\.)*"|'[^'\n]*'/
-    _PLUS.2: /{_SPACE}\+{_SPACE}/
-    _STAR.2: /{_SPACE}\*{_SPACE}/
-    _ARROW.2: /{_SPACE}->{_SPACE}/
-    _EQUAL.2: /{_SPACE}={_SPACE}/
-    _COMMA.2: /{_SPACE},{_SPACE}/
-    _COLON.2: /{_SPACE}:{_SPACE}/
-    _OPEN.2: /\({_SPACE}/
-    _SQUARE.2: /\[{_SPACE}/
-    _CURLY.2: /\{{{_SPACE}/
-    _CLOSE.2: /{_SPACE}\)/
-    _SQUARED.2: /{_SPACE}\]/
-    _CURLED.2: /{_SPACE}\}}/
-    _SEP: /{_SPACE}[\n;]{_SPACE}([\n;]{_SPACE})*/
-    %ignore /[ \t\r]+|#[^\n]*/
-"""
-_WORDS = {
-    "_PLUS": "'+'", "_STAR": "'*'", "_ARROW": "'->'", "_EQUAL": "'='", "_COMMA": "','", "_COLON": "':'", "_OPEN": "'('",
-    "_CLOSE": "')'", "_SQUARE": "'['", "_SQUARED": "']'", "_CURLY": "'{'", "_CURLED": "'}'", "_SEP": "a new line",
-    "NAME": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "TRUE": "true", "FALSE": "false",
-    "NONE": "none", "$END": "the end",
-}  # fmt: skip
+_BLANK = r"(?:[ \t\r]|#[^\n]*)*"  # within a line
+_CONSTANTS = {"true": True, "false": False, "none": None}
 
 
 def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
@@ -79,20 +35,8 @@ def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
     layers themselves raise keeps its type and gains line and column.
     """
     reader = _Reader(text, resolve)
-    try:
-        tree = _parser().parse(text)
-    except UnexpectedInput as error:
-        raise SigmaNetworkError(_unexpected(text, error)) from None
-    try:
-        ends = reader.transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from error.orig_exc.__cause__
+    ends = [end for end in reader.read(reader.statements()) if end is not None]
     return _used(reader, ends)
-
-
-@cache
-def _parser() -> Lark:
-    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True)
 
 
 def _where(text: str, offset: int) -> str:
@@ -103,76 +47,122 @@ def _where(text: str, offset: int) -> str:
     return f"architecture, line {line}, column {offset - text.rfind(chr(10), 0, offset)}"
 
 
-def _unexpected(text: str, error: UnexpectedInput) -> str:
-    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    offset = len(text) if ended or error.pos_in_stream is None else error.pos_in_stream
-    wanted = getattr(error, "accepts", None) or getattr(error, "allowed", None) or ()
-    expected = ", ".join(sorted({_WORDS[name] for name in wanted}))
-    found = re.match(_SPACE + r"([\w.]+|[^\s])", text[offset:])
-    return f"{_where(text, offset)}: expected {expected} (got {repr(found[1]) if found else 'the end'})."
-
-
 def _used(reader: _Reader, ends: list[Architecture]) -> list[Architecture]:
     if not ends:
         raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Leave the last name out.")
-    for name, token in reader.defined.items():
+    for name, (word, _) in reader.chains.items():
         if name not in reader.used:
-            where = _where(reader.text, token.start_pos or 0)
+            where = _where(reader.text, word.at)
             raise SigmaNetworkError(f"{where}: {name!r} is never used. Join it to a chain, or leave its name out.")
     return ends
 
 
-@v_args(inline=True)
-@define(eq=False)
-class _Reader(Transformer_NonRecursive[Token, list[Architecture]]):
-    """Turn the tree into objects, from its leaves on and from left to right."""
+class _Reader(Scanner):
+    """Turn the text into objects, from left to right."""
 
-    text: str
-    resolve: Callable[[str, Any], Any]
-    defined: dict[str, Token] = field(factory=dict)
-    chains: dict[str, Architecture] = field(factory=dict)
-    used: set[str] = field(factory=set)
+    words: ClassVar = {
+        **{f"'{mark}'": f"{_BLANK}{re.escape(mark)}{_SPACE}" for mark in "([{"},
+        **{f"'{mark}'": f"{_SPACE}{re.escape(mark)}{_SPACE}" for mark in ("+", "*", "->", "=", ",", ":")},
+        **{f"'{mark}'": f"{_SPACE}{re.escape(mark)}" for mark in ")]}"},
+        **{word: rf"{_BLANK}{word}\b" for word in _CONSTANTS},
+        "a name": _BLANK + r"((?:[A-Za-z_][\w.-]*:)?[A-Za-z_]\w*(?:-\w+)*)",
+        "a number": _BLANK + r"(-?(?:inf\b|nan\b|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))",
+        "a text in quotes": _BLANK + r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""",
+        "a new line": rf"{_SPACE}[\n;]{_SPACE}(?:[\n;]{_SPACE})*",
+        "the end": _BLANK + r"\Z",
+    }
+
+    def __init__(self, text: str, resolve: Callable[[str, Any], Any]) -> None:
+        super().__init__(text)
+        self.resolve = resolve
+        self.chains: dict[str, tuple[Word, Architecture]] = {}  # by name, and where that stands
+        self.used: set[str] = set()
+
+    def unread(self, at: int, expected: set[str]) -> SigmaError:
+        found = re.compile(_SPACE + r"([\w.]+|[^\s])").match(self.text, at)
+        got = repr(found[1]) if found else "the end"
+        return SigmaNetworkError(f"{_where(self.text, at)}: expected {', '.join(sorted(expected))} (got {got}).")
 
     # -- statements ----------------------------------------------------------------------------------------------------
-    def start(self, *ends: Architecture | None) -> list[Architecture]:
-        return [end for end in ends if end is not None]
+    def statements(self) -> Rule:
+        self.take("a new line")
+        ends = [(yield self._statement())]
+        while self.take("a new line") and self.take("the end") is None:
+            ends.append((yield self._statement()))
+        self.need("the end")
+        return ends
 
-    def naming(self, name: Token, chain: Architecture) -> None:
+    def _statement(self) -> Rule:
+        """Return the end of the network that it is, if it is one."""
+        if name := self._naming():
+            self._define(name, (yield self._sum()))
+            return None
+        chain = yield self._sum()
+        if not self.take("'->'"):
+            return chain
+        chain.link(self._chain(self.need("a name")))
+        return None
+
+    def _naming(self) -> Word | None:
+        """Take a name that an equal sign follows."""
+        start = self.at
+        name = self.take("a name")
+        if name and self.take("'='"):
+            return name
+        self.at = start
+        return None
+
+    def _define(self, name: Word, chain: Architecture) -> None:
         with self._at(name):
-            if name in self.defined:
+            if name in self.chains:
                 raise SigmaNetworkError(f"{str(name)!r} is already defined. Choose another name.")
             if ":" in name or "-" in name:
                 raise SigmaNetworkError(f"{str(name)!r} cannot name a chain. Use letters, digits and _.")
-        self.defined[str(name)], self.chains[str(name)] = name, chain
-
-    def link(self, chain: Architecture, name: Token) -> None:
-        chain.link(self._chain(name))
+        self.chains[name] = name, chain
 
     # -- chains --------------------------------------------------------------------------------------------------------
-    def chain(self, *terms: Architecture) -> Architecture:
+    def _sum(self, *begun: Architecture) -> Rule:
+        terms = [*begun] or [(yield self._term())]
+        while self.take("'+'"):
+            terms.append((yield self._term()))
         layers = tuple(layer for term in terms for layer in chained(term))
         return Chain(layers) if len(layers) > 1 else layers[0]
 
-    def copies(self, n: Token, term: Architecture) -> Architecture:
-        with self._at(n):
-            return term.__rmul__(self.number(n))
-
-    def use(self, name: Token) -> Architecture:
-        self.used.add(str(name))
+    def _term(self) -> Rule:
+        if number := self.take("a number"):
+            self.need("'*'")
+            term = yield self._term()
+            with self._at(number):
+                return term.__rmul__(self._number(number))
+        if self.take("'('"):
+            chain = yield self._sum()
+            self.need("')'")
+            return chain
+        name = self.need("a name")
+        if self.take("'('"):
+            return self._layer(name, (yield self._several("')'", self._argument)))
+        self.used.add(name)
         return self._chain(name)
 
-    def _chain(self, name: Token) -> Architecture:
+    def _chain(self, name: Word) -> Architecture:
         with self._at(name):
             if name not in self.chains:
-                literal = name.lower() if name.lower() in ("true", "false", "none") else ""
+                literal = name.lower() if name.lower() in _CONSTANTS else ""
                 hint = f" Write {literal}." if literal else near(name, self.chains)
                 hint = hint or f" A layer has parentheses: {name}()."
                 raise SigmaNetworkError(f"there is no chain called {str(name)!r}.{hint}")
-        return self.chains[str(name)]
+        return self.chains[name][1]
 
     # -- layers --------------------------------------------------------------------------------------------------------
-    def call(self, name: Token, arguments: tuple[list[Any], dict[str, Any]] | None) -> Architecture:
-        positional, named = arguments or ([], {})
+    def _layer(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
+        positional = [value for key, value in given if key is None]
+        named: dict[str, Any] = {}
+        for i, (key, value) in enumerate(given):
+            if key is not None:
+                with self._at(key):
+                    if key in named or i < len(positional):
+                        raise SigmaNetworkError(f"{key}: settings without a name come first, and each is given once.")
+                named[str(key)] = value
         with self._at(name):
             factory = self.resolve("layer", str(name))
             _fitting(name, factory, positional, named)
@@ -182,66 +172,68 @@ class _Reader(Transformer_NonRecursive[Token, list[Architecture]]):
         made._called = str(name)
         return made
 
-    def arguments(self, *given: Any) -> tuple[list[Any], dict[str, Any]]:
-        positional = [x for x in given if not isinstance(x, _Named)]
-        named: dict[str, Any] = {}
-        for i, x in enumerate(given):
-            if isinstance(x, _Named):
-                with self._at(x.name):
-                    if x.name in named or i < len(positional):
-                        raise SigmaNetworkError(
-                            f"{x.name}: settings without a name come first, and each is given once."
-                        )
-                named[str(x.name)] = x.value
-        return positional, named
+    def _argument(self) -> Rule:
+        return self._naming(), (yield self._value())
 
-    def named(self, name: Token, value: Any) -> _Named:
-        return _Named(name, value)
+    # -- values --------------------------------------------------------------------------------------------------------
+    def _value(self) -> Rule:
+        start = self.at
+        if self.take("'('"):
+            return (yield self._bracketed())
+        if self.take("'['"):
+            return (yield self._several("']'", self._value))
+        if self.take("'{'"):
+            return dict((yield self._several("'}'", self._pair)))
+        if text := self.take("a text in quotes"):
+            return self._string(text)
+        for word, value in _CONSTANTS.items():
+            if self.take(word):
+                return value
+        if (number := self.take("a number")) and not self.take("'*'"):
+            return self._number(number)
+        self.at = start
+        return (yield self._sum())
 
-    # -- literals ------------------------------------------------------------------------------------------------------
-    def number(self, token: Token) -> int | float:
-        with self._at(token):
-            return int(token) if token.lstrip("-").isdigit() else float(token)
+    def _bracketed(self) -> Rule:
+        """Return a tuple, or the sum that begins with a chain in parentheses."""
+        if self.take("')'"):
+            return ()
+        first = yield self._value()
+        if isinstance(first, Architecture) and self.take("')'"):
+            return (yield self._sum(first))
+        self.need("','")
+        return (first, *(yield self._several("')'", self._value)))
 
-    def string(self, token: Token) -> str:
-        with self._at(token):
-            return str(json.loads(token, strict=False)) if token.startswith('"') else str(token[1:-1])
+    def _several(self, end: str, rule: Callable[[], Rule]) -> Rule:
+        """Return what stands between commas, the last of which may be left out."""
+        found: list[Any] = []
+        while not self.take(end):
+            found.append((yield rule()))
+            if not self.take("','"):
+                self.need(end)
+                break
+        return found
 
-    def pair(self, key: Token, value: Any) -> tuple[str, Any]:
-        return self.string(key), value
+    def _pair(self) -> Rule:
+        key = self._string(self.need("a text in quotes"))
+        self.need("':'")
+        return key, (yield self._value())
 
-    def mapping(self, *pairs: tuple[str, Any]) -> dict[str, Any]:
-        return dict(pairs)
+    def _number(self, word: Word) -> int | float:
+        with self._at(word):
+            return int(word) if word.lstrip("-").isdigit() else float(word)
 
-    def true(self) -> bool:
-        return True
-
-    def false(self) -> bool:
-        return False
-
-    def none(self) -> None:
-        return None
-
-    def sequence(self, *values: Any) -> list[Any]:
-        return list(values)
-
-    def several(self, *values: Any) -> tuple[Any, ...]:
-        return values
+    def _string(self, word: Word) -> str:
+        with self._at(word):
+            return str(json.loads(word, strict=False)) if word.startswith('"') else word[1:-1]
 
     @contextmanager
-    def _at(self, token: Token) -> Iterator[None]:
+    def _at(self, word: Word) -> Iterator[None]:
         try:
             yield
-        except SigmaError as error:
-            raise type(error)(f"{_where(self.text, token.start_pos or 0)}: {error}") from error
-        except (TypeError, ValueError) as error:
-            raise SigmaNetworkError(f"{_where(self.text, token.start_pos or 0)}: {error}") from error
-
-
-@frozen
-class _Named:
-    name: Token
-    value: Any
+        except (SigmaError, TypeError, ValueError) as error:
+            kind = type(error) if isinstance(error, SigmaError) else SigmaNetworkError
+            raise kind(f"{_where(self.text, word.at)}: {error}") from error
 
 
 def _fitting(name: str, factory: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
-    "errors checks", "graph", "addresses registry clock signals", "architecture notation tracing network", "contracts",
+    "errors checks scanning", "graph", "addresses registry clock signals", "architecture notation tracing network", "contracts",
     "training", "specs rooms", "plugins resolver steering view", "environment plain", "config", "opening",
     "launcher testing",
 )  # fmt: skip

@@ -24,12 +24,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from attrs import frozen
-from lark import Lark, Transformer, v_args
-from lark.exceptions import UnexpectedInput
 
 from sigma_kernel.clock import COUNTED, Moment, TimeScale, amount, spoken, words
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_kernel.registry import literal
+from sigma_kernel.scanning import Rule, Scanner
 
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
@@ -58,10 +57,9 @@ class Criterion(ABC):
     @staticmethod
     def parse(text: str) -> Criterion:
         """Return what a sentence says; raises SigmaConfigError where it says nothing that can be understood."""
+        sentence = _Sentence(text)
         try:
-            return _LARK.parse(text)  # type: ignore[return-value]  # the transformer builds criteria, not trees
-        except UnexpectedInput as error:
-            raise SigmaConfigError(f"{text!r}: {_expected(text, error)}") from error
+            return sentence.read(sentence.whole())  # type: ignore[no-any-return]
         except SigmaConfigError as error:
             raise SigmaConfigError(f"{text!r}: {error}") from error
 
@@ -334,65 +332,68 @@ def when(address: str, quantifier: str = "") -> Subject:
 
 
 # -- the sentence form -------------------------------------------------------------------------------------------------
-GRAMMAR = r"""
-?start: either
-?either: both | either _OR both
-?both: negation | both _AND negation
-?negation: lasting | _NOT negation -> no
-?lasting: atom | atom _FOR NUMBER ADDRESS IN_ALL? -> lasting
-?atom: question | "(" either ")"
-question: QUANTIFIER? ADDRESS _IS? ABSOLUTE NUMBER -> absolute
-        | QUANTIFIER? ADDRESS RELATIVE (_BY NUMBER)? -> relative
-_OR.3: /or(?![\w.*<-])/
-_AND.3: /and(?![\w.*<-])/
-_NOT.3: /not(?![\w.*<-])/
-_FOR.3: /for(?![\w.*<-])/
-_BY.3: /by(?![\w.*<-])/
-_IS.3: /is(?![\w.*<-])/
-IN_ALL.3: /in +all(?![\w.*<-])/
-QUANTIFIER.3: /(any|all)(?![\w.*<-])/
-ABSOLUTE.2: /(reaches|falls +to|above|below|equals)(?![\w.*<-])/
-RELATIVE.2: /(increases|decreases|improves +upwards|improves)(?![\w.*<-])/
-NUMBER.2: /[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(?![\w.*<-])/i
-ADDRESS: /([\w*-]+(<[\w,-]+>)?|<[\w,-]+>)(\.([\w*-]+(<[\w,-]+>)?|<[\w,-]+>))*/
-%ignore /\s+/
-"""
+_ABSOLUTE, _RELATIVE = ", ".join(verb for verb in VERBS if verb not in OWN_PACE), ", ".join(OWN_PACE)
+_LEVEL = r"(?:[\w*-]+(?:<[\w,-]+>)?|<[\w,-]+>)"
+_UNTOLD = frozenset(("not", "is", "in all", "any, all", "(", "its end"))  # may stand there, but hardly was meant
 
 
-@v_args(inline=True)
-class _Builder(Transformer[Any, Criterion]):
-    def absolute(self, *parts: str) -> Criterion:
-        *quantifier, address, verb, number = parts
-        return when(str(address), "".join(quantifier))._asked(" ".join(verb.split()), float(number))
-
-    def relative(self, *parts: str) -> Criterion:
-        return self.absolute(*parts, *([] if parts[-1][0] in "+-.0123456789" else ["0"]))
-
-    def lasting(self, inner: Criterion, count: str, unit: str, in_all: str = "") -> Criterion:
-        return inner.for_(float(count), str(unit), in_all=bool(in_all))
-
-    def no(self, inner: Criterion) -> Criterion:
-        return Not(inner)
-
-    def both(self, left: Criterion, right: Criterion) -> Criterion:
-        return Both(left, right)
-
-    def either(self, left: Criterion, right: Criterion) -> Criterion:
-        return Either(left, right)
+def _spelt(words: str) -> str:
+    return rf"\s*({'|'.join(sorted(words.split(', '), reverse=True)).replace(' ', ' +')})(?![\w.*<-])"
 
 
-_LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
-_SPOKEN = {
-    "ABSOLUTE": ("reaches", "falls to", "above", "below", "equals"), "RELATIVE": ("increases", "decreases", "improves"),
-    "NUMBER": ("a number",), "ADDRESS": ("an address",), "_BY": ("by",), "_FOR": ("for",), "_AND": ("and",),
-    "_OR": ("or",), "RPAR": (")",),
-}  # fmt: skip
+class _Sentence(Scanner):
+    words: ClassVar = {
+        _ABSOLUTE: _spelt(_ABSOLUTE),
+        _RELATIVE: _spelt(_RELATIVE),
+        "a number": r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.*<-])",
+        "an address": rf"\s*({_LEVEL}(?:\.{_LEVEL})*)",
+        **{words: _spelt(words) for words in ("by", "for", "and", "or", "not", "is", "in all", "any, all")},
+        **{mark: rf"\s*\{mark}" for mark in "()"},
+        "its end": r"\s*\Z",
+    }
 
+    def unread(self, at: int, expected: set[str]) -> SigmaError:
+        word = next(iter(self.text[at:].split()), "")
+        wanted = [one for words in self.words if words in expected - _UNTOLD for one in words.split(", ")]
+        place = repr(word) if word else "its end"
+        return SigmaConfigError(f"is not understood at {place}; expected {', '.join(wanted)}.{near(word, wanted)}")
 
-def _expected(text: str, error: UnexpectedInput) -> str:
-    ended = getattr(getattr(error, "token", None), "type", "") == "$END"
-    word = "" if ended else text[error.pos_in_stream :].split()[0]
-    names = next(filter(None, (getattr(error, name, None) for name in ("accepts", "expected", "allowed"))), ())
-    wanted = [one for name, said in _SPOKEN.items() if name in names for one in said]
-    place = f"at {word!r}" if word else "at its end"
-    return f"is not understood {place}; expected {', '.join(wanted) or 'its end'}.{near(word, wanted)}"
+    def whole(self) -> Rule:
+        found = yield self._either()
+        self.need("its end")
+        return found
+
+    def _either(self) -> Rule:
+        found = yield self._both()
+        while self.take("or"):
+            found = Either(found, (yield self._both()))
+        return found
+
+    def _both(self) -> Rule:
+        found = yield self._negation()
+        while self.take("and"):
+            found = Both(found, (yield self._negation()))
+        return found
+
+    def _negation(self) -> Rule:
+        if self.take("not"):
+            return Not((yield self._negation()))
+        found = yield self._atom()
+        if not self.take("for"):
+            return found
+        count, unit = float(self.need("a number")), self.need("an address")
+        return found.for_(count, str(unit), in_all=self.take("in all") is not None)
+
+    def _atom(self) -> Rule:
+        if not self.take("("):
+            return self._question()
+        found = yield self._either()
+        self.need(")")
+        return found
+
+    def _question(self) -> Criterion:
+        quantifier, address = self.take("any, all"), self.need("an address")
+        verb = None if self.take("is") else self.take(_RELATIVE)
+        by = verb is None or self.take("by")
+        verb, number = verb or self.need(_ABSOLUTE), self.need("a number") if by else 0
+        return when(str(address), quantifier or "")._asked(" ".join(verb.split()), float(number))

@@ -377,7 +377,7 @@ def test_the_goal_is_where_a_criterion_surely_holds(sentence: str, goal: float |
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
-VERB = "expected reaches, falls to, above, below, equals, increases, decreases, improves."
+VERB = "expected reaches, falls to, above, below, equals, increases, decreases, improves, improves upwards."
 
 
 @pytest.mark.parametrize(
@@ -393,8 +393,8 @@ VERB = "expected reaches, falls to, above, below, equals, increases, decreases, 
         ("x above 1 adn y above 2", "at 'adn'; expected for, and, or. Did you mean 'and'?"),
         ("x above 1 y above 2", "at 'y'; expected for, and, or."),
         ("x above 1 and", "at its end; expected an address."),
-        ("(x above 1", "at its end; expected or, )."),
-        ("x above 1)", "at ')'; expected or."),
+        ("(x above 1", "at its end; expected for, and, or, )."),
+        ("x above 1)", "at ')'; expected for, and, or."),
         ("x @ 3", f"at '@'; {VERB}"),
         ("x above 1 for five epochs", "at 'five'; expected a number."),
         ("x above 1 for 5 epoch s", "at 's'; expected and, or."),
@@ -415,6 +415,10 @@ def test_a_sentence_that_is_none_is_refused_with_its_place(sentence: str, messag
         Criterion.parse(sentence)
     assert str(error.value).startswith(f"{sentence!r}: ")
     assert str(error.value).endswith(message)
+
+
+def test_a_sentence_may_be_nested_deeply() -> None:
+    assert Criterion.parse("(" * 3000 + "x above 1" + ")" * 3000) == when("x").above(1)
 
 
 @settings(deadline=None)
