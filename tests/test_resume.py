@@ -70,10 +70,13 @@ def test_a_damaged_checkpoint_is_named_when_it_is_passed_over(sigma, run):
 
 
 def test_a_network_that_does_not_fit_is_told_with_the_parameter_and_its_shapes(sigma, run):
+    before = contents(run / "checkpoints")
     network = "network.architecture=input(2) + dense(3) + output(2) + softmax_cross_entropy()"
     code, _, err = sigma("resume", run, "--set", network)
-    assert code == 1
+    assert code == 2
+    assert err.startswith(f"{network}: does not go with this run. ")
     assert re.search(r"1-dense.biases is float32\[\d+\] in it, and float32\[3\] here", err)
+    assert contents(run / "checkpoints") == before
 
 
 def test_a_journal_that_is_gone_is_told(sigma, run):
@@ -88,9 +91,9 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "is damaged"),
+        ("{", "Expecting property name"),
         ("[1]", "is no row of a journal"),
-        ("[" * 100_000, "is damaged"),
+        ("[" * 100_000, "recursion"),
         ('{"trainer": 3}', "is no row of a journal"),
         ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "event": "digest"}', "is no row of a journal"),
         (

@@ -11,7 +11,7 @@ from sigma_kernel.config import prepare
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.opening import opened
-from sigma_kernel.training.saving import restore
+from sigma_kernel.training.resuming import restore
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -27,7 +27,7 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
     with environment:
         prepare(configuration, environment)
         for name, trainer in environment.trainers.items():
-            place = restore(run, trainer.session, lambda text: say(f"warning: {text}", "yellow"))
+            place, _ = restore(run, trainer.session, lambda text: say(f"warning: {text}", "yellow"))
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             measured = trainer.evaluate(on, {metric: metric for metric in (*_measured(trainer), *metrics)})
             found |= {f"{head}{metric}": value for metric, value in measured.items()}

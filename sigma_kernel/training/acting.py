@@ -39,6 +39,8 @@ def act(session: Session, command: commands.Command) -> Moment:
             _stop(session, command)
         case commands.Save():
             _foldered(session)
+            if session.halted and session.control.busy:
+                return session.clock.moment  # it is saved as it was when it was stopped
             session.chronicle.lastly(partial(_save, session, command))
         case commands.Rewind():
             _rewind(session, command)
@@ -92,12 +94,12 @@ def _expect(session: Session, status: str, command: commands.Command) -> None:
 
 def _stop(session: Session, command: commands.Stop) -> None:
     """End at this boundary; who is stopped from outside saves first, to be resumed as if that had never been."""
-    if session.control.over:
+    if session.control.over or not session.control.busy:
         return
     place = session.chronicle.position
     session.note(command.to_dict())
     session.control.over = True
-    if session.control.busy and not session.chronicle.inside:
+    if not session.chronicle.inside:
         session.halted = True
         if session.save_as is not None:
             with session.chronicle.on_behalf(STOP):

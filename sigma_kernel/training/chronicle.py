@@ -69,7 +69,7 @@ class Chronicle:
     branch: int = 0
     _by: str = ""  # the hook whose commands act
     _late: list[tuple[str, Callable[[], None]]] | None = None  # what is to be saved, by whom
-    _losses: list[np.ndarray] = field(factory=list)
+    _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
     def note(self, moment: Moment, what: Mapping[str, Any], sync: bool = True) -> None:
         """Write down what happens now; while the journal is read again, compare instead."""
@@ -81,8 +81,8 @@ class Chronicle:
     @property
     def position(self) -> int:
         """Return the number of rows that lie behind: what is still to be done again does not."""
-        ahead = self.replay.rows if self.replay is not None else None
-        return int(ahead[0]["place"]) if ahead else self.records.position
+        place = self.replay.place if self.replay is not None else None
+        return self.records.position if place is None else place
 
     @property
     def inside(self) -> bool:
@@ -136,17 +136,14 @@ class Chronicle:
     # -- digests -------------------------------------------------------------------------------------------------------
     def measured(self, losses: np.ndarray) -> None:
         """Take the losses of a burst, for the next digest."""
-        self._losses.append(losses)
-        if len(self._losses) > 100:
-            self._losses = [np.concatenate(self._losses)[-MOST_LOSSES:]]
+        self._losses.extend(losses)
 
     def digest(self, moment: Moment, state: Checkpoint, runner: Runner) -> None:
         """Write down what the state and the losses since the last digest are, if there is a journal."""
         if self.records.journal.path is None and self.replay is None:
             return
-        losses = np.concatenate([np.zeros(0, np.float32), *self._losses])[-MOST_LOSSES:]
+        text = np.array(self._losses, "<f4").tobytes().hex()
         self._losses.clear()
-        text = losses.astype("<f4").tobytes().hex()
         self.note(moment, {"event": "digest", "state": digests(state, runner), "losses": text}, sync=False)
 
     def remember(self, moment: Moment, state: Any, runner: Runner, wanted: bool) -> None:
@@ -154,7 +151,7 @@ class Chronicle:
         told, kept = wanted and self.past.due(), False
         if self.replay is not None:
             told = self.replay.next(moment.iteration, event="digest") is not None
-            kept = not self.replay.strict and self.replay.rewinds_to(moment.iteration)
+            kept = self.replay.rewinds_to(moment.iteration)
         if told or kept:
             began, saved = time.perf_counter(), state()
             self.past.keep(moment, saved)

@@ -24,6 +24,7 @@ class Ticket:
     """What is to be done where nothing moves, and the answer to come."""
 
     act: Callable[[], Any]
+    command: Command | None = None
     answer: Future[Any] = field(factory=Future)
 
 
@@ -57,12 +58,15 @@ class Control:
         """Give the training thread back, and answer whoever still waits."""
         with self._gate:
             self._thread, self.status = None, status
-            self._drain()
+            while self._waiting:
+                self._answer(self._waiting.popleft())
 
     def boundary(self) -> bool:
         """Answer what waits, and wait here while paused; return whether training goes on."""
         while True:
-            self._drain()
+            for _ in range(len(self._waiting)):  # not for ever: who asks on and on must not hold up training
+                if not self.over:  # what comes after a stop comes after the end
+                    self._answer(self._waiting.popleft())
             if self.over:
                 return False
             if self.status != "paused":
@@ -77,14 +81,17 @@ class Control:
 
     def send(self, command: Command) -> Ticket:
         """Leave a command; its ticket is answered with what acting returned, or with the error."""
-        return self._submit(partial(self.act, command))
+        return self._submit(Ticket(partial(self.act, command), command))
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Return the answer to a question about the state, asked where nothing moves."""
-        return self._submit(question).answer.result()
+        return self._submit(Ticket(question)).answer.result()
 
-    def _submit(self, act: Callable[[], Any]) -> Ticket:
-        ticket = Ticket(act)
+    def awaits(self, kind: type[Command]) -> bool:
+        """Return whether a command of a kind waits for a boundary."""
+        return any(isinstance(ticket.command, kind) for ticket in [*self._waiting])
+
+    def _submit(self, ticket: Ticket) -> Ticket:
         with self._gate:
             if self._thread in (None, threading.current_thread()):
                 self._answer(ticket)
@@ -92,10 +99,6 @@ class Control:
                 self._waiting.append(ticket)
                 self._gate.notify()
         return ticket
-
-    def _drain(self) -> None:
-        for _ in range(len(self._waiting)):  # not for ever: who asks on and on must not hold up training
-            self._answer(self._waiting.popleft())
 
     def _answer(self, ticket: Ticket) -> None:
         try:

@@ -18,16 +18,18 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
+from sigma_kernel.training import commands
 
 FORMAT = 1
 WRITING = threading.Lock()  # trainers share the files
 COUNT, TEXT = (int, type(None)), str
+HEAD: dict[str, Any] = {"trainer": TEXT, "iteration": int, "epoch": int}
 EVENTS: dict[str, dict[str, Any]] = {  # what belongs to those rows that are read again
     "begin": {"epochs": COUNT, "iterations": COUNT},
     "fired": {"hook": TEXT, "scope": TEXT},
     "digest": {"state": dict, "losses": TEXT},
-    "resumed": {"from": int, "edits": list},
+    "resumed": {"from": int, "at": COUNT, "edits": list},
 }
 
 
@@ -79,9 +81,9 @@ def _add(path: Path, data: bytes, sync: bool) -> None:
 
 
 def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
-    """Return the rows of one trainer; a last line that a crash cut off does not count.
+    """Return the rows of one trainer, each with its ``place``; a last line that a crash cut off does not count.
 
-    Raises SigmaCheckpointError for what is no journal.
+    Raises SigmaCheckpointError for what is no journal, or holds a command that cannot be given.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -89,36 +91,26 @@ def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
         raise SigmaCheckpointError(f"{path}: cannot be read: {error.strerror}. Is this a run folder?") from error
     except ValueError as error:
         raise SigmaCheckpointError(f"{path}: is damaged: {error}. Restore the file from a copy.") from error
-    found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines, 1)]
-    if not found:
-        return []
-    if found[0].get("format") != FORMAT:
+    if lines and lines[0] != encoded({"format": FORMAT}):
         raise SigmaCheckpointError(f"{path}: has no format that this version reads. Update sigma-kernel.")
-    wrong = [number for number, row in enumerate(found[1:], 2) if not (_headed(row) and _whole(row))]
-    if wrong:
-        raise SigmaCheckpointError(f"{path}:{wrong[0]}: is no row of a journal. Restore the file from a copy.")
-    return [row for row in found[1:] if row["trainer"] == trainer]
+    found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines[1:], 2)]
+    return [{**row, "place": place} for place, row in enumerate(row for row in found if row["trainer"] == trainer)]
 
 
 def _row(place: str, line: str) -> dict[str, Any]:
+    """Return the row that a line holds, with all that belongs to it."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{place}: is damaged: {error}. Restore the file from a copy.") from error
-    if not isinstance(row, dict):
-        raise SigmaCheckpointError(f"{place}: is no row of a journal. Restore the file from a copy.")
+        row: dict[str, Any] = json.loads(line)
+        wanted = HEAD if "command" in row else {**HEAD, "event": TEXT, **EVENTS.get(row["event"], {})}
+        if wrong := [name for name, kinds in wanted.items() if not isinstance(row.get(name), kinds)]:
+            raise ValueError(f"{', '.join(wrong)} missing or wrong")
+        if "command" in row:
+            commands.from_dict(row)
+    except (SigmaError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise SigmaCheckpointError(
+            f"{place}: is no row of a journal: {said(error)} Restore the file from a copy."
+        ) from error
     return row
-
-
-def _headed(row: Mapping[str, Any]) -> bool:
-    counts = all(isinstance(row.get(name), int) for name in ("iteration", "epoch"))
-    return counts and isinstance(row.get("trainer"), str) and isinstance(row.get("command", row.get("event")), str)
-
-
-def _whole(row: Mapping[str, Any]) -> bool:
-    """Return whether a row that tells an event has all that belongs to it."""
-    wanted = EVENTS.get(row.get("event", ""), {})
-    return all(isinstance(row.get(name), kinds) for name, kinds in wanted.items())
 
 
 def encoded(row: Mapping[str, Any]) -> str:

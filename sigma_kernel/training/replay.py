@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
 from sigma_kernel.training.commands import Command
 from sigma_kernel.training.journal import encoded
 
 Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses")  # what may differ between two runs that are the same
-HEAD = ("trainer", "iteration", "epoch", "seconds", "place")
+HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 BESIDE = ("background", "budget")  # events that come from beside the training thread
 DIGITS = 8  # of a loss, hexadecimal
 STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
@@ -28,18 +29,35 @@ STOP = "stop"  # on whose behalf a state is saved that goes on as if it had neve
 
 @define(eq=False)
 class Replay:
-    """The rows of one trainer that are still to come."""
+    """The rows of one trainer that are still to come.
+
+    Those with ``again`` came from outside under other settings: they act, and are written once more; nothing is
+    compared with them.
+    """
 
     rows: deque[Row]
-    strict: bool = True  # compare; else only inject what came from outside
     goes_on: bool = True  # freely, after the last row
+    left: bool = False  # before its end: nothing acts, and nothing is compared any more
     differs: str | None = field(default=None, init=False)  # the first difference, in words
+
+    @property
+    def place(self) -> int | None:
+        """Return where in the journal it stands; None where all that is written there has been done."""
+        return self.rows[0]["place"] if self.rows and "again" not in self.rows[0] else None
 
     def next(self, iteration: int, **wanted: Any) -> Row | None:
         """Return the next row, if it belongs to this iteration and holds what is wanted."""
-        row = self.rows[0] if self.rows else None
+        row = self.rows[0] if self.rows and not self.left else None
         fits = row is not None and row["iteration"] == iteration and all(row.get(k) == v for k, v in wanted.items())
         return row if fits else None
+
+    def begin(self, iteration: int) -> Row | None:
+        """Return the next row, if training begins here; SigmaStateError where it was left."""
+        if self.left:
+            raise SigmaStateError(
+                "run: was stopped while its journal was done again. Resume it from its folder once more."
+            )
+        return self.next(iteration, event="begin")
 
     def ahead(self, iteration: int) -> int | None:
         """Return the number of iterations until the next row, or None if that is not known."""
@@ -48,39 +66,57 @@ class Replay:
 
     def outside(self, iteration: int) -> Command | Row | None:
         """Return what came from outside at this moment, if it is next: a command, or the row of what came otherwise."""
+        while self.next(iteration, event="fired", again=True) is not None:
+            self.rows.popleft()  # of a hook that is another one now
         row = self.next(iteration)
-        if row is None or "by" in row or ("command" not in row and row["event"] not in BESIDE):
+        if row is None or not _from_outside(row) or row.get("event") == "fired":
             return None
-        if not self.strict:
+        if "again" in row:
             self.rows.popleft()
         if "command" in row:
             return commands.from_dict(row)
         return {name: value for name, value in row.items() if name not in HEAD}
 
+    def attempt(self, act: Callable[[], Any], tell: Callable[[str], None]) -> None:
+        """Let a command act again; whatever it raises is told, as it was told then to whoever had sent it.
+
+        If it is refused before it acts, that is a difference.
+        """
+        row = self.rows[0] if self.place is not None else None
+        try:
+            act()
+        except Exception as error:
+            tell(f"what is done again was refused: {error}")
+            if row is not None and self.rows and self.rows[0] is row:
+                self._differ(f"{_when(row)}: {_said(row)} cannot be done again: {error}")
+
     def says(self, iteration: int, what: Row) -> bool:
         """Return whether the next row is this one, of something that acted from outside."""
-        found = self.next(iteration, **what) is not None
-        if found and not self.strict:
+        row = self.next(iteration, **what)
+        if row is not None and "again" in row:
             self.rows.popleft()
-        return found
+        return row is not None
 
     def rewinds_to(self, iteration: int) -> bool:
-        """Return whether a rewind to this iteration is still to come."""
-        return any(row.get("command") == "rewind" and row["to"] == iteration for row in self.rows)
+        """Return whether a rewind to this iteration is still to come with which nothing is compared."""
+        return any(rewinds(row) and row["to"] == iteration and "again" in row for row in self.rows)
 
     def met(self, row: Row) -> bool:
         """Compare what has just happened with the next row; return whether the journal holds it already."""
-        if not self.strict or not self.rows:
+        if self.left or self.place is None:
             return False
         expected, found = self.rows.popleft(), json.loads(encoded(row))
-        if _differ(expected, found):
-            self.differs = self.differs or _difference(expected, found)
-            self.rows.clear()
+        if _apart(expected, found):
+            self._differ(_difference(expected, found))
             return False
         return True
 
+    def _differ(self, how: str) -> None:
+        self.differs = self.differs or how
+        self.rows.clear()
 
-def _differ(expected: Row, found: Row) -> bool:
+
+def _apart(expected: Row, found: Row) -> bool:
     """Return whether two rows say different things; of losses, only those count that both know."""
     apart = _first(expected.get("losses", ""), found.get("losses", "")) is not None
     return apart or _without(expected) != _without(found)
@@ -92,14 +128,13 @@ def _without(row: Row) -> dict[str, Any]:
 
 def _difference(expected: Row, found: Row) -> str:
     """Return in words how two rows differ: where first, and in which addresses."""
-    place = f"iteration {expected['iteration']} (epoch {expected['epoch']})"
     if expected.get("event") != "digest" or found.get("event") != "digest":
-        return f"{place}: the journal holds {_said(expected)}; now it is {_said(found)}"
+        return f"{_when(expected)}: the journal holds {_said(expected)}; now it is {_said(found)}"
     then, now = expected["state"], found["state"]
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     first = _first(expected["losses"], found["losses"])
     since = "" if first is None else f", first seen in the loss of iteration {first + found['iteration']}"
-    return f"{place}: {', '.join(names) or 'losses'} differ{since}"
+    return f"{_when(expected)}: {', '.join(names) or 'losses'} differ{since}"
 
 
 def _first(then: str, now: str) -> int | None:
@@ -108,14 +143,13 @@ def _first(then: str, now: str) -> int | None:
     return next((i // DIGITS + 1 for i in ends if then[i:][:DIGITS] != now[i:][:DIGITS]), None)
 
 
+def _when(row: Row) -> str:
+    return f"iteration {row['iteration']} (epoch {row['epoch']})"
+
+
 def _said(row: Row) -> str:
     about = {name: value for name, value in row.items() if name not in (*HEAD, "state")}
     return json.dumps(about)
-
-
-def numbered(rows: Iterable[Row]) -> list[Row]:
-    """Return rows that know their place in the journal."""
-    return [{**row, "place": place} for place, row in enumerate(rows)]
 
 
 def seamless(rows: Iterable[Row]) -> list[Row]:
@@ -129,13 +163,24 @@ def seamless(rows: Iterable[Row]) -> list[Row]:
     return kept
 
 
-def tail(rows: Sequence[Row], position: int, strict: bool) -> list[Row]:
-    """Return what is still to be done after a checkpoint: without an interruption at the end.
+def tail(rows: Sequence[Row], position: int) -> list[Row]:
+    """Return what is to be done after a checkpoint that stands at a place; the last row says that it is gone on from.
 
-    Where it cannot come out the same (``strict`` is False), only what came from outside.
+    Since the settings were changed last, that comes out the same; of what came from outside before that and was not
+    done again yet, it does not.
     """
-    left = seamless([*rows[position:], {"event": "resumed"}])
-    return left if strict else [row for row in left if _from_outside(row)]
+    edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
+    if edited is None:
+        return [row for row in seamless(rows) if row["place"] >= position]
+    done = seamless(rows[edited + 1 :])
+    before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)
+    again = [{**row, "again": True} for row in before if _from_outside(row)]
+    return [row for row in done if row["place"] >= position] + again[sum(map(_from_outside, done)) :]
+
+
+def rewinds(row: Row) -> bool:
+    """Return whether a row tells that somebody went back."""
+    return row.get("command") == "rewind"
 
 
 def _from_outside(row: Row) -> bool:
@@ -144,8 +189,8 @@ def _from_outside(row: Row) -> bool:
 
 def _cut(rows: list[Row]) -> int:
     """Return where the rows begin that a stop from outside, or a failure, added at the end."""
+    moved = [n for n, row in enumerate(rows) if "by" not in row and ("command" in row or row["event"] == "begin")]
+    if moved and rows[moved[-1]].get("command") == "stop":
+        return moved[-1]  # with what was saved, and what hooks did at the end
     at = len(rows) - (bool(rows) and rows[-1].get("event") == "end")
-    at -= at > 0 and bool(rows[-1].get("failed")) and "error" in rows[at - 1]  # of a hook in the background
-    saved = at > 2 and rows[at - 1].get("by") == STOP
-    at -= 2 * saved
-    return at - (at > 0 and rows[at - 1].get("command") == "stop" and "by" not in rows[at - 1])
+    return at - (at > 0 and bool(rows[-1].get("failed")) and "error" in rows[at - 1])  # of a hook in the background

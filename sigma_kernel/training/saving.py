@@ -20,8 +20,7 @@ from attrs import define, evolve, field
 from sigma_kernel import __version__
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.training import journal
-from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, numbered, read_manifest, remove, write
+from sigma_kernel.training.checkpoint import Checkpoint, Say, numbered, read_manifest, remove, write
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.state import FORMER
 
@@ -82,8 +81,11 @@ class Saver:
                 self._set_aside(path, branch)
 
     def _set_aside(self, path: Path, branch: int) -> None:
+        place = path.with_name(f"{path.name}.branch-{branch}")
         try:
-            path.rename(path.with_name(f"{path.name}.branch-{branch}"))
+            if place.exists():  # from before a crash after which it was saved again
+                remove(place)
+            path.rename(place)
         except OSError as error:
             self.tell(
                 f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it lies on the branch "
@@ -167,33 +169,6 @@ def _mark(folder: Path) -> Mark:
 
 
 # -- putting back ------------------------------------------------------------------------------------------------------
-def restore(run: Path, session: Session, say: Say) -> Path:
-    """Put the newest checkpoint that is whole and fits into a session; return its folder.
-
-    Those that are passed over are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if
-    there is none.
-    """
-    before, ways = session.snapshot(), _left(run, session.name)
-
-    def put(path: Path, found: Checkpoint) -> None:
-        if any(found.values.get("branch", 0) == branch and int(path.name) > last for branch, last in ways):
-            raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Go on from where that was.")
-        fit(path, found, session)
-
-    try:
-        return newest_good(run, session.name, say, put)[0]
-    except SigmaCheckpointError:
-        session.restore(before)
-        raise
-
-
-def _left(run: Path, trainer: str) -> list[tuple[int, int]]:
-    """Return the branches that rewinds have left, and up to which iteration what lies on each still counts."""
-    path = run / "journal.jsonl"
-    rows = journal.rows(path, trainer) if path.exists() else []
-    return [(row["parent"], row["to"]) for row in rows if row.get("command") == "rewind" and "parent" in row]
-
-
 def fit(path: Path, found: Checkpoint, session: Session) -> None:
     """Put a checkpoint into a session, which goes over to its components; SigmaCheckpointError if it does not fit."""
     _as_it_was(session, path, found)

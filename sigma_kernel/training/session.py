@@ -90,7 +90,7 @@ class Session:
         A state that was saved during training goes on where it was: that is no new start.
         """
         replay = self.chronicle.replay
-        if replay is not None and (row := replay.next(self.clock.moment.iteration, event="begin")) is not None:
+        if replay is not None and (row := replay.begin(self.clock.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
         further, midway = epochs is not None or iterations is not None, self.midway
         if not midway or further:
@@ -126,7 +126,8 @@ class Session:
         if (replay := self.chronicle.replay) is not None:
             self.relive(replay)
             if replay.rows and replay.goes_on:
-                return not self.control.over  # who gives commands waits until all is done again
+                self._perhaps_leave(replay)
+                return not self.control.over  # who gives other commands waits until all is done again
         else:
             catch_up(self)
         return self.control.boundary()
@@ -136,7 +137,7 @@ class Session:
         self.runner.spent()  # the journal says what becomes of them
         while (found := replay.outside(self.clock.moment.iteration)) is not None:
             if isinstance(found, commands.Command):
-                self.act(self, found)
+                replay.attempt(partial(self.act, self, found), self.records.say)
             else:
                 beside(self, found)
         if replay.rows:
@@ -150,6 +151,12 @@ class Session:
             self.records.say(f"{self.name}: what is done again differs from the journal. At {replay.differs}.")
         if self.control.status == "paused":
             self.act(self, commands.Go())
+
+    def _perhaps_leave(self, replay: Replay) -> None:
+        """End training, if that is asked for, before all is done again; the rest waits for who resumes the run."""
+        if self.control.awaits(commands.Stop) or (self.control.over and replay.ahead(self.clock.moment.iteration)):
+            self.control.over, replay.left = False, True
+            self.act(self, commands.Stop("interrupted"))
 
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""

@@ -171,14 +171,14 @@ class Trainer:
     def relive(self) -> None:
         """Train; where all that a journal holds is done again, do so from one beginning of training to the next."""
         replay = self.session.chronicle.replay
-        if replay is not None and not replay.goes_on:
+        if replay is not None and not self.session.midway:
             self.session.relive(replay)  # what was changed before training began
         while True:
             self.train()
-            if replay is None or replay.goes_on or not replay.rows:
+            if replay is None or replay.left or not replay.rows:
                 return
-            self.session.relive(replay)
-            if not replay.rows:
+            self.session.relive(replay)  # what was changed after its end
+            if not replay.rows and not (replay.goes_on and self.session.halted):
                 return
             self.session.control.claim()
 

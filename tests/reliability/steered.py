@@ -74,6 +74,8 @@ def steered(backend: str, parent: Path | None, run: Path | None, seed: int) -> d
             person.start()
         sigma.run()
         over.set()
+        for person in (*people, going):
+            person.join()  # what is sent after the end acts, too
         said = [text for _, text in sigma.messages.after(0) if "differs" in text or "ALARM" in text]
         assert not said, said
         return {"tree": untimed(tree(sigma.trainer("trainer"))), "done": done}

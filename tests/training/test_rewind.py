@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import define
 
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, decisive, steered
-from sigma_kernel.training.checkpoint import read
+from sigma_kernel.training.checkpoint import Checkpoint, read
 from sigma_kernel.training.chronicle import Past
+from sigma_kernel.training.journal import Lines
+from sigma_kernel.training.saving import Saver
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -240,6 +246,96 @@ def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path, se
         again.run()
         plain.run()
         assert decisive(trainer(again))[0] == decisive(trainer(plain))[0]
+
+
+# -- crashes -----------------------------------------------------------------------------------------------------------
+@define(eq=False, kw_only=True)
+class Saves(Hook):
+    """Save at every fourth iteration."""
+
+    every: TimeStep = every(4, "iteration")
+
+    def run(self, context: HookContext) -> None:
+        context.command("save")
+
+
+OFTEN: Script = {
+    3: lambda s: s.send("save", trainer="trainer"),
+    7: lambda s: [s.set("trainer.optimiser.learning_rate", 0.4), s.attach("it", "count")],
+    8: lambda s: s.rewind(5),
+    9: lambda s: [s.set("trainer.optimiser.learning_rate", 0.1), s.send("save", trainer="trainer")],
+    10: lambda s: [s.swap("optimiser", "heavy"), s.rewind(9), s.undo()],
+    11: lambda s: s.rewind(5),  # over two branches
+    12: lambda s: [s.send("save", trainer="trainer"), s.rewind(3), s.set("trainer.optimiser.learning_rate", 0.2)],
+}
+
+
+def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
+    """Copy the run folder after each row of the journal, as a crash would leave it."""
+    append, save = Lines.append, Saver.save
+
+    def copying(self: Lines, row: Mapping[str, Any], sync: bool = False) -> None:
+        append(self, row, sync)
+        if self.path is not None and self.path.name == "journal.jsonl" and self.path.stat().st_size > 15:
+            shutil.copytree(self.path.parent, to / str(len(list(to.iterdir()))))
+
+    def waiting(self: Saver, number: int, checkpoint: Checkpoint) -> Path:
+        path = save(self, number, checkpoint)
+        self.wait()
+        return path
+
+    monkeypatch.setattr(Lines, "append", copying)
+    monkeypatch.setattr(Saver, "save", waiting)
+
+
+def test_after_a_crash_at_any_row_a_run_with_rewinds_goes_on_and_is_replayed(tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    with pytest.MonkeyPatch.context() as patch, steered(OFTEN, hooks={"saves": Saves()}, last=14) as sigma:
+        _copied_at_each_row(patch, copies)
+        sigma.folder = tmp_path
+        sigma.run()
+    runs = sorted(copies.iterdir(), key=lambda path: int(path.name))
+    assert len(runs) > 40
+    for run in runs[::2]:
+        with steered(hooks={"saves": Saves()}, last=14) as again:
+            again.resume(run, say=lambda text: None)
+            again.run()
+            assert not [text for _, text in again.messages.after(0)], run.name
+            wanted = decisive(trainer(again))
+        with steered(hooks={"saves": Saves()}, last=14) as replayed:
+            assert replayed.replay(run)[1] == {}, run.name
+            assert decisive(trainer(replayed)) == wanted, run.name
+
+
+def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tmp_path: Path) -> None:
+    with _twice(tmp_path, {6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5)}) as sigma:
+        sigma.run()
+        wanted, run = decisive(trainer(sigma)), sigma.run_folder
+    assert run is not None
+    shutil.rmtree(run / "checkpoints" / "trainer" / "5")
+    shutil.rmtree(run / "checkpoints" / "trainer" / "14")
+    (run / "checkpoints" / "trainer" / "6.branch-0").rename(run / "checkpoints" / "trainer" / "6")
+    lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
+    end = next(n for n, line in enumerate(lines) if '"rewind"' in line)
+    (run / "journal.jsonl").write_text("".join(lines[: end + 1]))
+    said: list[str] = []
+    with steered(last=14) as again:
+        again.resume(run, say=said.append)
+        again.run()
+        assert decisive(trainer(again)) == wanted
+    assert "lies on a branch that was left" in said[0]
+    assert "no checkpoint of 'trainer' to go on from: all is done again from the beginning" in said[1]
+
+
+def test_where_every_checkpoint_is_damaged_nothing_is_done_again(tmp_path: Path) -> None:
+    with _twice(tmp_path, {}) as sigma:
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    (run / "checkpoints" / "trainer" / "14" / "manifest.json").write_text("")
+    with steered(last=14) as again, pytest.raises(SigmaCheckpointError, match="is damaged"):
+        again.resume(run, say=lambda text: None)
 
 
 def test_a_run_that_was_resumed_can_be_rewound_to_where_it_was_taken_up(tmp_path: Path) -> None:

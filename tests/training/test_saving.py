@@ -22,7 +22,8 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training import checkpoint, saving
 from sigma_kernel.training.checkpoint import Checkpoint
-from sigma_kernel.training.saving import Saver, differences, made_with, restore
+from sigma_kernel.training.resuming import restore
+from sigma_kernel.training.saving import Saver, differences, made_with
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
 
@@ -305,7 +306,7 @@ def prepared(deep: Callable[..., Environment]) -> Any:
 
 def test_the_newest_is_put_back(trained: Environment, deep: Callable[..., Environment], tmp_path: Path) -> None:
     fresh = prepared(deep)
-    assert restore(tmp_path, fresh.session, pytest.fail) == tmp_path / "checkpoints" / "trainer" / "2"
+    assert restore(tmp_path, fresh.session, pytest.fail)[0] == tmp_path / "checkpoints" / "trainer" / "2"
     assert state_bytes(fresh) == state_bytes(trained.trainer("trainer"))
     found, saved = (trainer.session.snapshot().values for trainer in (fresh, trained.trainer("trainer")))
     assert [found[name] for name in KEYS] == [saved[name] for name in KEYS]
@@ -339,7 +340,7 @@ def test_what_does_not_fit_is_named_and_the_one_before_is_used(
     newest = checkpoint.newest(tmp_path)
     checkpoint.write(newest, misfit(wrong, checkpoint.read(newest)))
     fresh, said = prepared(deep), []
-    assert restore(tmp_path, fresh.session, said.append).name == "1"
+    assert restore(tmp_path, fresh.session, said.append)[0].name == "1"
     assert [text.startswith(f"{newest}: ") for text in said] == [True]
     before = checkpoint.read(newest.with_name("1"))
     assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
@@ -373,7 +374,7 @@ def test_whatever_the_values_are_they_are_taken_or_refused(
     run, good, trainer = fuzzed
     checkpoint.write(run / "checkpoints" / "trainer" / "2", evolve(good, values={**good.values, **values}))
     said: list[str] = []
-    assert restore(run, trainer.session, said.append).name == ("1" if said else "2")
+    assert restore(run, trainer.session, said.append)[0].name == ("1" if said else "2")
 
 
 @pytest.fixture(scope="module")
