@@ -24,6 +24,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError,
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, live_settings
 from sigma_kernel.training.beginning import check_hooks, check_memory, check_precision
+from sigma_kernel.training.choices import check_split
 from sigma_kernel.training.feed import Feed, Preparation, specs
 from sigma_kernel.training.hooks import OBSERVED, meet, merged, ordered, reads
 from sigma_kernel.training.live import Live, check_fits, check_matches, check_rules, live_values
@@ -199,7 +200,8 @@ def _hooks(trainer: Trainer, faults: Faults, no_data: bool, some_missing: bool) 
         splits = list(trainer.data) if isinstance(trainer.data, Mapping) else ["training"]
         for name, hook in hooks.items():
             with faults.at("hooks", name):
-                _check_splits(hook, splits)
+                for split in hook.splits:
+                    check_split(name, split, splits)
     if some_missing:  # what they would publish is not known
         return
     with faults.at("hooks"):
@@ -218,14 +220,6 @@ def _check_read(address: str, known: set[str]) -> None:
             f"reads {address!r}, which nothing here publishes. Add the hook that does, or correct the address."
             f"{near(address, known)}"
         )
-
-
-def _check_splits(hook: Hook, splits: list[str]) -> None:
-    for split in hook.splits:
-        if split not in splits:
-            raise SigmaConfigError(
-                f"the data has no split {split!r}.{near(split, splits)} There are: {', '.join(splits)}."
-            )
 
 
 def _read(hook: Hook) -> Iterator[tuple[tuple[str, ...], str]]:

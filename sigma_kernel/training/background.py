@@ -21,10 +21,9 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, HookContext, Metric
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.registry import literal, matches
 from sigma_kernel.training import commands
 from sigma_kernel.training.chronicle import Chronicle
-from sigma_kernel.training.hooks import Runner, check_read, check_write
+from sigma_kernel.training.hooks import Runner, check_read, check_write, seen
 from sigma_kernel.training.programs import Evaluator, Steer
 from sigma_kernel.training.records import Records
 from sigma_kernel.training.replay import Row
@@ -71,7 +70,6 @@ class Eyes:
     evaluator: Evaluator
     arrays: Mapping[str, np.ndarray]
     steer: Steer
-    lock: threading.Lock
 
     def placed(self) -> dict[str, Any]:
         """Return the arrays on the device."""
@@ -108,10 +106,7 @@ class Firing:
     def read(self, address: str) -> Any:
         """Return a value as it was when the hook was due, or as a hook due with it has published it."""
         check_read(self.name, self.hook, address)
-        known = {**self.known, **self.fresh}
-        if literal(address):
-            return next((known[name] for name in (self.scope + address, address) if name in known), None)
-        return {name: value for name, value in known.items() if matches(address, name)}
+        return seen({**self.known, **self.fresh}, address, self.scope)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value, at the next boundary."""
@@ -127,8 +122,7 @@ class Firing:
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split, at the parameters as they were."""
         eyes = self._eyes("evaluate")
-        with eyes.lock:
-            return eyes.evaluator.evaluate(eyes.placed(), eyes.steer, on, metrics)
+        return eyes.evaluator.evaluate(eyes.placed(), eyes.steer, on, metrics)
 
     def ends(self) -> tuple[Spec, Spec]:
         """Return what one sample of the first input is, and one row of the first output."""
@@ -190,7 +184,6 @@ class Background:
 
     evaluator: Evaluator
     tell: Callable[[str], None]
-    evaluating: threading.Lock = field(factory=threading.Lock, init=False)
     _firings: deque[Firing] = field(factory=deque, init=False)  # in their order
     _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
     _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the last one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sigma_kernel.architecture import component_name
@@ -63,12 +63,15 @@ def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Datase
         hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
         _check_times(f"{where}.{name}", hook)
         for split in hook.splits:
-            if split not in splits:
-                raise SigmaConfigError(
-                    f"{where}.{name}: the data has no split {split!r}.{near(split, splits)} "
-                    f"There are: {', '.join(splits)}."
-                )
+            check_split(f"{where}.{name}", split, splits)
     return found
+
+
+def check_split(where: str, split: str, splits: Collection[str]) -> None:
+    """Raise SigmaConfigError for a split of the data that is not there."""
+    if split not in splits:
+        known = f"{near(split, splits)} There are: {', '.join(splits)}."
+        raise SigmaConfigError(f"{where}: the data has no split {split!r}.{known}")
 
 
 def _check_times(where: str, hook: Hook) -> None:

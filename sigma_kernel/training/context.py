@@ -12,14 +12,14 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric, Step
+from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
 from sigma_kernel.training.background import Eyes, Firing
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.live import Live
-from sigma_kernel.training.session import Session
+from sigma_kernel.training.session import Session, steering
 from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
 
 
@@ -116,13 +116,8 @@ class Context:
         )  # fmt: skip
 
     def _eyes(self) -> Eyes:
-        session, now = self.session, self.moment
+        session = self.session
         arrays = {name: session.host(name) for name in session.arrays if not name.startswith(SLOTS)}
         live = Live(session.live.values, session.live.dtype)
         live.restore(session.live.base)
-        steer = partial(_steer, live, now)
-        return Eyes(session.background.evaluator, arrays, steer, session.background.evaluating)
-
-
-def _steer(live: Live, now: Moment, step: Step) -> dict[str, Any]:
-    return live.at([name for name in step.steer if name in live.values], now.iteration, now.epoch, 1)
+        return Eyes(session.background.evaluator, arrays, partial(steering, live, self.moment))

@@ -210,7 +210,7 @@ class Feed:
         row = self.cursor.row + done * batches.rows.shape[1]
         left = self.dataset.rows(self.cursor.block) - row
         if left >= self.batch_size or (left and self.keep_last):
-            self.cursor = evolve(self.cursor, row=row)
+            self.cursor = Cursor(self.cursor.epoch, self.cursor.block, row)
         else:
             self.cursor = self._after(self.cursor)
 

@@ -8,9 +8,10 @@ One that takes longer than its budget three times in a row is muted, or moved to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from operator import call
 from time import perf_counter
 from typing import Any
@@ -21,7 +22,7 @@ from attrs import define, field, frozen
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError, said
-from sigma_kernel.registry import matches
+from sigma_kernel.registry import literal, matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
 STRIKES = 3  # in a row
@@ -58,6 +59,13 @@ def check_write(name: str, hook: Hook, address: str) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``writes``."""
     if not any(matches(pattern, address) for pattern in hook.writes):
         raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
+
+
+def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
+    """Return what is known under an address, or None, local values first; under a pattern, all that matches by name."""
+    if literal(address):
+        return next((known[name] for name in (scope + address, address) if name in known), None)
+    return {name: value for name, value in known.items() if matches(address, name)}
 
 
 def observed(hook: Hook) -> tuple[str, ...]:
@@ -157,23 +165,20 @@ def ordered(hooks: Mapping[str, Hook]) -> list[str]:
     for name, hook in hooks.items():
         if hook.guards and (hook.background or (hook.budget is not None and hook.over_budget == "background")):
             raise SigmaConfigError(f"hooks.{name}: a guard must act at once. It cannot run in the background.")
-    before: dict[str, set[str]] = {name: set() for name in hooks}
+    sorter = TopologicalSorter[str](dict.fromkeys(hooks, ()))
     for reason in reasons(hooks):
-        before[reason.then].add(reason.first)
-    order: list[str] = []
-    while len(order) < len(hooks):
-        ready = [name for name in hooks if name not in order and before[name] <= set(order)]
-        if not ready:
-            raise SigmaConfigError(f"hooks: they wait for each other: {_cycle(before, order)}. Change what one reads.")
-        order.append(min(ready, key=lambda name: (-hooks[name].priority, name)))
+        sorter.add(reason.then, reason.first)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(error.args[1])
+        raise SigmaConfigError(f"hooks: they wait for each other: {cycle}. Change what one reads.") from error
+    order, ready = list[str](), list[str]()
+    while sorter.is_active():
+        ready = sorted([*ready, *sorter.get_ready()], key=lambda name: (-hooks[name].priority, name))
+        sorter.done(ready[0])
+        order.append(ready.pop(0))
     return order
-
-
-def _cycle(before: Mapping[str, set[str]], done: Sequence[str]) -> str:
-    path = [next(name for name in before if name not in done)]
-    while path.count(path[-1]) == 1:
-        path.append(min(before[path[-1]] - set(done)))
-    return " -> ".join(reversed(path[path.index(path[-1]) :]))
 
 
 @define(eq=False)

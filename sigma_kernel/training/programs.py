@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.contracts import Backend, Dataset, Metric, Order, Program, Step
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
-from sigma_kernel.training.choices import several
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.training.choices import check_split, several
 from sigma_kernel.training.feed import Feed, Host, as_array, conform
 from sigma_kernel.training.step import DIRECTIONS, Model
 
@@ -72,6 +72,7 @@ class Evaluator:
     batch_size: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     ready: Callable[[Mapping[str, np.ndarray]], Host]
+    alone: threading.Lock = field(factory=threading.Lock, init=False)  # who goes through a split
     _feeds: dict[str, Feed] = field(factory=dict, init=False)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -79,40 +80,37 @@ class Evaluator:
         self, arrays: Mapping[str, Any], steer: Steer, on: str, metrics: Mapping[str, Metric]
     ) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split, and each metric over them."""
-        feed = self._feed(on)
         metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, metrics)
-        totals: dict[str, Any] = {}
-        rows = 0
-        losses = 0.0
-        for loss, found, count in self._batches(feed, arrays, steer, metrics):
-            losses, rows = losses + loss * count, rows + count
-            totals = {name: metrics[name].merge(totals[name], t) if name in totals else t for name, t in found.items()}
+        losses, rows, totals = 0.0, 0, dict[str, Any]()
+        with self.alone:
+            feed = self._feed(on)
+            feed.rewind()
+            while feed.cursor.epoch == 0:
+                batches = feed.next(feed.iterations_per_epoch)
+                block, picked = batches.block, batches.rows
+                ring = self._ring(Model.evaluation, arrays, steer, block, picked, tuple(metrics.items()))
+                losses += float(np.mean(ring["loss"], dtype=np.float64)) * picked.size
+                rows += picked.size
+                for name, metric in metrics.items():
+                    found = reduce(metric.merge, ring[f"metrics.{name}"])
+                    totals[name] = metric.merge(totals[name], found) if name in totals else found
+                feed.advance(batches, len(picked))
         return {"loss": losses / rows, **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
 
-    def _batches(
-        self, feed: Feed, arrays: Mapping[str, Any], steer: Steer, metrics: Mapping[str, Metric]
-    ) -> Iterator[tuple[float, dict[str, Any], int]]:
-        feed.rewind()
-        while feed.cursor.epoch == 0:
-            batches = feed.next(feed.iterations_per_epoch)
-            n, size = batches.rows.shape
-            step, program = self.programs.get(Model.evaluation, size, tuple(metrics.items()))
-            ring = program.run(arrays, batches.block, batches.rows, steer(step), n).ring
-            totals = {name: reduce(metrics[name].merge, ring[f"metrics.{name}"]) for name in metrics}
-            feed.advance(batches, n)
-            yield float(np.mean(ring["loss"], dtype=np.float64)), totals, n * size
-
     def _feed(self, on: str) -> Feed:
-        if on not in self.splits:
-            raise SigmaConfigError(
-                f"data: there is no split {on!r}.{near(on, self.splits)} There are: {', '.join(self.splits)}."
-            )
+        check_split("data", on, self.splits)
         if on not in self._feeds:
-            dataset = self.splits[on]
-            size = min(self.batch_size, len(dataset))
-            place = self.programs.backend.to_device
-            self._feeds[on] = Feed(dataset, size, 0, self.ready, place, InOrder())
+            dataset, place = self.splits[on], self.programs.backend.to_device
+            self._feeds[on] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
         return self._feeds[on]
+
+    def _ring(
+        self, kind: Callable[..., Step], arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any],
+        rows: np.ndarray, *about: Any,
+    ) -> dict[str, np.ndarray]:  # fmt: skip
+        """Return what a step of some kind records on minibatches, one after the other."""
+        step, program = self.programs.get(kind, rows.shape[1], *about)
+        return program.run(arrays, block, rows, steer(step), len(rows)).ring
 
     def close(self) -> None:
         """Stop reading ahead."""
@@ -148,27 +146,24 @@ class Evaluator:
         return block
 
     def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:
-        n, size = rows.shape
-        _, program = self.programs.get(Model.prediction, size)
         device = {name: self.programs.backend.to_device(values) for name, values in block.items()}
-        ring = program.run(arrays, device, rows, {}, n).ring
-        return {name: values.reshape(n * size, *values.shape[2:]) for name, values in ring.items()}
+        ring = self._ring(Model.prediction, arrays, lambda step: {}, device, rows)
+        return {name: values.reshape(rows.size, *values.shape[2:]) for name, values in ring.items()}
 
     # -- observation ---------------------------------------------------------------------------------------------------
     def observe(
         self, arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any], rows: np.ndarray, wanted: Sequence[str]
     ) -> dict[str, np.ndarray]:
         """Return gradients, updates and activations that match, of one coming iteration; the state stays as it is."""
-        step, program = self.programs.get(Model.observing, rows.shape[1], self.programs.model.observable(wanted))
-        ring = program.run(arrays, block, rows[:1], steer(step), 1).ring
+        names = self.programs.model.observable(wanted)
+        ring = self._ring(Model.observing, arrays, steer, block, rows[:1], names)
         return {name: values[0] for name, values in ring.items()}
 
     def excite(
         self, arrays: Mapping[str, Any], steer: Steer, samples: np.ndarray, directions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the first output for prepared samples, before costs, and its slopes along directions."""
-        size, place = len(samples), self.programs.backend.to_device
-        step, program = self.programs.get(Model.excitation, size)
+        place, rows = self.programs.backend.to_device, np.arange(len(samples), dtype=np.int32)
         block = {self.programs.model.network.sections()[0]: place(samples), DIRECTIONS: place(directions)}
-        ring = program.run(arrays, block, np.arange(size, dtype=np.int32)[None], steer(step), 1).ring
+        ring = self._ring(Model.excitation, arrays, steer, block, rows[None])
         return ring["output"][0], ring["slopes"][0]

@@ -113,9 +113,9 @@ def _compute_with(session: Session, programs: Programs) -> None:
     session.programs = programs
     session.evaluator.close()
     session.evaluator = evolve(session.evaluator, programs=programs)
-    with session.background.evaluating:  # not while somebody evaluates there
+    with session.background.evaluator.alone:  # not while somebody evaluates there
         session.background.evaluator.close()
-        session.background.evaluator = evolve(session.evaluator)
+    session.background.evaluator = evolve(session.evaluator)
 
 
 def _forget(session: Session, parts: Parts, gone: Iterable[str]) -> None:

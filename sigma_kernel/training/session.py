@@ -21,7 +21,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
 from sigma_kernel.contracts import Burst, Metric, Step
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.registry import NOTHING, Registry, literal, matches
+from sigma_kernel.registry import NOTHING, Registry, literal
 from sigma_kernel.training import commands
 from sigma_kernel.training.background import Background, Sight, beside, catch_up, finish, hand_over
 from sigma_kernel.training.changes import Changes, Makeup
@@ -29,7 +29,7 @@ from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.chronicle import Chronicle
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches, Feed
-from sigma_kernel.training.hooks import Runner, ends
+from sigma_kernel.training.hooks import Runner, ends, seen
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import Records
@@ -234,8 +234,7 @@ class Session:
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
-        now, names = self.clock.moment, [name for name in step.steer if name in self.live.values]
-        return self.live.at(names, now.iteration + offset, now.epoch, n)
+        return steering(self.live, self.clock.moment, step, n, offset)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -371,11 +370,10 @@ class Session:
 
         Under a pattern they see a dictionary of all that match.
         """
-        known = {**self.observed, **self.published}
+        found, bound = seen({**self.observed, **self.published}, address, scope), dict(self.registry.find(address))
         if literal(address):
-            found = next((known[name] for name in (scope + address, address) if name in known), None)
-            return dict(self.registry.find(address)).get(address) if found is None else found
-        return {**dict(self.registry.find(address)), **{n: value for n, value in known.items() if matches(address, n)}}
+            return bound.get(address) if found is None else found
+        return {**bound, **found}
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address of this trainer."""
@@ -394,3 +392,8 @@ class Session:
         """Return the loss and the metrics over a split of the data, at the present parameters."""
         with self.timed("evaluation"):
             return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
+
+
+def steering(live: Live, now: Moment, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
+    """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from a moment."""
+    return live.at([name for name in step.steer if name in live.values], now.iteration + offset, now.epoch, n)

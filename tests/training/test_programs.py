@@ -113,7 +113,7 @@ def test_a_split_that_is_not_there_says_which_are(deep: Deep) -> None:
     with deep() as sigma, pytest.raises(SigmaConfigError) as error:
         sigma.trainer("trainer").evaluate("validaton")
     assert str(error.value) == (
-        "data: there is no split 'validaton'. Did you mean 'validation'? There are: training, validation."
+        "data: the data has no split 'validaton'. Did you mean 'validation'? There are: training, validation."
     )
 
 

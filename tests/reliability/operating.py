@@ -1,0 +1,103 @@
+"""Measure what the operator adds to an iteration: with no hook due, and with one that is due at every iteration.
+
+::
+
+    python tests/reliability/operating.py [ROUNDS] [ITERATIONS] [BACKEND]
+
+Trains a small network (4 inputs, 10 hidden units, 3 classes, batches of 10) on one core, on as few rows as iris has and
+on a hundred times as many, with the operator and, in turns, by nothing but the backend's own calls: as long bursts of
+minibatches, or one call for each iteration.  Prints one JSON document: for each case the medians, in microseconds per
+iteration, of the bare calls, of training, and of the differences within a round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+import numpy as np
+from attrs import define
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.environment import Environment
+from sigma_kernel.training.session import Session
+from sigma_kernel.training.step import Model
+from sigma_kernel.training.trainer import Trainer
+
+NETWORK = 'input(4) + dense(10, activation="tanh") + output(3) + softmax_cross_entropy()'
+BATCH, FEW, MANY = 10, 150, 15_000
+
+
+@define(eq=False, kw_only=True)
+class Idle(Hook):
+    """Do nothing, at every iteration."""
+
+    every: TimeStep = every(1, "iteration")
+
+    def run(self, context: HookContext) -> None:
+        """Do nothing."""
+
+
+def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> Trainer:
+    """Return a trainer that has begun: compiled, and at the end of an epoch."""
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(rows, 4)).astype(np.float32), draw.integers(0, 3, rows)
+    trainer = Environment("operating").create_trainer("trainer", backend=backend, batch_size=BATCH, hooks=hooks)
+    trainer.data, trainer.network, trainer.optimiser = (x, y), NETWORK, {"type": "momentum", "learning_rate": 0.01}
+    trainer.fit(epochs=1)
+    return trainer
+
+
+def bare(session: Session, iterations: int, burst: int) -> float:
+    """Return the seconds of an iteration that the backend's program takes by itself, in bursts of such a length."""
+    step, program = session.programs.get(Model.training, BATCH)
+    batches, state = session.feed.next(burst), {name: value.copy() for name, value in session.arrays.items()}
+    steer, n = session.steer(step), len(batches.rows)
+    began = time.perf_counter()
+    for _ in range(iterations // n):
+        state = program.run(state, batches.block, batches.rows, steer, n).state
+    return (time.perf_counter() - began) / (iterations // n * n)
+
+
+def trained(trainer: Trainer, iterations: int) -> float:
+    """Return the seconds of an iteration of training."""
+    began = time.perf_counter()
+    trainer.fit(iterations=iterations)
+    return (time.perf_counter() - began) / iterations
+
+
+def compared(rounds: int, trainer: Trainer, iterations: int, burst: int) -> dict[str, float]:
+    """Return medians in microseconds: of bare calls, of training, and of what training takes longer."""
+    ways: list[Callable[[], float]] = [
+        lambda: bare(trainer.session, iterations, burst), lambda: trained(trainer, iterations)
+    ]  # fmt: skip
+    found: list[tuple[float, ...]] = []
+    for turn in range(rounds):
+        seconds = [way() for way in (ways if turn % 2 else ways[::-1])]
+        found.append(tuple(seconds if turn % 2 else seconds[::-1]))
+    columns = [*zip(*found, strict=True), [there - without for without, there in found]]
+    return {name: 1e6 * median(column) for name, column in zip(("bare", "training", "operator"), columns, strict=True)}
+
+
+def main(rounds: int = 11, iterations: int = 15_000, backend: str = "numba") -> None:
+    """Measure and print."""
+    idle: dict[str, Any] = {"idle": Idle()}
+    found = {
+        "few rows, no hook due": compared(rounds, made(FEW, {}, backend), iterations, MANY),
+        "many rows, no hook due": compared(rounds, made(MANY, {}, backend), iterations, MANY),
+        "a hook due at every iteration": compared(rounds, made(MANY, idle, backend), iterations // 5, 1),
+    }
+    print(json.dumps({"backend": backend, "rounds": rounds, "microseconds": found}, indent=1))
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    main(*map(int, given[:2]), *given[2:])
