@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,7 @@ def structured(
     values = dict(document.values)
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"backend": "numpy", "operator": "local", **run}
-    structure, faults = Structure(catalogue, document.folder), Faults()
-    read = partial(_architecture, structure)
-    structure.converter.register_structure_hook_func(lambda type_: type_ is ArchitectureText, read)
+    structure, faults = _Structure(catalogue, document.folder), Faults()
     with faults.at():
         cls = Several if "trainers" in values else Single
         found: Configuration = structure.record(values, cls)
@@ -54,15 +51,23 @@ def structured(
     raise complaint(document, [*faults.found, *(beyond(structure, values) if beyond else [])])
 
 
-def _architecture(structure: Structure, text: Any, type_: Any) -> str:
-    """Return the text with every layer as ``distribution:name``; what is wrong with it keeps its place."""
-    if not isinstance(text, str):
-        raise Mismatch("text", text)
-    try:
-        ends = notation.parse(text, structure.load)
-    except SigmaError as error:
-        found = _IN_TEXT.match(str(error))
-        if found is None:
-            raise
-        raise InText(int(found["line"]), f"column {found['column']}: {str(error)[found.end() :]}", error) from None
-    return write(ends, lambda kind, name: structure.catalogue.resolve(kind, name).full_name)
+class _Structure(Structure):
+    """What a file says, with its architectures."""
+
+    def read(self, value: Any, type_: Any) -> Any:
+        """Return what a value means where this type is asked for."""
+        return self._architecture(value) if type_ is ArchitectureText else super().read(value, type_)
+
+    def _architecture(self, text: Any) -> str:
+        """Return the text with every layer as ``distribution:name``; what is wrong with it keeps its place."""
+        if not isinstance(text, str):
+            raise Mismatch("text", text)
+        try:
+            ends = notation.parse(text, self.load)
+        except SigmaError as error:
+            found = _IN_TEXT.match(str(error))
+            if found is None:
+                raise
+            said = f"column {found['column']}: {str(error)[found.end() :]}"
+            raise InText(int(found["line"]), said, error) from None
+        return write(ends, lambda kind, name: self.catalogue.resolve(kind, name).full_name)

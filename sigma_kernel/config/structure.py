@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType, SimpleNamespace
@@ -12,7 +12,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
 from attrs import define, evolve, field, frozen
-from cattrs import Converter, cols
 
 from sigma_kernel import checks
 from sigma_kernel.clock import TimeStep
@@ -23,10 +22,15 @@ from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.plugins import Catalogue
 from sigma_kernel.training.criteria import Criterion
 
-_WORDS: dict[Any, str] = {
-    bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path",
-    TimeStep: 'a time step such as "1 epoch"', Criterion: 'a criterion such as "epoch reaches 10"',
+# of what a file can say by a plain value: which one that is, and how it is called
+_PLAIN: dict[Any, tuple[Any, str]] = {
+    bool: (bool, "true or false"), int: (int, "a whole number"), float: (int | float, "a number"), str: (str, "text"),
+    Path: (str, "a path"), TimeStep: (str, 'a time step such as "1 epoch"'),
+    Criterion: (str, 'a criterion such as "epoch reaches 10"'),
 }  # fmt: skip
+_LISTS = (list, tuple, Sequence, MutableSequence)
+_TABLES = (dict, Mapping, MutableMapping)
+_UNIONS = (Union, types.UnionType)
 
 
 class Mismatch(TypeError):
@@ -98,29 +102,34 @@ class Structure:
 
     catalogue: Catalogue
     folder: Path = field(factory=Path.cwd)
-    converter: Converter = field(factory=Converter, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        """Say how each type is read; of the forms that hold, the last one counts."""
-        plain_types: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
-            bool: (bool, bool), int: (int, int), float: (int | float, float), str: (str, str), Path: (str, self.path),
-            TimeStep: (str, TimeStep.parse), Criterion: (str, Criterion.parse),
-        }  # fmt: skip
-        for type_, (accepted, make) in plain_types.items():
-            self.converter.register_structure_hook(type_, _strictly(accepted, make))
-        forms: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
-            (lambda t: True, _unsayable),
-            (lambda t: t is Any, lambda value, _: value),
-            (cols.is_sequence, self.sequence),
-            (lambda t: get_origin(t) is tuple, lambda value, t: tuple(self.sequence(value, t))),
-            (cols.is_mapping, self.mapping),
-            (lambda t: get_origin(t) is Literal, _literal),
-            (lambda t: get_origin(t) in (Union, types.UnionType), self.union),
-            (attrs.has, self.record),
-            (lambda t: kind_of(t) is not None, self.component),
-        ]
-        for holds, read in forms:
-            self.converter.register_structure_hook_func(holds, read)
+    def read(self, value: Any, type_: Any) -> Any:
+        """Return what a value means where this type is asked for."""
+        origin = get_origin(type_) or type_
+        if type_ is Any:
+            return value
+        if type_ in _PLAIN:
+            return self.plain(value, type_)
+        if kind_of(type_) is not None:
+            return self.component(value, type_)
+        if attrs.has(type_):
+            return self.record(value, type_)
+        if origin in _UNIONS:
+            return self.union(value, type_)
+        if origin in _TABLES:
+            return self.mapping(value, type_)
+        if origin in _LISTS:
+            return self.sequence(value, type_)
+        if origin is Literal:
+            return _literal(value, type_)
+        raise Mismatch(f"{getattr(type_, '__name__', type_)}, which a file cannot say: set it from Python", value)
+
+    def plain(self, value: Any, type_: Any) -> Any:
+        """Return what a plain value stands for: itself, a path, or what its text says."""
+        accepted, name = _PLAIN[type_]
+        if not isinstance(value, accepted) or (isinstance(value, bool) and type_ is not bool):
+            raise Mismatch(name, value)
+        return self.path(value) if type_ is Path else getattr(type_, "parse", type_)(value)
 
     def path(self, text: str) -> Path:
         """Return an absolute path."""
@@ -138,7 +147,7 @@ class Structure:
         for name, setting in known.items():
             with faults.at(name):
                 if name in table:
-                    values[name] = self.converter.structure(table[name], setting.type)
+                    values[name] = self.read(table[name], setting.type)
                 elif setting.default is REQUIRED:
                     raise ValueError(f"is missing. Give it {words(setting.type)}.{more}")
                 elif _written(setting.default):
@@ -197,15 +206,15 @@ class Structure:
         faults.done()
         return cls(**values)
 
-    def sequence(self, value: Any, type_: Any) -> list[Any]:
-        """Return a list, or the values of a tuple."""
+    def sequence(self, value: Any, type_: Any) -> list[Any] | tuple[Any, ...]:
+        """Return a list or a tuple of values."""
         if not isinstance(value, list):
             raise Mismatch("a list", value)
-        kinds = get_args(type_)
-        kinds = kinds if get_origin(type_) is tuple and kinds[-1] is not Ellipsis else kinds[:1] * len(value)
+        kinds, is_tuple = get_args(type_), get_origin(type_) is tuple
+        kinds = kinds if is_tuple and kinds[-1] is not Ellipsis else kinds[:1] * len(value)
         if len(value) != len(kinds):
             raise Mismatch(f"a list of {len(kinds)} values", value)
-        return list(self._each(enumerate(value), kinds).values())
+        return (tuple if is_tuple else list)(self._each(enumerate(value), kinds).values())
 
     def mapping(self, value: Any, type_: Any) -> dict[Any, Any]:
         """Return a table of values of one type."""
@@ -217,7 +226,7 @@ class Structure:
         faults, values = Faults(), dict[Any, Any]()
         for (key, value), kind in zip(items, kinds, strict=True):
             with faults.at(key):
-                values[key] = self.converter.structure(value, kind)
+                values[key] = self.read(value, kind)
         faults.done()
         return values
 
@@ -228,7 +237,7 @@ class Structure:
         for member in get_args(type_):
             if member is not NoneType:
                 try:
-                    return self.converter.structure(value, member)
+                    return self.read(value, member)
                 except Mismatch as error:
                     expected.append(error.expected)
                     hint = hint or error.hint
@@ -279,24 +288,18 @@ def _article(kind: str) -> str:
 
 def words(type_: Any) -> str:
     """Return what may stand somewhere, in words."""
-    if type_ in _WORDS or get_origin(type_) is Literal:
-        return _WORDS.get(type_) or " or ".join(map(shown, get_args(type_)))
-    if get_origin(type_) in (Union, types.UnionType):
+    if type_ in _PLAIN:
+        return _PLAIN[type_][1]
+    origin = get_origin(type_) or type_
+    if origin is Literal:
+        return " or ".join(map(shown, get_args(type_)))
+    if origin in _UNIONS:
         return " or ".join(words(member) for member in get_args(type_) if member is not NoneType)
     if (kind := kind_of(type_)) is not None:
         return _article(kind)
-    if attrs.has(type_) or cols.is_mapping(type_):
+    if attrs.has(type_) or origin in _TABLES:
         return "a table"
-    return "a list" if cols.is_sequence(type_) or get_origin(type_) is tuple else "a value"
-
-
-def _strictly(accepted: Any, make: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, type_: Any) -> Any:
-        if not isinstance(value, accepted) or (isinstance(value, bool) and accepted is not bool):
-            raise Mismatch(_WORDS[type_], value)
-        return make(value)
-
-    return structure
+    return "a list" if origin in _LISTS else "a value"
 
 
 def _literal(value: Any, type_: Any) -> Any:
@@ -305,7 +308,3 @@ def _literal(value: Any, type_: Any) -> Any:
         hint = near(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
         raise Mismatch(words(type_), value, hint)
     return value
-
-
-def _unsayable(value: Any, type_: Any) -> Any:
-    raise Mismatch(f"{getattr(type_, '__name__', type_)}, which a file cannot say: set it from Python", value)

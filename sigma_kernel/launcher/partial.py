@@ -78,7 +78,7 @@ class _Parts:
 
     def _read(self, name: str, value: Any, type_: Any) -> Any:
         with suppress(Wrong, ValueError, TypeError, SigmaError):  # told already
-            return self.structure.converter.structure(value, type_)
+            return self.structure.read(value, type_)
         self.missing.add("run" if name in ("backend", "operator") else name)
         return None
 
