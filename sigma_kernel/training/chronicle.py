@@ -85,6 +85,11 @@ class Chronicle:
         return self.records.position if place is None else place
 
     @property
+    def behind(self) -> bool:
+        """Return whether something is still to be done again before others may act."""
+        return self.replay is not None and self.replay.goes_on and bool(self.replay.rows) and not self.replay.acting
+
+    @property
     def inside(self) -> bool:
         """Return whether a hook acts, rather than somebody outside."""
         return bool(self._by)

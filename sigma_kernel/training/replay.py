@@ -38,6 +38,7 @@ class Replay:
     rows: deque[Row]
     goes_on: bool = True  # freely, after the last row
     left: bool = False  # before its end: nothing acts, and nothing is compared any more
+    acting: bool = field(default=False, init=False)  # a command that is done again
     differs: str | None = field(default=None, init=False)  # the first difference, in words
 
     @property
@@ -82,13 +83,15 @@ class Replay:
 
         If it is refused before it acts, that is a difference.
         """
-        row = self.rows[0] if self.place is not None else None
+        row, self.acting = self.rows[0] if self.place is not None else None, True
         try:
             act()
         except Exception as error:
             tell(f"what is done again was refused: {error}")
             if row is not None and self.rows and self.rows[0] is row:
                 self._differ(f"{_when(row)}: {_said(row)} cannot be done again: {error}")
+        finally:
+            self.acting = False
 
     def says(self, iteration: int, what: Row) -> bool:
         """Return whether the next row is this one, of something that acted from outside."""
