@@ -106,12 +106,13 @@ def merged(hooks: Mapping[str, Hook]) -> dict[str, Hook]:
     named = {wanted for hook in hooks.values() for wanted in hook.requires}
     kept: dict[str, Hook] = {}
     for name, hook in sorted(hooks.items(), key=lambda item: item[0] not in named):
-        if name in named or not any(_equal(hook, other) for other in kept.values()):
+        if name in named or not any(equal(hook, other) for other in kept.values()):
             kept[name] = hook
     return kept
 
 
-def _equal(a: Hook, b: Hook) -> bool:
+def equal(a: Hook, b: Hook) -> bool:
+    """Return whether two hooks are the same in all but their names."""
     if type(a) is not type(b) or not attrs.has(type(a)):
         return a is b
     return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in attrs.fields(type(a)))

@@ -12,6 +12,7 @@ import pytest
 from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment
 from sigma_kernel.training.criteria import when
@@ -83,6 +84,21 @@ def test_a_cycle_is_named_in_the_order_of_its_waiting() -> None:
 def test_an_unknown_requirement_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="hooks.a: requires 'acuracy', which is not among the hooks. Add it."):
         ordered({"a": Do(after=["acuracy"]), "accuracy": Do()})
+
+
+def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_name_and_so_are_equal_hooks() -> None:
+    hooks = {
+        "a": Do(taking=["x"]), "b": Do(giving=["x"]), "c": Do(priority=2), "twin": Do(priority=2),
+        "d": Do(priority=2, taking=["training.loss"]),
+    }  # fmt: skip
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        found = explained(sigma.trainer("trainer"))
+    assert [hook["name"] for hook in found["hooks"]] == ["c", "d", "b", "a"]
+    assert found["reasons"] == [
+        "b before a: a reads x, which b writes", "c before d: by name, as nothing else decides",
+        "d before b: priority 2 over 0",
+    ]  # fmt: skip
+    assert found["merged"] == {"twin": "c"}
 
 
 # -- merging -----------------------------------------------------------------------------------------------------------
