@@ -205,9 +205,10 @@ def opened(run: Path) -> tuple[Configuration, Environment]:
 def described_in(run: Path) -> Document:
     """Return the configuration of a run folder as a document."""
     path = run / "config.toml"
-    if not path.exists():
-        what = "holds no config.toml" if run.is_dir() else "there is no such folder"
+    if not os.path.lexists(path):
+        what = "holds no config.toml" if os.path.isdir(run) else "there is no such folder"
         raise SigmaConfigError(f"{run}: is no run folder: {what}. Those of `sigma run` lie below runs/.")
+    folders.get_bytes(path, folders.LARGEST)  # so that nothing is followed or waited for
     described = read(path)
     if not described.values:
         raise SigmaConfigError(

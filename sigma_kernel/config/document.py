@@ -14,12 +14,14 @@ from typing import Any
 
 import tomlkit
 from attrs import define, evolve, field, frozen
+from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Array, InlineTable, Item, Table
 
 from sigma_kernel.errors import SigmaConfigError
 
 Path = tuple[str | int, ...]
 
+LONGEST = 1 << 20  # characters of a file
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
 _BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")  # what may stand between two values of an array
 
@@ -65,7 +67,9 @@ class Document:
 def read(path: pathlib.Path) -> Document:
     """Read a TOML file; one that cannot be read is a SigmaConfigError too."""
     try:
-        return evolve(parse(path.read_text(encoding="utf-8"), str(path)), folder=path.absolute().parent)
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
+        return evolve(parse(text, str(path)), folder=path.absolute().parent)
     except OSError as error:
         raise SigmaConfigError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -74,17 +78,29 @@ def read(path: pathlib.Path) -> Document:
 
 def parse(text: str, name: str) -> Document:
     """Read TOML; broken TOML is a SigmaConfigError ``file:line: what is wrong``."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
-        line, column = (place["line"], place["column"]) if place else (None, None)
-        where = f"{name}:{line or text.count(chr(10)) + 1}: this is not TOML"
-        what = _PLACE.sub(f" (column {column})" if column else "", str(error))
-        raise SigmaConfigError(f"{where}: {what}") from None
+    if len(text) > LONGEST:
+        raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in files of their own.")
     walk = _Walk()
-    walk.body((), tomlkit.parse(text).body)
+    try:
+        body = tomlkit.parse(text).body  # first, as it is quick to refuse what is nested too deep
+        values = tomllib.loads(text)
+        walk.body((), body)
+    except (ValueError, TOMLKitError, RecursionError) as error:
+        raise SigmaConfigError(_broken(text, name, error)) from None
     return Document(name, values, walk.places, walk.texts)
+
+
+def _broken(text: str, name: str, error: Exception) -> str:
+    if isinstance(error, RecursionError) or "nested" in str(error):
+        return f"{name}: is nested too deep to be a configuration."
+    try:
+        tomllib.loads(text)
+    except ValueError as plainer:
+        error = plainer
+    place = _PLACE.search(str(error))
+    line, column = (place["line"], place["column"]) if place else (None, None)
+    where = f"{name}:{line or text.count(chr(10)) + 1}: this is not TOML"
+    return f"{where}: {_PLACE.sub(f' (column {column})' if column else '', str(error))}"
 
 
 @define

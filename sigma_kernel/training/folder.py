@@ -67,6 +67,7 @@ def put_text(path: Path, text: str) -> None:
     """Write a file by renaming a finished one, so that it is never half there; SigmaStateError where that fails."""
     temporary = path.with_name(f".{path.name}.part")
     try:
+        temporary.unlink(missing_ok=True)
         put_bytes(temporary, text.encode())
         temporary.replace(path)
         sync(path.parent)
@@ -78,8 +79,8 @@ def put_text(path: Path, text: str) -> None:
 
 
 def put_bytes(path: Path, data: bytes) -> None:
-    """Write a file, and return when it is on the disk."""
-    with path.open("wb") as file:
+    """Write a new file, and return when it is on the disk."""
+    with path.open("xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -20,6 +20,7 @@ from attrs import define, field
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
 from sigma_kernel.training import commands
+from sigma_kernel.training.folder import get_bytes
 
 FORMAT = 1
 WRITING = threading.Lock()  # trainers share the files
@@ -46,10 +47,13 @@ class Lines:
 
     def __attrs_post_init__(self) -> None:
         """Begin the file, or go on after its last whole line."""
-        if self.path is not None and self.path.exists():
-            with self.path.open("r+b") as file:
-                file.truncate(file.read().rfind(b"\n") + 1)
-        if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
+        if self.path is None:
+            return
+        there = get_bytes(self.path) if os.path.lexists(self.path) else b""
+        whole = there.rfind(b"\n") + 1
+        if whole < len(there):
+            os.truncate(self.path, whole)
+        if not whole:
             self.append({"format": FORMAT})
 
     def append(self, row: Mapping[str, Any], sync: bool = False) -> None:
@@ -86,9 +90,7 @@ def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
     Raises SigmaCheckpointError for what is no journal, or holds a command that cannot be given.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    except OSError as error:
-        raise SigmaCheckpointError(f"{path}: cannot be read: {error.strerror}. Is this a run folder?") from error
+        lines = get_bytes(path).decode().split("\n")[:-1]
     except ValueError as error:
         raise SigmaCheckpointError(f"{path}: is damaged: {error}. Restore the file from a copy.") from error
     if lines and lines[0] != encoded({"format": FORMAT}):

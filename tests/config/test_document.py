@@ -102,6 +102,11 @@ def test_any_document_is_walked_to_its_last_line(values: dict[str, object]) -> N
         ("a = 1\na = 2\n", "f.toml:2: this is not TOML: Cannot overwrite a value"),
         ('a = 1\nb = """x\n', "f.toml:3: this is not TOML: Unterminated string"),
         ("[a]\nx.y = 1\n[a.x]\nz = 1\n", "f.toml:3: this is not TOML"),
+        (f"a = {'9' * 5000}", "f.toml:1: this is not TOML: Exceeds the limit (4300"),
+        (f"a = {'[' * 100_000}", "f.toml: is nested too deep to be a configuration."),
+        (f"a{'.b' * 100_000} = 1", "f.toml: is nested too deep to be a configuration."),
+        (f"a = {'[{a = ' * 80}1{'}]' * 80}", "f.toml: is nested too deep to be a configuration."),
+        ("#" * (1 << 20) + "#", "f.toml: is longer than 1,048,576 characters"),
     ],
 )
 def test_broken_toml_names_file_and_line(text: str, message: str) -> None:
