@@ -46,7 +46,7 @@ def _compiled(session: Session, parts: Parts) -> Programs:
     """Return the programs, whose step is compiled: what cannot be is refused here."""
     model = session.model
     if parts.optimiser is not session.makeup.parts.optimiser:
-        model = _optimised(session, parts.optimiser)
+        model = optimised(session.name, model, parts.optimiser)
     elif parts.backend is session.makeup.parts.backend:
         return session.programs
     beginning.check_precision(session.name, model.precision, parts.backend)
@@ -56,10 +56,11 @@ def _compiled(session: Session, parts: Parts) -> Programs:
     return programs
 
 
-def _optimised(session: Session, optimiser: Optimiser | None) -> Model:
-    model = evolve(session.model, optimiser=optimiser, frozen=frozenset())
+def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
+    """Return a model with this optimiser, whose rules say what is frozen; SigmaConfigError if one fits nobody."""
+    model = evolve(model, optimiser=optimiser, frozen=frozenset())
     model = evolve(model, frozen=frozen_parameters(model))
-    check_matches(session.name, dict(patterns(optimiser)), model)
+    check_matches(trainer, dict(patterns(optimiser)), model)
     return model
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from math import inf
+from math import inf, isfinite
 from operator import call
 from typing import Any
 
@@ -202,7 +202,7 @@ class Session:
         return result.done
 
     def _finite(self) -> bool:
-        return bool(np.isfinite(self.published.get("training.loss", 0.0)))
+        return isfinite(self.published.get("training.loss", 0.0))
 
     def fused(self, batches: Batches) -> Burst:
         """Run whole steps on the given minibatches."""

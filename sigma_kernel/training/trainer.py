@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field, fields_dict
+from attrs import define, field, fields_dict
 
 from sigma_kernel.checks import seed
 from sigma_kernel.contracts import (
@@ -40,10 +40,10 @@ from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.context import Context
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner
-from sigma_kernel.training.live import Live, best_rule, check_matches, frozen_parameters, live_values
+from sigma_kernel.training.live import Live, best_rule, check_matches, live_values
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import History, Records
-from sigma_kernel.training.remaking import remake
+from sigma_kernel.training.remaking import optimised, remake
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS, Model
 
@@ -285,10 +285,10 @@ def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
                 f"{trainer.name}: the network reads section {name!r}; the data has {', '.join(sections)}. "
                 "Name one of these in Input(section=...) or cost(targets=...)."
             )
-    shapes = network.declare({n: sections[n] for n in network.sections()}, trainer.precision, trainer.resolve)
     used = {name: sections[name] for name in network.sections()}
-    model = Model(network, shapes, used, trainer.precision, trainer.resolve, trainer.optimiser, trainer.metrics)
-    model = evolve(model, frozen=frozen_parameters(model))
+    shapes = network.declare(used, trainer.precision, trainer.resolve)
+    model = Model(network, shapes, used, trainer.precision, trainer.resolve, metrics=trainer.metrics)
+    model = optimised(trainer.name, model, trainer.optimiser)
     check_matches(trainer.name, dict(patterns(trainer)), model)
     return model
 
