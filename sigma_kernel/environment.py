@@ -22,14 +22,13 @@ from attrs.converters import optional
 
 from sigma_kernel import checks
 from sigma_kernel.contracts import Monitor
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near, said
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, said
 from sigma_kernel.plugins import Catalogue, catalogue
 from sigma_kernel.registry import Registry
 from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.steering import Steering
 from sigma_kernel.training import commands, folder, resuming
-from sigma_kernel.training.acting import check
 from sigma_kernel.training.checkpoint import Say
 from sigma_kernel.training.keeping import Keeping
 from sigma_kernel.training.records import Messages
@@ -37,19 +36,6 @@ from sigma_kernel.training.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.trainer import Trainer
 from sigma_kernel.view import EnvironmentView
 
-# what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed
-LEGAL: dict[str, dict[str, str]] = {
-    "created": {"prepare": "prepared", "run": "running"},
-    "prepared": {"run": "running"},
-    "running": {"pause": "paused", "stop": "stopped"},
-    "paused": {"go": "running", "step": "running", "stop": "stopped"},
-    "stopped": {"run": "running", "stop": "stopped"},
-    "failed": {},
-}
-STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these lead nowhere else
-for _state in ("prepared", "running", "paused", "stopped"):
-    LEGAL[_state] |= dict.fromkeys(STEERING, _state)
-CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 GRACE = 2.0  # seconds that monitors get to end
 
 
@@ -76,12 +62,18 @@ class Environment(Steering):
     _watching: list[threading.Thread] = field(factory=list, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
-    _ended_by: str = field(default="finished", init=False)
+    _noted: dict[str, str] = field(factory=dict, init=False)  # plugins, with their versions
+    _noting: threading.Lock = field(factory=threading.Lock, init=False)
     _seconds: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Prepare to keep what the run leaves."""
         self._keeping = Keeping(self.messages.say)
+
+    def __new__(cls, *_: Any, **settings: Any) -> Environment:
+        """Refuse settings that there are not."""
+        refuse_unknown("environment", settings, [f.name for f in fields(Environment) if f.init])
+        return super().__new__(cls)
 
     def __enter__(self) -> Environment:
         return self
@@ -105,27 +97,7 @@ class Environment(Steering):
         self.trainers[name].around = self._fitting
         return self.trainers[name]
 
-    def trainer(self, name: str) -> Trainer:
-        """Return a trainer by its name."""
-        if name not in self.trainers:
-            raise SigmaConfigError(f"trainer {name!r}: there is none.{near(name, self.trainers)}")
-        return self.trainers[name]
-
     # -- the lifecycle -------------------------------------------------------------------------------------------------
-    @property
-    def state(self) -> str:
-        """Return created, prepared, running, paused (every trainer still at work has paused), stopped or failed."""
-        if self._state != "running":
-            return self._state
-        statuses = {trainer.session.control.status for trainer in self.trainers.values()}
-        return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
-
-    def _check(self, move: str) -> None:
-        legal = LEGAL[self.state]
-        if move not in legal and any(move in moves for moves in LEGAL.values()):
-            known = f"Legal from here: {', '.join(legal)}." if legal else "Make a new environment."
-            raise SigmaStateError(f"environment {self.name!r}: cannot {move} while it is {self.state}. {known}")
-
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address; :meth:`run` does it by itself."""
         self._check("prepare")
@@ -147,12 +119,13 @@ class Environment(Steering):
         with Signals() as signals:
             self._open_folder()
             threads = self._threads()
-            self._state, self._failure, self._ended_by, self.signal = "running", None, "finished", None
+            self._state, self._failure, self.signal = "running", None, None
             began = time.monotonic()
             try:
                 self._watch()
                 self._train(threads, signals)
-                self._save()
+                if self.run_folder is not None and self._failure is None:
+                    self._save(*self.trainers.values())
             except BaseException as error:
                 self._failure = self._failure or error
             self._seconds += time.monotonic() - began
@@ -181,10 +154,10 @@ class Environment(Steering):
     def _signalled(self, number: int) -> None:
         if number in SAVING:
             self.messages.say("saving a checkpoint")
-            self._tell(commands.Save())
+            self._tell(commands.Save(keep=True))
         elif self.signal is None:
             self.messages.say("interrupted: finishing the step, then saving; interrupt again to abort")
-            self.signal, self._ended_by = number, "interrupted"
+            self.signal = number
             self._tell(commands.Stop("interrupted"))
         else:
             raise KeyboardInterrupt
@@ -205,12 +178,10 @@ class Environment(Steering):
 
     def _finished(self) -> Summary:
         self._state = "failed" if self._failure else "stopped"
-        if not self._aborted:
-            self._keeping.wait()
+        self._written()
         summary = self.summary()
         try:
-            if self.run_folder is not None:
-                folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+            self._leave(summary)
         except SigmaStateError as error:
             self._failure, self._state = self._failure or error, "failed"
         self._keeping.release()
@@ -227,79 +198,18 @@ class Environment(Steering):
     def _aborted(self) -> bool:  # trainers may never answer again
         return isinstance(self._failure, KeyboardInterrupt)
 
+    def _written(self) -> None:
+        """Wait until all that was saved is written."""
+        if not self._aborted:
+            self._keeping.wait()
+
     def close(self) -> None:
-        """End the environment and whatever its trainers hold open."""
+        """End the environment and whatever its trainers hold open; what was saved is written then."""
         self._over.set()
-        self._keeping.release()
         for trainer in self.trainers.values():
             trainer.close()
-
-    # -- steering ------------------------------------------------------------------------------------------------------
-    def send(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Send a command to all trainers that it concerns, or to the one named ``trainer``; return when it acted.
-
-        Where no trainer is named, the pattern of ``set`` starts at the root.  Raises SigmaStateError for what cannot be
-        done in the present state; what is refused changes nothing.
-        """
-        name = arguments.pop("trainer", None)
-        made = commands.command(command, arguments)
-        if name is None and isinstance(made, commands.Set):
-            return self._deliver(self._from_root(made))
-        if name is None or command in STEERING:
-            self._check(command)
-        if name is not None:
-            return self._deliver({name: made})
-        names = self._concerned(command)
-        if names and command == "stop":
-            self._ended_by = "stopped"
-        return self._deliver(dict.fromkeys(names, made))
-
-    def _concerned(self, command: str) -> list[str]:
-        statuses = CONCERNED.get(command)
-        if command == "undo":
-            return self._undoing()
-        return [n for n, t in self.trainers.items() if statuses is None or t.session.control.status in statuses]
-
-    def _undoing(self) -> list[str]:
-        """Return who has something to undo, all if nobody has; which was last among several, nobody knows."""
-        found = [name for name, trainer in self.trainers.items() if trainer.session.makeup.undone]
-        if len(found) > 1:
-            raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
-        return found or list(self.trainers)
-
-    def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
-        named = Resolver(self.catalogue).in_full
-        made = {name: commands.in_full(command, named) for name, command in made.items()}
-        for name, command in made.items():  # all before any is queued
-            check(self.trainer(name).session, command)
-        tickets = {name: self.trainer(name).session.control.send(command) for name, command in made.items()}
-        return {name: ticket.answer.result() for name, ticket in tickets.items()}
-
-    def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
-        """Return what a pattern that starts at the root means for each trainer; all is checked before any is set."""
-        found = self.registry.addresses(made.pattern)
-        if not found:
-            self.registry.set(made.pattern, made.value)  # says what is near
-        for address in found:
-            self.registry.kind(address).check(address, made.value)
-        inside = made.pattern if made.pattern.startswith("**") else made.pattern.partition(".")[2]
-        return {address.partition(".")[0]: commands.Set(inside, made.value) for address in found}
-
-    def get(self, address: str) -> Any:
-        """Return the value under an address, from the root."""
-        return self.registry.get(address)
-
-    def find(self, pattern: str) -> dict[str, Any]:
-        """Return every value that matches a pattern, by its address, from the root."""
-        return dict(self.registry.find(pattern))
-
-    def set(self, pattern: str, value: Any) -> list[str]:
-        """Set every value that matches a pattern, at each trainer's next boundary; return the addresses.
-
-        Raises SigmaAddressError, and changes nothing, if nothing matches or the value does not fit.
-        """
-        self.send("set", pattern=pattern, value=value)
-        return self.registry.addresses(pattern)
+        self._written()
+        self._keeping.release()
 
     # -- the run folder ------------------------------------------------------------------------------------------------
     @property
@@ -316,7 +226,15 @@ class Environment(Steering):
 
     def _describe(self, run: Path) -> None:
         folder.put_text(run / "config.toml", self.configuration)
-        folder.put_json(run / "plugins.json", {"plugins": self.catalogue.versions(self.catalogue.used())})
+        self._note_plugins(run)
+
+    def _note_plugins(self, run: Path | None = None) -> None:
+        """Write down in the run folder, if there is one, which plugins are used, if they have become others."""
+        used, run = self.catalogue.versions(self.catalogue.used()), run or self.run_folder
+        with self._noting:
+            if run is not None and used != self._noted:
+                folder.put_json(run / "plugins.json", {"plugins": used})
+            self._noted = used
 
     def resume(self, run: Path | str, edits: Sequence[str] = (), say: Say | None = None) -> None:
         """Take up a run folder where it stood; :meth:`run` then goes on, to the same bits as if it had never ended.
@@ -329,6 +247,7 @@ class Environment(Steering):
             self.prepare()
         self._check("run")
         self._keeping.resume(Path(run), self.trainers.values(), edits, self._describe, say or self.messages.say)
+        self._noted = self.catalogue.versions(self.catalogue.used())
 
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
         """Do again what the journal of a run folder holds, without writing anything.
@@ -352,26 +271,33 @@ class Environment(Steering):
             yield
             self._seconds += time.monotonic() - began
             if self.run_folder is not None:
-                self.send("save", trainer=trainer.name)
-                self._keeping.flush()
-                folder.put_json(self.run_folder / "summary.json", self.summary().to_dict())
+                self._save(trainer)
+                self._leave(self.summary())
         finally:
             self._keeping.release()
 
-    def _save(self) -> None:
+    def _save(self, *trainers: Trainer) -> None:
         """Save where training ended by itself; whoever was stopped has saved before."""
-        if self.run_folder is not None and self._failure is None:
-            for name in (name for name, trainer in self.trainers.items() if not trainer.session.halted):
-                self.send("save", trainer=name)
-            self._keeping.flush()
+        for session in (trainer.session for trainer in trainers):
+            if not session.halted:
+                session.control.send(commands.Save()).answer.result()
+        self._keeping.flush()
+
+    def _leave(self, summary: Summary) -> None:
+        """Leave the summary in the run folder, and which plugins were used: hooks may have attached others."""
+        if self.run_folder is not None:
+            folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+            self._note_plugins()
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""
+        stopped = any(trainer.session.halted for trainer in self.trainers.values())
+        ended_by = "interrupted" if self.signal is not None else "stopped" if stopped else "finished"
         return summarise(
             self.trainers,
             run=self.name,
             folder=None if self.run_folder is None else str(self.run_folder),
-            status="interrupted" if self._aborted else reached(self.trainers, self.state, self._ended_by),
+            status="interrupted" if self._aborted else reached(self.trainers, self.state, ended_by),
             reachable=not self._aborted,
             seed=self.seed,
             seconds=round(self._seconds, 3),

@@ -1,10 +1,32 @@
-"""The commands of an environment, as methods."""
+"""The commands of an environment: what may be asked of it when, of whom, and how that gets there."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
+
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
+from sigma_kernel.plugins import Catalogue
+from sigma_kernel.registry import Registry
+from sigma_kernel.resolver import Resolver
+from sigma_kernel.training import commands
+from sigma_kernel.training.acting import check
+from sigma_kernel.training.trainer import Trainer
+
+# what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed
+LEGAL: dict[str, dict[str, str]] = {
+    "created": {"prepare": "prepared", "run": "running"},
+    "prepared": {"run": "running"},
+    "running": {"pause": "paused", "stop": "stopped"},
+    "paused": {"go": "running", "step": "running", "stop": "stopped"},
+    "stopped": {"run": "running", "stop": "stopped"},
+    "failed": {},
+}
+STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these lead nowhere else
+for _state in ("prepared", "running", "paused", "stopped"):
+    LEGAL[_state] |= dict.fromkeys(STEERING, _state)
+CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 
 
 class Steering(ABC):
@@ -14,10 +36,102 @@ class Steering(ABC):
     """
 
     __slots__ = ()
+    name: str
+    catalogue: Catalogue
+    trainers: dict[str, Trainer]
+    registry: Registry
+    _state: str
+
+    # -- when, and of whom --------------------------------------------------------------------------------------------
+    def trainer(self, name: str) -> Trainer:
+        """Return a trainer by its name."""
+        if name not in self.trainers:
+            raise SigmaConfigError(f"trainer {name!r}: there is none.{near(name, self.trainers)}")
+        return self.trainers[name]
+
+    @property
+    def state(self) -> str:
+        """Return created, prepared, running, paused (every trainer still at work has paused), stopped or failed."""
+        if self._state != "running":
+            return self._state
+        statuses = {trainer.session.control.status for trainer in self.trainers.values()}
+        return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
+
+    def _check(self, move: str) -> None:
+        legal = LEGAL[self.state]
+        if move not in legal and any(move in moves for moves in LEGAL.values()):
+            known = f"Legal from here: {', '.join(legal)}." if legal else "Make a new environment."
+            raise SigmaStateError(f"environment {self.name!r}: cannot {move} while it is {self.state}. {known}")
+
+    def send(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """Send a command to all trainers that it concerns, or to the one named ``trainer``; return when it acted.
+
+        Where no trainer is named, the pattern of ``set`` starts at the root.  Raises SigmaStateError for what cannot be
+        done in the present state; what is refused changes nothing.
+        """
+        name = arguments.pop("trainer", None)
+        by_hand = {"keep": True} if command == "save" else {}
+        made = commands.command(command, {**by_hand, **arguments})
+        if name is None and isinstance(made, commands.Set):
+            return self._deliver(self._from_root(made))
+        if name is None or command in STEERING:
+            self._check(command)
+        names = self._concerned(command) if name is None else [name]
+        if not names and command != "stop":  # others have been faster, or training has just ended
+            which = " or ".join(CONCERNED.get(command, ("there",)))
+            raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
+        return self._deliver(dict.fromkeys(names, made))
+
+    def _concerned(self, command: str) -> list[str]:
+        statuses = CONCERNED.get(command)
+        if command == "undo":
+            return self._undoing()
+        return [n for n, t in self.trainers.items() if statuses is None or t.session.control.status in statuses]
+
+    def _undoing(self) -> list[str]:
+        """Return who has something to undo, all if nobody has; which was last among several, nobody knows."""
+        found = [name for name, trainer in self.trainers.items() if trainer.session.makeup.undone]
+        if len(found) > 1:
+            raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
+        return found or list(self.trainers)
+
+    def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
+        named = Resolver(self.catalogue).in_full
+        made = {name: commands.in_full(command, named) for name, command in made.items()}
+        for name, command in made.items():  # all before any is queued
+            check(self.trainer(name).session, command)
+        self._note_plugins()
+        tickets = {name: self.trainer(name).session.control.send(command) for name, command in made.items()}
+        return {name: ticket.answer.result() for name, ticket in tickets.items()}
+
+    def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
+        """Return what a pattern that starts at the root means for each trainer."""
+        found = self.registry.addresses(made.pattern)
+        if not found:
+            self.registry.set(made.pattern, made.value)  # says what is near
+        inside = made.pattern if made.pattern.startswith("**") else made.pattern.partition(".")[2]
+        return {address.partition(".")[0]: commands.Set(inside, made.value) for address in found}
 
     @abstractmethod
-    def send(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Send a command; return the moment at which it acted, for each trainer."""
+    def _note_plugins(self) -> None:
+        """Write down which plugins are used, before a command brings in another."""
+
+    # -- one by one ---------------------------------------------------------------------------------------------------
+    def get(self, address: str) -> Any:
+        """Return the value under an address, from the root."""
+        return self.registry.get(address)
+
+    def find(self, pattern: str) -> dict[str, Any]:
+        """Return every value that matches a pattern, by its address, from the root."""
+        return dict(self.registry.find(pattern))
+
+    def set(self, pattern: str, value: Any) -> list[str]:
+        """Set every value that matches a pattern, at each trainer's next boundary; return the addresses.
+
+        Raises SigmaAddressError, and changes nothing, if nothing matches or the value does not fit.
+        """
+        self.send("set", pattern=pattern, value=value)
+        return self.registry.addresses(pattern)
 
     def pause(self) -> None:
         """Pause every trainer after its present burst; returns when all are paused."""

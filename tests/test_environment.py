@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ from attrs import define, field
 from sigma_kernel import environment as module
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Monitor, View, live
-from sigma_kernel.environment import LEGAL, STEERING, Environment
+from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.plain import Plain
+from sigma_kernel.steering import LEGAL, STEERING
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
-from sigma_kernel.training import checkpoint, folder
+from sigma_kernel.training import checkpoint, folder, saving, trainer as module_of_trainers
 from sigma_kernel.training.step import LAYERS
 
 PATIENCE = 20.0
@@ -378,6 +380,57 @@ def test_what_one_trainer_refuses_changes_none() -> None:
         ):
             sigma.set("*.optimiser.learning_rate", 0.5)
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
+
+
+def test_a_pause_for_which_others_have_been_faster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        monkeypatch.setattr(Environment, "_check", lambda self, move: None)  # when it was asked, somebody trained
+        with pytest.raises(SigmaStateError) as error:
+            sigma.pause()
+    assert str(error.value) == "environment 'small': cannot pause, as no trainer is running."
+
+
+def test_two_threads_that_ask_for_the_session_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module_of_trainers.prepare
+
+    def slowly(trainer: Any) -> Any:
+        time.sleep(0.05)
+        return made(trainer)
+
+    monkeypatch.setattr(module_of_trainers, "prepare", slowly)
+    with _small() as sigma, ThreadPoolExecutor(4) as people:
+        found = list(people.map(lambda _: sigma.trainer("trainer").session, range(4)))
+        assert len({id(session) for session in found}) == 1
+
+
+def test_a_setting_that_there_is_not_is_refused_with_what_is_near() -> None:
+    with pytest.raises(SigmaConfigError) as error:
+        Environment("it", sed=3)  # type: ignore[call-arg]
+    assert str(error.value) == "environment: has no setting 'sed'. Did you mean 'seed'?"
+    with pytest.raises(SigmaConfigError, match="has no setting 'x'. It has name, seed, precision, folder, monitors"):
+        Environment(x=3)  # type: ignore[call-arg]
+
+
+def test_what_is_saved_is_written_when_the_environment_is_closed(tmp_path: Path) -> None:
+    with _small() as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        write, begun = checkpoint.write, threading.Event()
+
+        def slowly(folder: Path, state: Any) -> Path:
+            begun.set()
+            time.sleep(0.1)
+            return write(folder, state)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(saving, "write", slowly)
+            sigma.reset()
+            sigma.send("save")
+            assert begun.wait(PATIENCE)
+            sigma.close()
+        assert sigma.run_folder is not None
+        assert (sigma.run_folder / "checkpoints" / "trainer" / "0" / "manifest.sha256").exists()
 
 
 def test_values_set_by_a_pattern_are_all_set_at_one_boundary(background: Any) -> None:

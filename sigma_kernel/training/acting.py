@@ -15,7 +15,7 @@ from sigma_kernel.training.changes import Changes
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.replay import STOP
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.undoing import carry_out, undo, undoable
+from sigma_kernel.training.undoing import carry_out, check_free, undo, undoable
 
 
 def act(session: Session, command: commands.Command) -> Moment:
@@ -53,6 +53,7 @@ def act(session: Session, command: commands.Command) -> Moment:
 
 def check(session: Session, command: commands.Command) -> None:
     """Refuse, before it is queued, what surely cannot act: a component that is unknown, for instance."""
+    check_free(session)
     match command:
         case commands.Set(pattern, value):
             for address in session.registry.addresses(pattern):

@@ -15,15 +15,16 @@ import numpy as np
 
 from sigma_kernel.clock import COUNTED
 from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import Kind, literal
 from sigma_kernel.training.changes import TIMES, read
 from sigma_kernel.training.commands import Set
-from sigma_kernel.training.live import live_values
+from sigma_kernel.training.live import Elements, Number, live_values
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS, Model
-from sigma_kernel.training.undoing import carry_out
+from sigma_kernel.training.undoing import carry_out, check_free
 
 
 def register(session: Session) -> None:
@@ -90,9 +91,10 @@ def _clock(session: Session) -> None:
 def _network(session: Session) -> None:
     for placed in session.model.network.layers:
         session.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
-    for address in (*session.model.shapes.parameters, *session.model.shapes.state):
+    for address, spec in {**session.model.parameters(), **session.model.layer_state()}.items():
         name = LAYERS + address
-        session.registry.bind(name, partial(_read, session, name), partial(_write, session, name))
+        put = partial(_write, session, name, spec)
+        session.registry.bind(name, partial(_read, session, name), put, Elements(spec=spec))
 
 
 def _read(session: Session, name: str) -> np.ndarray:
@@ -100,19 +102,16 @@ def _read(session: Session, name: str) -> np.ndarray:
     return values
 
 
-def _write(session: Session, name: str, value: Any) -> None:
+def _write(session: Session, name: str, spec: Spec, value: Any) -> None:
     """Replace a parameter at a boundary; a single number fills it."""
-    old = session.control.ask(partial(session.host, name))
-    new = np.asarray(value)
-    if new.dtype.kind not in "fiu" or new.shape not in ((), old.shape):
-        shape = f"{new.dtype} of shape {new.shape}"
-        raise SigmaAddressError(f"{session.name}.{name}: holds {old.dtype} of shape {old.shape} (got {shape}).")
-    placed = session.programs.backend.to_device(np.full(old.shape, new, old.dtype))
+    placed = session.programs.backend.to_device(np.full(spec.shape, value, spec.dtype))
     _change(session, name, value, partial(session.arrays.__setitem__, name, placed))
 
 
 def _change(session: Session, address: str, value: Any, act: Callable[[], Any]) -> None:
     """Let a change act at a boundary, and write it to the journal as the command that makes it again."""
+    if not session.makeup.changing:
+        check_free(session)
     session.control.ask(partial(carry_out, session, Set(address, value), act))
 
 
@@ -161,12 +160,11 @@ def _live(session: Session) -> list[str]:
 
 def _settable(session: Session, address: str, setting: LiveSetting, names: list[str], get: Callable[[], float]) -> None:
     """Bind a live value, or a group of them, that is set all at once."""
-    kind = Kind(float, low=setting.low, high=setting.high, above=setting.above, below=setting.below)
 
     def put(value: float) -> None:
         _change(session, address, value, lambda: session.live.set(names, value))
 
-    session.registry.bind(address, get, put, kind)
+    session.registry.bind(address, get, put, Number(float, setting=setting, dtype=session.live.dtype))
 
 
 def _group(session: Session, names: list[str], default: float) -> float:

@@ -14,9 +14,10 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Optimiser, Schedule
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import LiveSetting, live_settings
-from sigma_kernel.registry import matches, specificity
+from sigma_kernel.registry import Kind, matches, specificity
 from sigma_kernel.training.step import LAYERS, Model
 
 
@@ -113,11 +114,46 @@ def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> No
             raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, settings)}")
 
 
-def check_fits(where: str, value: Any, dtype: str) -> None:
-    """Raise SigmaConfigError for a finite number that a precision cannot hold."""
+def check_fits(where: str, value: Any, dtype: str, error: type[SigmaError] = SigmaConfigError) -> None:
+    """Raise an error for a finite number, or an array of them, that a precision cannot hold."""
     with np.errstate(over="ignore"):
-        if isinstance(value, Real) and np.isinf(np.dtype(dtype).type(value)):
-            raise SigmaConfigError(f"{where}: {value!r} is too large for {dtype}. Choose a smaller number.")
+        if isinstance(value, Real | np.ndarray) and np.isinf(np.asarray(value).astype(dtype)).any():
+            raise error(f"{where}: {value!r:.200} is too large for {dtype}. Choose a smaller number.")
+
+
+@frozen
+class Number(Kind):
+    """What a live value may be set to."""
+
+    setting: LiveSetting = field(kw_only=True)
+    dtype: str = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value as a number; SigmaAddressError for one out of range, or beyond the precision."""
+        number = super().check(address, value)
+        self.setting.check(address, number)
+        check_fits(address, number, self.dtype, SigmaAddressError)
+        return number
+
+
+@frozen
+class Elements(Kind):
+    """What a parameter may be filled with: numbers in its shape, or a single one."""
+
+    spec: Spec = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value; SigmaAddressError for what is of another shape, no number, or beyond the precision."""
+        shape, dtype = self.spec.shape, self.spec.dtype
+        try:
+            new = np.asarray(value)
+            got = f"{new.dtype} of shape {new.shape}"
+        except ValueError:  # rows of different lengths
+            new, got = np.asarray(None), repr(value)[:200]
+        if new.dtype.kind not in "fiu" or new.shape not in ((), shape):
+            raise SigmaAddressError(f"{address}: holds {dtype} of shape {shape} (got {got}).")
+        check_fits(address, new, dtype, SigmaAddressError)
+        return value
 
 
 @define(eq=False)
@@ -140,11 +176,9 @@ class Live:
         self.base = {name: base.get(name, value.base) for name, value in self.values.items()}
         self._ready.clear()
 
-    def set(self, names: Iterable[str], value: Any) -> None:
-        """Change base values; SigmaAddressError, and nothing changed, if the value does not fit."""
-        for name in names:
-            self.values[name].setting.check(name, value)
-        self.base.update(dict.fromkeys(names, float(value)))
+    def set(self, names: Iterable[str], value: float) -> None:
+        """Change base values, which a :class:`Number` has checked."""
+        self.base.update(dict.fromkeys(names, value))
         self._ready.clear()
 
     def at(self, names: Sequence[str], iteration: int, epoch: int, n: int) -> dict[str, Any]:

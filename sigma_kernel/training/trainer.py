@@ -105,10 +105,10 @@ class Trainer:
     @property
     def session(self) -> Session:
         """Return the session, which is prepared on first use; settings are fixed from then on."""
-        if self._session is None:
-            with self._preparing:
-                self._session = self._session or prepare(self)
-        return self._session
+        with self._preparing:
+            if self._session is None:
+                self._session = prepare(self)
+            return self._session
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address."""

@@ -89,6 +89,16 @@ def carry_out(session: Session, command: Command, act: Callable[[], Any]) -> Non
         _remember(session, NAMES[type(command)], former)
 
 
+def check_free(session: Session) -> None:
+    """Raise SigmaStateError between a resume and the training that does again what its journal holds."""
+    if session.chronicle.behind and not session.control.busy:
+        now = session.clock.moment.iteration
+        raise SigmaStateError(
+            f"{session.name}: was resumed at iteration {now}, and what its journal holds after that is not done again "
+            "yet. Change it once it trains: that acts afterwards."
+        )
+
+
 def _remember(session: Session, command: str, former: Former) -> None:
     """Keep what it takes to undo a command, unless that is too much; of old ones only so many."""
     number = session.makeup.undone[-1]["number"] + 1 if session.makeup.undone else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -173,15 +174,43 @@ def test_a_value_that_fits_only_some_of_what_a_pattern_matches_changes_none(deep
 
 def test_a_hook_that_is_attached_says_which_checkpoints_stay(tmp_path: Path) -> None:
     script: Script = {
-        1: lambda s: s.send("save", trainer="trainer"),
-        3: lambda s: s.send("save", trainer="trainer"),
+        1: lambda s: s.send("save", keep=False),
+        3: lambda s: s.send("save", keep=False),
         5: lambda s: s.attach("it", "saves"),
     }
+    assert _saved(tmp_path, script) == {"12"}
+
+
+def test_what_somebody_saves_stays_whatever_hooks_clear_away(tmp_path: Path) -> None:
+    script: Script = {
+        1: lambda s: s.attach("it", "saves"),
+        3: lambda s: s.send("save"),
+        7: lambda s: s.send("save", trainer="trainer"),
+    }
+    assert _saved(tmp_path, script) == {"3", "7", "12"}
+
+
+def _saved(folder: Path, script: Script) -> set[str]:
     with steered(script) as sigma:
-        sigma.folder = tmp_path
+        sigma.folder = folder
         sigma.run()
         assert sigma.run_folder is not None
-        assert [path.name for path in (sigma.run_folder / "checkpoints" / "trainer").iterdir()] == ["12"]
+        return {path.name for path in (sigma.run_folder / "checkpoints" / "trainer").iterdir()}
+
+
+def test_a_plugin_that_a_command_brings_in_is_among_those_of_the_run(tmp_path: Path, distribution: Any) -> None:
+    parts = "from sigma_kernel.testing.steering import Descent\n\n\nclass New(Descent):\n    pass\n"
+    distribution("acme-late", "'optimiser', 'late', 'acme_late.parts:New', 'It.'", parts=parts)
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        sigma.prepare()
+        trainer(sigma).fit(epochs=1)
+        assert sigma.run_folder is not None
+        file = sigma.run_folder / "plugins.json"
+        before = json.loads(file.read_text())["plugins"]
+        assert "acme-late" not in before
+        sigma.swap("optimiser", {"type": "late", "learning_rate": 0.01})
+        assert json.loads(file.read_text()) == {"format": 1, "plugins": {**before, "acme-late": "1.2"}}
 
 
 # -- hooks with a live time --------------------------------------------------------------------------------------------
@@ -384,6 +413,68 @@ def test_a_crash_is_made_good_from_the_journal(tmp_path: Path) -> None:
         assert ends(again) == wanted
 
 
+def _crashed(folder: Path) -> Path:
+    """Return a run that was saved at iteration 3 and broken off at 9."""
+
+    def fail(sigma: Environment) -> None:
+        raise RuntimeError("gone")
+
+    with much({3: lambda s: s.send("save"), 5: MUCH[5], 9: fail}) as sigma:
+        sigma.folder = folder
+        with pytest.raises(RuntimeError):
+            sigma.run()
+        assert sigma.run_folder is not None
+        return sigma.run_folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.set("trainer.optimiser.learning_rate", 0.3),
+        lambda s: trainer(s).registry.set("optimiser.learning_rate", 0.3),
+        lambda s: s.attach("it", COUNT),
+        lambda s: s.send("save"),
+        lambda s: s.reset(),
+        lambda s: s.rewind(3),
+        lambda s: s.undo(),
+    ],
+)
+def test_between_a_resume_and_the_run_nothing_is_changed_that_the_journal_has_still_to_do(
+    tmp_path: Path, change: Callable[[Environment], Any]
+) -> None:
+    with much({5: MUCH[5], 9: lambda s: s.set("trainer.optimiser.learning_rate", 0.3)}) as plain:
+        plain.run()
+        wanted = ends(plain)
+    run = _crashed(tmp_path)
+    with much({9: lambda s: s.set("trainer.optimiser.learning_rate", 0.3)}) as again:
+        again.resume(run)
+        with pytest.raises(SigmaStateError, match="resumed at iteration 3, and what its journal holds after"):
+            change(again)
+        again.run()
+        assert ends(again) == wanted
+        assert not [text for _, text in again.messages.after(0) if "differs" in text]
+
+
+def test_what_was_changed_after_a_stop_holds_when_the_run_goes_on(tmp_path: Path) -> None:
+    with much({6: lambda s: s.set("trainer.optimiser.learning_rate", 0.3)}) as plain:
+        plain.run()
+        wanted = ends(plain)
+    with much({6: lambda s: s.stop()}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        sigma.set("trainer.optimiser.learning_rate", 0.3)
+        run = sigma.run_folder
+    assert run is not None
+    with much({}) as again:
+        again.resume(run)
+        again.run()
+        assert ends(again) == wanted
+    with much({}) as last:
+        _, differs = last.replay(run)
+        assert differs == {}
+        assert ends(last) == wanted
+
+
 def test_a_plugin_that_is_gone_keeps_a_run_from_being_resumed_with_its_name(tmp_path: Path, distribution: Any) -> None:
     with steered({3: lambda s: s.attach("it", "count")}) as sigma:
         sigma.folder = tmp_path
@@ -395,7 +486,7 @@ def test_a_plugin_that_is_gone_keeps_a_run_from_being_resumed_with_its_name(tmp_
         with pytest.raises(SigmaCheckpointError, match="no checkpoint of 'trainer' that is whole"):
             again.resume(run)
         said = " ".join(text for _, text in again.messages.after(0))
-        assert "components were changed: hook 'count'" in said
+        assert "does not fit: hook 'count'" in said
 
 
 # -- the environment ---------------------------------------------------------------------------------------------------

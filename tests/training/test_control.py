@@ -143,6 +143,22 @@ def test_who_waits_when_training_ends_is_answered() -> None:
         assert [answer.result(PATIENCE) for answer in answers] == [7] * 5
 
 
+def test_what_is_sent_behind_a_stop_acts_after_the_end_and_finds_it_over() -> None:
+    trainer = Trainer()
+    seen: list[Any] = []
+    thread = threading.Thread(target=trainer.train, name="training", daemon=True)
+    trainer.control.claim(thread)
+    stop = trainer.control.send(Stop())
+    asked = threading.Thread(target=lambda: seen.append(trainer.control.ask(lambda: trainer.control.status)))
+    asked.start()
+    _until(lambda: len(trainer.control._waiting) == 2)
+    trainer.control._thread = None
+    thread.start()
+    thread.join(PATIENCE)
+    asked.join(PATIENCE)
+    assert (stop.answer.result(), seen) == (0, ["stopped"])
+
+
 def test_what_is_sent_to_a_thread_before_it_starts_waits_for_it() -> None:
     trainer = Trainer()
     thread = threading.Thread(target=lambda: trainer.control.boundary())

@@ -16,10 +16,47 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, state_bytes
+from sigma_kernel.training.control import Control
 from sigma_kernel.training.step import LAYERS
 
 Deep = Callable[..., Environment]
 BY_LAYER = {"first": {"match": "1-*.*", "learning_rate": 0.2}, "biases": {"match": "**.bias", "learning_rate": 0.3}}
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300, np.float64(4e38)])
+@pytest.mark.parametrize("pattern", ["trainer.**.by", "trainer.network.layers.1-dense.bias"])
+def test_a_number_that_the_precision_cannot_hold_is_refused_before_it_is_queued(
+    deep: Deep, pattern: str, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with deep() as sigma:
+        sigma.trainer("trainer").optimiser.transforms = {"scale": Scale()}
+        sigma.prepare()
+        before = state_bytes(sigma.trainer("trainer"))
+        monkeypatch.setattr(Control, "send", None)
+        with pytest.raises(SigmaAddressError, match="is too large for float32. Choose a smaller number."):
+            sigma.set(pattern, value)
+        assert state_bytes(sigma.trainer("trainer")) == before
+
+
+def test_the_same_number_is_taken_where_the_precision_can_hold_it(deep: Deep) -> None:
+    with deep(precision="float64") as sigma:
+        sigma.trainer("trainer").optimiser.transforms = {"scale": Scale()}
+        sigma.prepare()
+        sigma.set("trainer.**.by", 1e300)
+        assert sigma.get("trainer.optimiser.transforms.scale.by") == 1e300
+
+
+@pytest.mark.parametrize("value", [[1.0, 1e300, 1.0, 1.0], [[1.0], [2.0, 3.0]], "banana", [True] * 4])
+def test_arrays_that_do_not_fit_a_parameter_are_refused_before_they_are_queued(
+    deep: Deep, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        before = state_bytes(sigma.trainer("trainer"))
+        monkeypatch.setattr(Control, "send", None)
+        with pytest.raises(SigmaAddressError, match="trainer.network.layers.1-dense.bias: "):
+            sigma.set("trainer.network.layers.1-dense.bias", value)
+        assert state_bytes(sigma.trainer("trainer")) == before
 
 
 @define

@@ -1,0 +1,26 @@
+"""Commands in any order, from any thread: each is answered, and does what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SEQUENCES = 10_000 if os.environ.get("SIGMA_LONG") else 200
+APPLIED = {"set", "pause", "go", "step", "stop", "save", "rewind", "reset", "attach", "detach", "swap", "undo"}
+pytestmark = pytest.mark.rooms
+
+
+def test_whatever_is_sent_is_acknowledged_once_and_does_what_it_says() -> None:
+    script = Path(__file__).parent / "commands.py"
+    done = subprocess.run([sys.executable, script, str(SEQUENCES)], capture_output=True, text=True, timeout=7200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["sequences"] >= SEQUENCES
+    assert {*found["commands"]} == {*APPLIED, "refused"}  # each was tried, and not only in vain
+    assert found["bursts waited"]["pause"] <= 1
+    assert found["bursts waited"]["end"] <= 2
