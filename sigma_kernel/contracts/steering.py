@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.checks import gt, in_, optional
+from sigma_kernel.checks import gt, in_, optional, whole
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.graph.node import Node, Spec
 
@@ -103,10 +103,10 @@ class Hook(ABC):
 
     every: TimeStep
     when: Any = None  # a Criterion
-    priority: int = 0
+    priority: int = field(default=0, validator=whole)
     scope: str = field(default="global", validator=in_(("global", "local")))  # local: in each worker
     on_error: str = field(default="fail", validator=in_(("fail", "disable", "ignore")))
-    background: bool = False
+    background: bool = field(default=False, validator=in_((False, True)))
     budget: float | None = field(default=None, validator=optional(gt(0.0)))
     over_budget: str = field(default="mute", validator=in_(("mute", "background")))
 

@@ -8,7 +8,7 @@ from typing import Any
 from sigma_kernel.architecture import component_name
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Schedule, Transform
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, near, said
 from sigma_kernel.network import Network
 from sigma_kernel.notation import parse
 from sigma_kernel.training.criteria import Criterion
@@ -62,6 +62,7 @@ def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Datase
         hook.every = TimeStep.parse(hook.every) if isinstance(hook.every, str) else hook.every
         hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
         _check_times(f"{where}.{name}", hook)
+        _check_declared(f"{where}.{name}", hook)
         for split in hook.splits:
             check_split(f"{where}.{name}", split, splits)
     return found
@@ -85,6 +86,18 @@ def _check_times(where: str, hook: Hook) -> None:
             f"{where}.when: must be a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3) "
             f"(got {hook.when!r})."
         )
+
+
+def _check_declared(where: str, hook: Hook) -> None:
+    """Raise SigmaConfigError for declarations that are no lists of texts; a single text would be one of letters."""
+    for what in ("reads", "writes", "requires", "splits", "settable"):
+        try:
+            declared = getattr(hook, what)
+        except Exception as error:  # whatever a plugin's code raises
+            raise SigmaConfigError(f"{where}.{what}: {said(error)}") from error
+        several_ = isinstance(declared, Collection) and not isinstance(declared, str)
+        if not several_ or not all(isinstance(one, str) for one in declared):
+            raise SigmaConfigError(f"{where}.{what}: must be a list of texts (got {declared!r}). Write ['...'].")
 
 
 def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:

@@ -167,7 +167,8 @@ class Feed:
                 f"data: a batch of {self.batch_size} is larger than the data, {len(self.dataset)} rows. "
                 "Choose a smaller batch_size."
             )
-        self._before = [0, *accumulate(map(self.batches, range(self.dataset.blocks)))]
+        rows, size = map(self.dataset.rows, range(self.dataset.blocks)), self.batch_size
+        self._before = [0, *accumulate(-(-n // size) if self.keep_last else n // size for n in rows)]
         if not self.iterations_per_epoch:
             raise SigmaDataError(
                 f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
@@ -179,8 +180,7 @@ class Feed:
     # -- counting ------------------------------------------------------------------------------------------------------
     def batches(self, block: int) -> int:
         """Return the number of minibatches in a block."""
-        rows = self.dataset.rows(block)
-        return -(-rows // self.batch_size) if self.keep_last else rows // self.batch_size
+        return self._before[block + 1] - self._before[block]
 
     @property
     def iterations_per_epoch(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import permutations
 from typing import Any
@@ -263,6 +264,35 @@ def test_a_hook_cannot_read_what_it_does_not_declare() -> None:
         ),
     ):
         sigma.trainer("trainer").fit(epochs=1)
+
+
+class Broken(Do):
+    """Cannot say what it reads."""
+
+    @property
+    def reads(self) -> Any:
+        raise ValueError("no idea")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Do(taking="training.loss"), "trainer.hooks.a.reads: must be a list of texts (got 'training.loss')"),
+        (lambda: Do(giving=None), "trainer.hooks.a.writes: must be a list of texts (got None). Write ['...']."),
+        (lambda: Do(after=[Do]), "trainer.hooks.a.requires: must be a list of texts"),
+        (lambda: Do(looking="validation"), "trainer.hooks.a.splits: must be a list of texts"),
+        (lambda: Do(offering=0.5), "trainer.hooks.a.settable: must be a list of texts"),
+        (Broken, "trainer.hooks.a.reads: ValueError: no idea"),
+        (lambda: Do(priority="high"), "Do.priority: must be a whole number"),
+        (lambda: Do(background="yes"), "Do.background: must be"),
+    ],
+)
+def test_declarations_that_are_none_are_refused_with_their_place(make: Callable[[], Hook], message: str) -> None:
+    with (
+        pytest.raises(SigmaConfigError, match=re.escape(message)),
+        small_environment(Sweep(), hooks={"a": make()}) as s,
+    ):
+        s.prepare()
 
 
 def test_a_hook_that_reads_what_nothing_publishes_is_refused_before_training() -> None:
