@@ -14,20 +14,18 @@ import warnings
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module, metadata
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
-from attrs import evolve, field, frozen
 from pluggy import PluginManager
 
 from sigma_kernel import __version__, rooms, specs
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
-from sigma_kernel.specs import API_VERSION, GROUP, Component
+from sigma_kernel.specs import API_VERSION, GROUP, Component, check_component
 
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # comma separated names of distributions
 
 
-@frozen
-class Plugin:
+class Plugin(NamedTuple):
     """A distribution that offers components; ``reason`` says why it is quarantined, if it is."""
 
     name: str
@@ -35,7 +33,7 @@ class Plugin:
     components: tuple[Component, ...] = ()
     disabled: bool = False
     reason: str = ""
-    traceback: str = field(default="", repr=False)
+    traceback: str = ""
     warning: str = ""
 
     @property
@@ -64,13 +62,13 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
             about = entry.dist.metadata  # reads a file each time
             plugin = Plugin(normal(about["Name"]), about["Version"])
         if plugin.name in disabled:
-            return evolve(plugin, disabled=True)
+            return plugin._replace(disabled=True)
         module = entry.load()
-        return evolve(plugin, warning=_agree(module), components=_components(module, plugin.name))
+        return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
     except BaseException as error:  # SystemExit too: no plugin may end the command
         if type(error) is KeyboardInterrupt:
             raise
-        return evolve(plugin, reason=reason(error), traceback="".join(traceback.format_exception(error)))
+        return plugin._replace(reason=reason(error), traceback="".join(traceback.format_exception(error)))
 
 
 def reason(error: BaseException) -> str:
@@ -102,27 +100,21 @@ def _components(module: object, distribution: str) -> tuple[Component, ...]:
     if not answers:
         raise SigmaPluginError("It has no sigma_components() marked with @hookimpl.")
     records = [record for answer in answers for record in answer]
+    found: dict[tuple[str, str], Component] = {}
     for record in records:
-        if not isinstance(record, Component):
-            raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
-    _distinct(records)
-    return tuple(evolve(record, distribution=distribution) for record in records)
-
-
-def _distinct(records: list[Component]) -> None:
-    seen: set[tuple[str, str]] = set()
-    for record in records:
-        if (record.kind, record.name) in seen:
+        check_component(record)
+        if (record.kind, record.name) in found:
             raise SigmaPluginError(f"It offers {record.kind} {record.name!r} twice.")
-        seen.add((record.kind, record.name))
+        found[record.kind, record.name] = record._replace(distribution=distribution)
+    return tuple(found.values())
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------
-@frozen
 class Catalogue:
     """All components of the plugins that are ready, by kind and name."""
 
-    plugins: tuple[Plugin, ...]
+    def __init__(self, plugins: tuple[Plugin, ...]) -> None:
+        self.plugins = plugins
 
     def components(self, kind: str | None = None) -> Iterator[Component]:
         """Yield the components that are ready to use, of one kind or of all."""

@@ -17,9 +17,8 @@ The object behind a component is imported when a run first uses it, never before
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import NamedTuple
 
-from attrs import Attribute, field, frozen
 from pluggy import HookimplMarker, HookspecMarker
 
 from sigma_kernel.errors import SigmaPluginError, near
@@ -36,37 +35,42 @@ hookspec = HookspecMarker("sigma_kernel")
 hookimpl = HookimplMarker("sigma_kernel")
 
 
-def _known_kind(component: Component, attribute: Attribute[str], value: str) -> None:
-    if value not in KINDS:
-        hint = near(str(value), KINDS) or f" Kinds: {', '.join(KINDS)}."
-        raise SigmaPluginError(f"Component: there is no kind {value!r}.{hint}")
+_FORMS = {
+    "name": (r"[a-z][a-z0-9_-]*", "leaky_relu"),
+    "path": (r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*", "package.module:Object"),
+    "summary": (r".*\S.*", "What it is for, on one line."),
+}
 
 
-def _matching(pattern: str, example: str) -> Callable[[Component, Attribute[str], str], None]:
-    def check(component: Component, attribute: Attribute[str], value: str) -> None:
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise SigmaPluginError(f"Component: {attribute.name} {value!r} is not of the form {example!r}.")
-
-    return check
-
-
-@frozen
-class Component:
+class Component(NamedTuple):
     """One thing that a plugin offers: where it is, and one line on what it is for.
 
-    ``distribution`` is filled in when the plugin is found.  A malformed record is a SigmaPluginError.
+    ``distribution`` is filled in when the plugin is found; what is malformed is a SigmaPluginError then.
     """
 
-    kind: str = field(validator=_known_kind)
-    name: str = field(validator=_matching(r"[a-z][a-z0-9_-]*", "leaky_relu"))
-    path: str = field(validator=_matching(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*", "package.module:Object"))
-    summary: str = field(validator=_matching(r".*\S.*", "What it is for, on one line."))
+    kind: str
+    name: str
+    path: str
+    summary: str
     distribution: str = ""
 
     @property
     def full_name(self) -> str:
         """Return ``distribution:name``, which means this component whatever else is installed."""
         return f"{self.distribution}:{self.name}"
+
+
+def check_component(record: object) -> None:
+    """Raise SigmaPluginError unless this is a component, of a known kind and well formed."""
+    if not isinstance(record, Component):
+        raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
+    if record.kind not in KINDS:
+        hint = near(str(record.kind), KINDS) or f" Kinds: {', '.join(KINDS)}."
+        raise SigmaPluginError(f"Component: there is no kind {record.kind!r}.{hint}")
+    for name, (pattern, example) in _FORMS.items():
+        value = getattr(record, name)
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise SigmaPluginError(f"Component: {name} {value!r} is not of the form {example!r}.")
 
 
 @hookspec
