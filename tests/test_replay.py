@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,11 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, after
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment, steered
 from sigma_kernel.training.chronicle import Past
+from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.replay import Replay, seamless, tail
 
 
@@ -100,6 +105,179 @@ def test_a_command_that_was_changed_is_found(tmp_path: Path) -> None:
     (said,) = _replayed(run).values()
     assert "network.layers" in said
     assert "first seen in the loss of iteration 2" in said
+
+
+def test_a_run_of_several_trainers_is_replayed_and_only_the_one_that_differs_is_named(tmp_path: Path) -> None:
+    with _pair() as sigma:
+        sigma.folder = tmp_path
+        sigma.prepare()
+        sigma.set("other.optimiser.learning_rate", 0.02)
+        sigma.run()
+        wanted = [decisive(trainer) for trainer in sigma.trainers.values()]
+        run = sigma.run_folder
+    assert run is not None
+    with _pair() as again:
+        assert again.replay(run)[1] == {}
+        assert [decisive(trainer) for trainer in again.trainers.values()] == wanted
+    _planted(run, lambda rows: next(row for row in rows if row.get("command") == "set").update(value=0.03))
+    with _pair() as again:
+        assert list(again.replay(run)[1]) == ["other"]
+
+
+def _pair() -> Environment:
+    sigma = _small()
+    first = sigma.trainer("trainer")
+    other = sigma.create_trainer("other", backend=NullBackend(), operator=Sweep(), batch_size=5, hooks={"end": End()})
+    other.data, other.network, other.optimiser = first.data, first.network, Descent(learning_rate=0.1)
+    return sigma
+
+
+def test_a_trainer_that_was_fitted_twice_is_replayed_and_resumed(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        sigma.set("trainer.optimiser.learning_rate", 0.02)
+        trainer.fit(iterations=7)
+        wanted, run = decisive(trainer), sigma.run_folder
+        trainer.fit(epochs=2)
+        later = decisive(trainer)
+    assert run is not None
+    whole = tmp_path / "whole"
+    run.rename(whole)
+    with small_environment(Sweep()) as again:
+        assert again.replay(whole)[1] == {}
+        assert decisive(again.trainer("trainer")) == later
+    for path in (whole / "checkpoints" / "trainer").iterdir():
+        if path.name != "12":
+            shutil.rmtree(path)
+    rows = (whole / "journal.jsonl").read_text().splitlines(keepends=True)
+    third = [n for n, row in enumerate(rows) if '"begin"' in row][2]
+    (whole / "journal.jsonl").write_text("".join(rows[:third]))
+    with small_environment(Sweep()) as again:
+        again.resume(whole)
+        assert decisive(again.trainer("trainer")) == wanted
+        again.trainer("trainer").fit(epochs=2)
+        assert decisive(again.trainer("trainer")) == later
+    with small_environment(Sweep()) as last:
+        assert last.replay(whole)[1] == {}
+        assert decisive(last.trainer("trainer")) == later
+
+
+# -- left before its end -----------------------------------------------------------------------------------------------
+def _rate(value: float) -> Callable[[Environment], Any]:
+    return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)
+
+
+def _fail(sigma: Environment) -> None:
+    raise RuntimeError("gone")
+
+
+def _stop(sigma: Environment) -> None:
+    """Stop from another thread, as Ctrl-C does."""
+    thread = threading.Thread(target=sigma.trainer("trainer").session.control.send, args=[Stop("interrupted")])
+    thread.start()
+    thread.join()
+
+
+CHANGES = {4: _rate(0.02), 8: _rate(0.2)}
+
+
+def _crashed(folder: Path) -> Path:
+    """Return a run that was saved at iteration 2, changed twice, and broken off at 10."""
+    with steered({2: lambda s: s.send("save"), **CHANGES, 10: _fail}) as sigma:
+        sigma.folder = folder
+        with pytest.raises(RuntimeError):
+            sigma.run()
+        assert sigma.run_folder is not None
+        return sigma.run_folder
+
+
+def _whole(**settings: Any) -> Any:
+    with steered(CHANGES, **settings) as plain:
+        plain.run()
+        return decisive(plain.trainer("trainer"))
+
+
+@pytest.mark.parametrize("edits", [[], ["other=1"]])
+@pytest.mark.parametrize("way", [_stop, lambda sigma: sigma.trainer("trainer").session.control.hurry()])
+def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost(
+    tmp_path: Path, way: Callable[[Environment], Any], edits: list[str]
+) -> None:
+    run = _crashed(tmp_path)
+    with steered({6: way}) as early:
+        early.resume(run, edits)
+        early.run()
+        assert early.trainer("trainer").session.clock.moment.iteration == 6
+        assert early.get("trainer.optimiser.learning_rate") == 0.02
+        with pytest.raises(SigmaStateError, match="Resume it from its folder once more"):
+            early.run()
+    with steered({}) as late:
+        late.resume(run)
+        assert late.trainer("trainer").session.clock.moment.iteration == 6
+        late.run()
+        assert decisive(late.trainer("trainer")) == _whole()
+        assert not [text for _, text in late.messages.after(0) if "differs" in text]
+    with steered({}) as last:
+        assert last.replay(run)[1] == {}
+        assert decisive(last.trainer("trainer")) == _whole()
+
+
+def test_a_crash_amid_other_settings_loses_nothing_that_people_changed(tmp_path: Path) -> None:
+    run = _crashed(tmp_path)
+    with steered({6: _fail}) as first:
+        first.resume(run, ["other=1"])
+        with pytest.raises(RuntimeError):
+            first.run()
+    with steered({}) as late:
+        late.resume(run)
+        late.run()
+        assert decisive(late.trainer("trainer")) == _whole()
+        assert not [text for _, text in late.messages.after(0) if "differs" in text]
+
+
+def test_a_run_that_went_on_with_other_settings_is_replayed_when_that_checkpoint_is_gone(tmp_path: Path) -> None:
+    run = _crashed(tmp_path)
+    with steered({11: lambda s: s.send("save")}) as late:
+        late.resume(run, ["other=1"])
+        late.run()
+        wanted = decisive(late.trainer("trainer"))
+    shutil.rmtree(run / "checkpoints" / "trainer" / "2")
+    with steered({}) as again:
+        assert again.replay(run)[1] == {}
+        assert decisive(again.trainer("trainer")) == wanted
+
+
+def test_a_run_that_is_resumed_twice_has_the_bits_of_one_that_was_never_stopped(tmp_path: Path) -> None:
+    run = _crashed(tmp_path)
+    for at, stop in ((11, lambda s: s.stop()), (12, _fail)):
+        with steered({at: stop}, last=14) as sigma:
+            sigma.resume(run)
+            if at == 11:
+                sigma.run()
+            else:
+                with pytest.raises(RuntimeError):
+                    sigma.run()
+    with steered({}, last=14) as last, steered({}, last=14) as again:
+        last.resume(run)
+        last.run()
+        assert decisive(last.trainer("trainer")) == _whole(last=14)
+        assert again.replay(run)[1] == {}
+        assert decisive(again.trainer("trainer")) == _whole(last=14)
+
+
+def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_training_goes_on(tmp_path: Path) -> None:
+    with steered({2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 6: _fail}, hooks={"end": End()}) as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(RuntimeError):
+            sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with steered({}) as again:
+        again.resume(run, ["hooks={}"])
+        again.run()
+        assert again.trainer("trainer").session.clock.moment.iteration == 12
+        assert "what is done again was refused: detach: there is no hook 'end'" in again.messages.after(0)[0][1]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

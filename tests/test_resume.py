@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from sigma_kernel.config import build
+from sigma_kernel.launcher.configured import opened, prepared, understood
 from sigma_kernel.launcher.group import main
+from sigma_kernel.plugins import catalogue
 
 pytestmark = pytest.mark.rooms
 
@@ -50,6 +53,53 @@ def test_a_run_that_has_ended_goes_on_with_another_goal_to_the_bits_of_one_that_
     whole = json.loads(sigma("run", "xor", "--set", "hooks.finish.when=epoch reaches 20", "--json", "--quiet")[1])
     assert summary["parameters_sha256"] == whole["parameters_sha256"]
     assert "epoch reaches 20" in (run / "config.toml").read_text()
+
+
+def goal(epochs):
+    return ["--set", f"hooks.finish.when=epoch reaches {epochs}", "--json", "--quiet"]
+
+
+@pytest.mark.parametrize(("first", "then"), [("numpy", "numba"), ("numba", "numpy")])
+def test_a_run_goes_on_with_another_backend_and_back_within_tolerance_and_is_warned(sigma, first, then):
+    pytest.importorskip("sigma_backend_numba")
+    whole = json.loads(sigma("run", "xor", "--backend", first, *goal(30))[1])
+    run = Path(json.loads(sigma("run", "xor", "--backend", first, *goal(10))[1])["folder"])
+    for backend, other, epochs in ((then, first, 20), (first, then, 30)):
+        code, out, err = sigma("resume", run, "--backend", backend, *goal(epochs))
+        found = json.loads(out)
+        assert (code, found["epochs"], found["backend"]) == (0, epochs, backend)
+        assert f"backend was {other}, and is {backend} now: bits may differ" in err
+    assert found["metrics"].keys() == whole["metrics"].keys()
+    for name, value in found["metrics"].items():
+        assert value == pytest.approx(whole["metrics"][name], rel=1e-4), name
+
+
+RATE = "trainer.optimiser.learning_rate"
+
+
+@pytest.mark.parametrize(
+    ("saved", "wanted"),
+    [(True, 0.3), (False, 0.2)],  # before the checkpoint that is gone on from, or after it
+)
+def test_an_edited_setting_holds_from_the_checkpoint_on_until_somebody_sets_it_again(sigma, tmp_path, saved, wanted):
+    def trained(edits=()):
+        configuration = understood(opened("xor", edits))
+        made = build(configuration, catalogue(), tmp_path)
+        prepared(configuration, made)
+        return made
+
+    with trained() as first:
+        one = first.trainer("trainer")
+        if not saved:
+            one.fit(iterations=3)
+        first.set(RATE, 0.2)
+        if saved:
+            one.fit(iterations=3)
+        run = first.run_folder
+    with trained(edits=[f"{RATE}=0.3"]) as late:
+        late.resume(run, [f"{RATE}=0.3"])
+        late.trainer("trainer").fit(iterations=2)
+        assert late.get(RATE) == wanted
 
 
 @pytest.mark.parametrize("key", ["run.seed=5", "run.precision=float64", "run.name=other", "run.folder=x"])

@@ -120,6 +120,10 @@ class Hook(ABC):
         """Return whether the hook's only purpose is to end training, so that the time left can be told."""
         return False
 
+    def over(self, memory: Mapping[str, Any]) -> bool:
+        """Return whether the hook has ended training, by what it remembers: who takes the run up again is told so."""
+        return False
+
     @property
     def splits(self) -> Sequence[str]:
         """Return the splits of the data that the hook evaluates."""

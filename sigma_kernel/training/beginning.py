@@ -107,20 +107,24 @@ def _machine() -> float:
 # -- something left to do ----------------------------------------------------------------------------------------------
 def ended(session: Session) -> str | None:
     """Return what ends training before it begins: a hook that is for that, whose time has come or criterion holds."""
-    for hook in session.runner.active():
-        if hook.ends and _holds(hook, session):
+    for name, hook in session.runner.hooks.items():
+        memory = session.runner.memory[name]
+        if memory["disabled"]:
+            continue
+        if hook.over(memory["hook"]):
+            return f"hook {name!r} has ended it"
+        if hook.ends and _holds(hook, memory["criterion"], session):
             return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
     return None
 
 
-def _holds(hook: Hook, session: Session) -> bool:
+def _holds(hook: Hook, asked: Mapping[str, Any], session: Session) -> bool:
     now = session.clock.moment
     if hook.when is None:
         return hook.every.next(now.on(hook.every.scale)) is None
     if now.on(hook.every.scale) < hook.every.first:
         return False
-    name = next(name for name, other in session.runner.hooks.items() if other is hook)
-    memory = deepcopy(session.runner.memory[name]["criterion"].get("", {}))
+    memory = deepcopy(asked.get("", {}))
     return bool(hook.when.ask(session.lookup, memory, now)) and _steady(memory)
 
 

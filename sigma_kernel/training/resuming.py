@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_kernel.training import journal
-from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, read, saved
+from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, read, saved, write
 from sigma_kernel.training.replay import Replay, Row, rewinds, seamless, tail
 from sigma_kernel.training.saving import differences, fit
 from sigma_kernel.training.session import Session
@@ -35,6 +35,8 @@ def resume(run: Path, session: Session, edits: Sequence[str], made_with: MadeWit
             say(f"{path}: {line}: bits may differ from those of an uninterrupted run")
         position, chronicle.branch = found.values.get("journal", len(rows)), found.values.get("branch", 0)
         _keep(session)
+        if edits:  # to do again what follows from it
+            write(_edited(run, session.name, found.values["clock"]["iteration"], len(rows)), found)
     chronicle.records.position = len(rows)
     what = {"event": "resumed", "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
     session.note(what)
@@ -50,7 +52,7 @@ def relive(run: Path, session: Session, say: Say) -> None:
         start = rows[edited]["from"]
         say(f"{session.name}: settings were changed at iteration {start}; it is done again from there")
         if rows[edited].get("at") != 0:
-            session.restore(read(run / "checkpoints" / session.name / str(start)))
+            session.restore(read(_edited(run, session.name, start, edited)))
             _keep(session)
         rows = rows[edited + 1 :]
     session.save_as = lambda state: None
@@ -80,6 +82,11 @@ def restore(run: Path, session: Session, say: Say, edits: Sequence[str] = ()) ->
     except SigmaError:
         session.restore(before)
         raise
+
+
+def _edited(run: Path, trainer: str, iteration: int, place: int) -> Path:
+    """Return where a copy lies of a checkpoint that was gone on from with other settings."""
+    return run / "checkpoints" / trainer / f"{iteration}.edited-{place}"
 
 
 def _history(run: Path, trainer: str) -> list[Row]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import define, field
 
@@ -43,8 +44,12 @@ class EarlyStop(Hook):
                 context.keep()
             return
         memory["waited"] += 1
-        if memory["waited"] >= self.patience:
+        if self.over(memory):
             self._stop(context)
+
+    def over(self, memory: Mapping[str, Any]) -> bool:
+        """Return whether patience is at its end."""
+        return int(memory.get("waited", 0)) >= self.patience
 
     def _improved(self, value: float, best: float) -> bool:
         gain = best - value if self.better == "lower" else value - best

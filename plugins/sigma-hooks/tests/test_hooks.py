@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +173,23 @@ def test_early_stop_restores_the_very_bits_of_the_best_epoch() -> None:
     with small_environment(Sweep(), hooks=hooks) as sigma:
         assert sigma.run().epochs == 4
         assert sigma.get("trainer.network.layers.weights").tobytes() == kept[1].tobytes()
+
+
+def test_a_run_that_an_early_stop_has_ended_trains_no_further_unless_it_is_given_more_patience(tmp_path: Path) -> None:
+    def made(patience: int) -> Any:
+        worse = FunctionHook(lambda context: context.publish("score", context.moment.epoch), outputs=["score"])
+        return small_environment(Sweep(), hooks={"score": worse, "early": EarlyStop("score", patience=patience)})
+
+    with made(2) as sigma:
+        sigma.folder = tmp_path
+        assert sigma.run().epochs == 3
+        run = sigma.run_folder
+    for patience, epochs in ((2, 3), (4, 5)):
+        with made(patience) as again:
+            again.resume(run)
+            assert again.run().epochs == epochs
+            said = [text for _, text in again.messages.after(0)]
+            assert ("nothing to train: hook 'early' has ended it already" in said) is (patience == 2)
 
 
 # -- the guard ---------------------------------------------------------------------------------------------------------

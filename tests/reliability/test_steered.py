@@ -1,0 +1,26 @@
+"""A run that three people steer at random, and that is killed amid that, is resumed and replayed to the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROUNDS = 20 if os.environ.get("SIGMA_LONG") else 1
+pytestmark = [
+    pytest.mark.rooms,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),
+]
+
+
+def test_a_run_that_is_steered_at_random_and_killed_is_resumed_and_replayed_to_the_bit() -> None:
+    script = Path(__file__).parent / "steered.py"
+    done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=7200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["runs"], found["different"]) == (2 * ROUNDS, 0)
+    assert found["set"] + found["rewind"] + found["pause"]
