@@ -40,9 +40,6 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
 
 def _measured(trainer: Trainer) -> list[str]:
     """Return the metrics that hooks of the run published under some split."""
-    written = [address.rpartition(".")[2] for hook in trainer.hooks.values() for address in _writes(hook)]
+    hooks: list[Any] = list(trainer.hooks.values())
+    written = [address.rpartition(".")[2] for hook in hooks for address in hook.writes]
     return [name for name in dict.fromkeys(written) if offered("metric", name)]
-
-
-def _writes(hook: Any) -> tuple[str, ...]:
-    return tuple(hook.writes)

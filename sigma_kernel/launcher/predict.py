@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 import numpy as np
-from attrs import frozen
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.launcher.output import document, json_option, say, table
@@ -46,12 +45,12 @@ def predict(
     model = load(run, trainer, backend=backend, checkpoint=checkpoint, say=_warn)
     say(f"{model.trainer.name}: {model.path}")
     try:
-        samples = _samples(model, inputs, white)
-        predicted = model.predict(samples.values)
+        samples, places = _samples(model, inputs, white)
+        predicted = model.predict(samples)
     except SigmaDataError as error:
         raise SigmaConfigError(str(error)) from error
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
-    found = Predictions(outputs, model.network.choosing(), model.classes, samples.places, top)
+    found = Predictions(outputs, model.network.choosing(), model.classes, places, top)
     if output is not None:
         write(output, found)
     if as_json:
@@ -60,14 +59,8 @@ def predict(
         table(found.table())
 
 
-@frozen
-class _Samples:
-    values: np.ndarray
-    places: list[tuple[str, int]]  # the file of each, and its row there
-
-
-def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> _Samples:
-    """Return the samples of all files, one after the other."""
+def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> tuple[np.ndarray, list[tuple[str, int]]]:
+    """Return the samples of all files, one after the other; and the file of each, with its row there."""
     if len(model.shapes) != 1:
         raise SigmaConfigError(
             f"{model.trainer.name}: the network reads several sections: {', '.join(model.shapes)}. Files hold one: "
@@ -76,7 +69,7 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> _
     shape = next(iter(model.shapes.values()))
     parts = [_read(model, path, shape, white) for path in inputs]
     places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
-    return _Samples(np.concatenate(parts), places)
+    return np.concatenate(parts), places
 
 
 def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:

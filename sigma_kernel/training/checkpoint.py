@@ -36,14 +36,11 @@ from sigma_kernel.training.folder import LARGEST, document, get_bytes, put_bytes
 
 FORMAT, MINOR = 1, 2  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
-READABLE = {
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
-    "complex64",
-}  # fmt: skip
 FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version meant without it, and its types
     "format": (None, int), "minor": (0, int), "files": (None, dict), "sizes": ({}, dict), "values": (None, dict),
     "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool),
 }  # fmt: skip
+ABOUT = ("values", "made_with", "score", "keep")  # what of it is said of the arrays
 NUMBER = re.compile("0|[1-9][0-9]*")
 LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.([0-9]+\.)?(?P<what>part|old)")  # the number is of older versions
 
@@ -110,10 +107,7 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
         "minor": MINOR,
         "files": {ARRAYS: _synced(folder / ARRAYS)},
         "sizes": {ARRAYS: (folder / ARRAYS).stat().st_size},
-        "values": dict(checkpoint.values),
-        "made_with": dict(checkpoint.made_with),
-        "score": checkpoint.score,
-        "keep": checkpoint.keep,
+        **{name: getattr(checkpoint, name) for name in ABOUT},
     }
     text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=True).encode()
     if len(text) > LARGEST:
@@ -142,7 +136,7 @@ def _replace(new: Path, folder: Path) -> None:
 
 
 def _plain(name: str, value: np.ndarray) -> np.ndarray:
-    if value.dtype.name not in READABLE:
+    if value.dtype.kind not in "biufc":
         raise TypeError(f"{name} is of type {value.dtype.name}, which could not be read back")
     return np.asarray(value, order="C")  # ascontiguousarray would make a scalar a vector
 
@@ -162,7 +156,7 @@ def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
         arrays = safetensors.numpy.load(data)
     except (SafetensorError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise SigmaCheckpointError(f"{path}: cannot be read: {error}. Use another checkpoint.") from error
-    return Checkpoint(arrays, *(manifest[name] for name in ("values", "made_with", "score", "keep")))
+    return Checkpoint(arrays, *(manifest[name] for name in ABOUT))
 
 
 def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,16 @@ def create(parent: Path, name: str) -> Path:
     if not re.fullmatch(r"\w[\w .-]*", name):
         raise SigmaConfigError(f"run.name: {name!r} cannot begin a folder's name. Use letters, digits, '-' and '_'.")
     base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    for number in range(1000):
-        folder = parent / (base if not number else f"{base}-{number}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise SigmaConfigError(f"{folder}: cannot be made: {error.strerror}. Choose another run.folder.") from error
-        return folder
-    raise SigmaConfigError(f"{parent / base}: and a thousand more exist. Choose another run.name.")
+    names = chain([base], (f"{base}-{number}" for number in count(1)))
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):
+                folder = parent / next(names)
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise SigmaConfigError(f"{parent}: cannot be made: {error.strerror}. Choose another run.folder.") from error
 
 
 def claim(run: Path) -> int:

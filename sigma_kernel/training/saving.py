@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel import __version__
 from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
 from sigma_kernel.training.checkpoint import Checkpoint, Say, numbered, read_manifest, remove, write
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.state import FORMER
@@ -171,20 +171,14 @@ def _mark(folder: Path) -> Mark:
 # -- putting back ------------------------------------------------------------------------------------------------------
 def fit(path: Path, found: Checkpoint, session: Session) -> None:
     """Put a checkpoint into a session, which goes over to its components; SigmaCheckpointError if it does not fit."""
-    _as_it_was(session, path, found)
-    check_fit(path, found, session.snapshot())
-    try:
-        session.restore(found)
-    except Exception as error:
-        raise SigmaCheckpointError(f"{path}: does not fit: {error!r:.200}. Use another checkpoint.") from error
-
-
-def _as_it_was(session: Session, path: Path, found: Checkpoint) -> None:
-    """Let a session go over to the components that a checkpoint was saved with."""
     try:
         session.adopt(found.values.get("changes", {}))
+        check_fit(path, found, session.snapshot())
+        session.restore(found)
+    except SigmaCheckpointError:
+        raise
     except Exception as error:
-        raise SigmaCheckpointError(f"{path}: components were changed: {error} Use another checkpoint.") from error
+        raise SigmaCheckpointError(f"{path}: does not fit: {said(error):.200} Use another checkpoint.") from error
 
 
 def check_fit(path: Path, found: Checkpoint, session: Checkpoint) -> None:

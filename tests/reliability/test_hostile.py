@@ -28,7 +28,7 @@ from sigma_kernel.launcher.group import main
 from sigma_kernel.training import checkpoint
 from sigma_kernel.training.checkpoint import ARRAYS, MANIFEST, SEAL
 
-EXAMPLES = 1_000 if os.environ.get("SIGMA_LONG") else 40
+EXAMPLES = 500 if os.environ.get("SIGMA_LONG") else 40
 PATIENCE = 60  # seconds for one command
 DOCUMENTS = ("plugins.json", "summary.json", "journal.jsonl", "config.toml")
 FORBIDDEN = {
@@ -171,6 +171,8 @@ def reheaded(path: Path, draw: random.Random) -> None:
 def attack(run: Path, outside: Path, draw: random.Random) -> None:
     """Do one hostile thing to a run folder."""
     newest = draw.choice(sorted(run.glob("checkpoints/trainer/*")) or [run / "checkpoints"])
+    if newest.parent.is_symlink() or newest.parent.parent.is_symlink():
+        return  # an attack before this one leads outside, where nothing is to change
     match draw.randrange(5):
         case 0:
             above = [newest, newest.parent, newest.parent.parent]
