@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, fields
+from attrs import Factory, define, field, fields
 from attrs.converters import optional
 
 from sigma_kernel import checks
@@ -56,7 +56,7 @@ class Environment(Steering):
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
     messages: Messages = field(factory=Messages, init=False)
-    _keeping: Keeping = field(init=False)
+    _keeping: Keeping = field(default=Factory(lambda self: Keeping(self.messages.say), takes_self=True), init=False)
     _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
@@ -65,10 +65,6 @@ class Environment(Steering):
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins, with their versions
     _noting: threading.Lock = field(factory=threading.Lock, init=False)
     _seconds: float = field(default=0.0, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        """Prepare to keep what the run leaves."""
-        self._keeping = Keeping(self.messages.say)
 
     def __new__(cls, *_: Any, **settings: Any) -> Environment:
         """Refuse settings that there are not."""
@@ -169,6 +165,8 @@ class Environment(Steering):
             self._failure = self._failure or error
             self._tell(commands.Stop())
         finally:
+            if trainer.session.control.busy:  # it has failed before it began
+                trainer.session.control.end("failed")
             end.set()
 
     def _tell(self, command: commands.Command) -> None:

@@ -391,6 +391,18 @@ def test_a_pause_for_which_others_have_been_faster_is_refused(monkeypatch: pytes
     assert str(error.value) == "environment 'small': cannot pause, as no trainer is running."
 
 
+def test_a_trainer_that_fails_before_it_begins_still_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(trainer: Any) -> None:
+        raise RuntimeError("gone")
+
+    with _small() as sigma, ThreadPoolExecutor(1) as people:
+        monkeypatch.setattr(module_of_trainers.Trainer, "relive", fail)
+        with pytest.raises(RuntimeError, match="gone"):
+            sigma.run()
+        rate = "trainer.optimiser.learning_rate"
+        assert people.submit(sigma.set, rate, 0.5).result(PATIENCE) == [rate]
+
+
 def test_two_threads_that_ask_for_the_session_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     made = module_of_trainers.prepare
 

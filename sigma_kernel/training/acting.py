@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from attrs import evolve
+from attrs import astuple, evolve
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
 from sigma_kernel.training.changes import Changes
-from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.replay import STOP
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.undoing import carry_out, check_free, undo, undoable
@@ -38,7 +36,9 @@ def act(session: Session, command: commands.Command) -> Moment:
         case commands.Stop():
             _stop(session, command)
         case commands.Save():
-            _foldered(session)
+            if session.save_as is None:
+                folder = "Environment(..., folder='runs')"
+                raise SigmaStateError(f"save: this environment has no folder. Give it one: {folder}.")
             if session.halted and session.control.busy:
                 return session.clock.moment  # it is saved as it was when it was stopped
             session.chronicle.lastly(partial(_save, session, command))
@@ -73,23 +73,17 @@ def _change(session: Session, command: commands.Command) -> None:
 
 def _wanted(session: Session, command: commands.Command) -> Changes:
     """Return how the components are to differ from those of the settings."""
-    workshop, changes = session.makeup.workshop, session.makeup.changes
-    match command:
-        case commands.Attach(name, hook):
-            return workshop.attached(changes, name, hook)
-        case commands.Detach(name):
-            return workshop.detached(changes, name)
-        case commands.Swap(slot, component):
-            return workshop.swapped(changes, slot, component)
-    return changes
+    workshop = session.makeup.workshop
+    wanted: dict[type, Callable[..., Changes]] = {
+        commands.Attach: workshop.attached, commands.Detach: workshop.detached, commands.Swap: workshop.swapped,
+    }  # fmt: skip
+    return wanted[type(command)](session.makeup.changes, *astuple(command, recurse=False))
 
 
 def _expect(session: Session, status: str, command: commands.Command) -> None:
     if session.control.status != status:
-        name = commands.NAMES[type(command)]
-        raise SigmaStateError(
-            f"{session.name}: cannot {name} while {session.control.status}. It must be {status} for that."
-        )
+        what = f"cannot {commands.NAMES[type(command)]} while {session.control.status}"
+        raise SigmaStateError(f"{session.name}: {what}. It must be {status} for that.")
     session.note(command.to_dict())
 
 
@@ -109,19 +103,13 @@ def _stop(session: Session, command: commands.Stop) -> None:
 
 def _save(session: Session, command: commands.Save, place: int | None = None) -> None:
     """Write a checkpoint that stands at a place of the journal, by default the present one."""
-    save_as = _foldered(session)
+    assert session.save_as is not None  # it was asked for
     session.note(command.to_dict())
     state = session.snapshot()
     session.chronicle.past.keep(session.clock.moment, state)  # so does who resumes from it: both rewind to the same
     session.chronicle.digest(session.clock.moment, state, session.runner)
     about = {"journal": session.chronicle.position if place is None else place, "branch": session.chronicle.branch}
-    save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
-
-
-def _foldered(session: Session) -> Callable[[Checkpoint], Any]:
-    if session.save_as is None:
-        raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
-    return session.save_as
+    session.save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
 
 
 def _rewind(session: Session, command: commands.Rewind) -> None:

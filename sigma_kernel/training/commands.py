@@ -9,12 +9,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import asdict, evolve, field, fields, frozen
+from attrs import asdict, evolve, field, fields, frozen, validators
 
+from sigma_kernel import checks
 from sigma_kernel.clock import TimeScale
-from sigma_kernel.errors import SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
 SLOTS = {"optimiser": "optimiser", "backend": "backend", "order": "iterator"}  # what can be swapped, and its kind
+SCALE = checks.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
+TEXT = checks.checked(validators.instance_of(str), "a text")
+NUMBER = checks.checked(validators.instance_of((int, float)), "a number")
 
 
 @frozen
@@ -26,35 +30,21 @@ class Command:
         return {"command": NAMES[type(self)], **asdict(self)}
 
 
-def _counted(command: str, count: Any, least: int) -> None:
-    if not isinstance(count, int) or isinstance(count, bool) or count < least:
-        raise SigmaStateError(f"{command}: the count must be a whole number from {least} on (got {count!r}).")
-
-
-def _scale(command: str, scale: Any) -> None:
-    if scale not in (TimeScale.ITERATION.value, TimeScale.EPOCH.value):
-        raise SigmaStateError(f"{command}: the scale must be 'iteration' or 'epoch' (got {scale!r}).")
-
-
-def _written(command: str, component: Any) -> Any:
-    """Return a component as the journal holds it: a name, or a table with its type."""
-    table = {"type": component} if isinstance(component, str) else component
+def _written(made: Command, attribute: Any, component: Any) -> None:
+    """Hold a component as the journal does: a name, or a table of plain values with its type."""
     try:
-        plain = json.loads(json.dumps(dict(table), allow_nan=False))
-        if isinstance(plain["type"], str):
-            return component if isinstance(component, str) else plain
-    except (TypeError, ValueError, KeyError):  # said below
-        plain = None
-    got = repr(component) if plain is not None or isinstance(component, Mapping) else type(component).__name__
-    raise SigmaStateError(
-        f"{command}: a component must be a name, or a table of plain values with its 'type', to be written down and "
-        f"done again (got {got}). Write {{'type': 'name', 'setting': 1}}."
-    )
-
-
-def _name(command: str, name: Any) -> None:
-    if not isinstance(name, str):
-        raise SigmaStateError(f"{command}: a name must be a text (got {name!r}).")
+        plain = json.loads(
+            json.dumps({"type": component} if isinstance(component, str) else dict(component), allow_nan=False)
+        )
+    except (TypeError, ValueError):  # said below
+        plain = {}
+    if not isinstance(plain.get("type"), str):
+        got = repr(component) if plain or isinstance(component, Mapping) else type(component).__name__
+        raise SigmaConfigError(
+            f"{type(made).__name__}.{attribute.name}: must be a name, or a table of plain values with its 'type', "
+            f"to be written down and done again (got {got}). Write {{'type': 'name', 'setting': 1}}."
+        )
+    object.__setattr__(made, attribute.name, component if isinstance(component, str) else plain)
 
 
 @frozen
@@ -79,13 +69,8 @@ class Go(Command):
 class StepBy(Command):
     """Go on for so many ticks of a time scale, then pause again."""
 
-    count: int = field(default=1)
-    scale: str = "iteration"
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse steps that cannot be made."""
-        _counted("step", self.count, 1)
-        _scale("step", self.scale)
+    count: int = field(default=1, validator=[checks.whole, checks.ge(1)])
+    scale: str = field(default="iteration", validator=SCALE)
 
 
 @frozen
@@ -100,26 +85,16 @@ class Save(Command):
     """Write a checkpoint; ``score`` is what the best are chosen by, and one to ``keep`` is never cleared away."""
 
     cause: str = ""
-    score: float | None = None
+    score: float | None = field(default=None, validator=checks.optional(NUMBER))
     keep: bool = False
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse a score that is no number."""
-        if self.score is not None and (not isinstance(self.score, int | float) or isinstance(self.score, bool)):
-            raise SigmaStateError(f"save: the score must be a number (got {self.score!r}).")
 
 
 @frozen
 class Rewind(Command):
     """Go back to the newest state that is kept from a moment or earlier, and go on as a new branch."""
 
-    to: int
-    scale: str = "iteration"
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse moments that there are not."""
-        _counted("rewind", self.to, 0)
-        _scale("rewind", self.scale)
+    to: int = field(validator=[checks.whole, checks.ge(0)])
+    scale: str = field(default="iteration", validator=SCALE)
 
 
 @frozen
@@ -131,40 +106,28 @@ class Reset(Command):
 class Attach(Command):
     """Add a hook: the name of a component, or a table ``{"type": name, setting: value}``."""
 
-    name: str
-    hook: Any
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse what cannot be written down."""
-        _name("attach", self.name)
-        object.__setattr__(self, "hook", _written("attach", self.hook))
+    name: str = field(validator=TEXT)
+    hook: Any = field(validator=_written)
 
 
 @frozen
 class Detach(Command):
     """Take a hook away, and forget what it remembers."""
 
-    name: str
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse what is no name."""
-        _name("detach", self.name)
+    name: str = field(validator=TEXT)
 
 
 @frozen
 class Swap(Command):
     """Put another component into a slot: ``optimiser``, ``backend`` or ``order``."""
 
-    slot: str
-    component: Any
+    slot: str = field(validator=checks.in_(SLOTS))
+    component: Any = field(validator=_written)
 
-    def __attrs_post_init__(self) -> None:
-        """Refuse other slots, and what cannot be written down."""
-        _name("swap", self.slot)
-        if self.slot not in SLOTS:
-            known = near(self.slot, SLOTS) or f" What can be is {', '.join(SLOTS)}."
-            raise SigmaStateError(f"swap: {self.slot!r} cannot be swapped while a run goes on.{known}")
-        object.__setattr__(self, "component", _written("swap", self.component))
+
+@frozen
+class Undo(Command):
+    """Undo the last command from outside that set, attached, detached or swapped something."""
 
 
 def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
@@ -175,11 +138,6 @@ def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
         case Swap(slot, component):
             return evolve(made, component=name(SLOTS[slot], component))
     return made
-
-
-@frozen
-class Undo(Command):
-    """Undo the last command from outside that set, attached, detached or swapped something."""
 
 
 KINDS: dict[str, type[Command]] = {
@@ -201,6 +159,8 @@ def command(name: str, arguments: Mapping[str, Any]) -> Command:
         return KINDS[name](**arguments)
     except TypeError:
         raise SigmaStateError(f"command {name!r}: needs {', '.join(known)}.") from None
+    except SigmaConfigError as error:  # what is wrong with an argument, after the name of a class
+        raise SigmaStateError(f"command {name!r}: {str(error).partition('.')[2]}") from None
 
 
 def from_dict(row: Mapping[str, Any]) -> Command:

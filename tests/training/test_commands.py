@@ -40,12 +40,16 @@ def test_a_command_is_what_the_journal_can_make_again(name: str) -> None:
         ("stop", {"when": 3}, "command 'stop': has no 'when'."),
         ("set", {"patern": "x", "value": 1}, "command 'set': has no 'patern'. Did you mean 'pattern'?"),
         ("set", {"pattern": "x"}, "command 'set': needs pattern, value."),
-        ("step", {"count": 0}, "step: the count must be a whole number from 1 on (got 0)."),
-        ("step", {"count": True}, "step: the count must be a whole number from 1 on (got True)."),
-        ("rewind", {"to": -1}, "rewind: the count must be a whole number from 0 on (got -1)."),
-        ("rewind", {"to": 1, "scale": "second"}, "rewind: the scale must be 'iteration' or 'epoch' (got 'second')."),
-        ("step", {"count": 2.5}, "step: the count must be a whole number from 1 on (got 2.5)."),
-        ("step", {"scale": "second"}, "step: the scale must be 'iteration' or 'epoch' (got 'second')."),
+        ("step", {"count": 0}, "command 'step': count: must be at least 1 (got 0)."),
+        ("step", {"count": True}, "command 'step': count: must be a whole number (got True)."),
+        ("rewind", {"to": -1}, "command 'rewind': to: must be at least 0 (got -1)."),
+        (
+            "rewind",
+            {"to": 1, "scale": "second"},
+            "command 'rewind': scale: must be 'iteration' or 'epoch' (got 'second').",
+        ),
+        ("step", {"count": 2.5}, "command 'step': count: must be a whole number (got 2.5)."),
+        ("step", {"scale": "second"}, "command 'step': scale: must be 'iteration' or 'epoch' (got 'second')."),
     ],
 )
 def test_a_malformed_command_is_refused(name: str, arguments: dict[str, Any], message: str) -> None:
