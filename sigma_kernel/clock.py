@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from enum import Enum
 from math import inf
 from numbers import Real
+from time import perf_counter
 from typing import Any
 
 from attrs import Factory, asdict, define, evolve, field, frozen
@@ -252,3 +253,18 @@ class Clock:
     def restore(self, state: dict[str, Any]) -> None:
         """Set the moment from plain values."""
         self.moment = Moment(**state)
+
+
+@define(eq=False)
+class Timed:
+    """Adds the seconds that are spent inside to a phase; entered several times a burst, so that it has to be light."""
+
+    phases: dict[str, float]
+    phase: str
+    began: float = 0.0
+
+    def __enter__(self) -> None:
+        self.began = perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self.phases[self.phase] += perf_counter() - self.began

@@ -318,8 +318,7 @@ def beside(site: Site, row: Row) -> None:
         runner.limit(name, row["then"])
         return
     hook = runner.hooks[name]
-    with runner.obeying(name):
-        _act(row, site.sight(name, row["scope"]))
+    runner.attempt(name, lambda: _act(row, site.sight(name, row["scope"])))
     if "error" in row:
         runner.failed(name, hook, row["error"])
 

@@ -19,7 +19,7 @@ from sigma_kernel.training import commands
 from sigma_kernel.training.background import Eyes, Firing
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.live import Live
-from sigma_kernel.training.session import Session, steering
+from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
 
 
@@ -120,4 +120,4 @@ class Context:
         arrays = {name: session.host(name) for name in session.arrays if not name.startswith(SLOTS)}
         live = Live(session.live.values, session.live.dtype)
         live.restore(session.live.base)
-        return Eyes(session.background.evaluator, arrays, partial(steering, live, self.moment))
+        return Eyes(session.background.evaluator, arrays, partial(live.at, now=self.moment))

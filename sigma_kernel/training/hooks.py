@@ -8,8 +8,7 @@ One that takes longer than its budget three times in a row is muted, or moved to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from operator import call
@@ -240,9 +239,12 @@ class Runner:
 
         The hook's error policy decides what a failure does.  With ``instead``, this is called in place of the hook.
         """
-        with self.obeying(name):
+
+        def act() -> None:
             if judge(partial(self._holds, name, context, scope)):
                 (instead or partial(self._run, name, context))()
+
+        self.attempt(name, act)
 
     def _holds(self, name: str, context: HookContext, scope: str) -> bool:
         hook, memory = self.hooks[name], self.memory[name]["criterion"]
@@ -255,12 +257,11 @@ class Runner:
         finally:
             self.took(name, perf_counter() - began)
 
-    @contextmanager
-    def obeying(self, name: str) -> Iterator[None]:
-        """Do what the error policy of a hook says about whatever is raised inside."""
+    def attempt(self, name: str, act: Callable[[], None]) -> None:
+        """Do something for a hook; whatever is raised on the way, the hook's error policy says what becomes of it."""
         hook = self.hooks[name]
         try:
-            yield
+            act()
         except (Exception, SystemExit) as error:  # whatever a plugin's code raises; it must not end the process
             if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # says itself what to do
                 raise SigmaTrainingError(f"hook {name!r}: {error}") from error
@@ -293,6 +294,8 @@ class Runner:
 
     def spent(self) -> dict[str, str]:
         """Return which hooks have exceeded their budgets too often, and what becomes of each; count anew for them."""
+        if not self._strikes:
+            return {}
         over = [name for name, strikes in self._strikes.items() if strikes >= STRIKES]
         for name in over:
             del self._strikes[name]

@@ -6,14 +6,15 @@ once for each parameter, as ``optimiser.<address>.<setting>``; the group's value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Optimiser, Schedule
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Optimiser, Schedule, Step
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import LiveSetting, live_settings
@@ -181,23 +182,22 @@ class Live:
         self.base.update(dict.fromkeys(names, value))
         self._ready.clear()
 
-    def at(self, names: Sequence[str], iteration: int, epoch: int, n: int) -> dict[str, Any]:
-        """Return the values in force for ``n`` iterations: one scalar each, or ``n`` where there is a schedule."""
+    def at(self, step: Step, now: Moment, n: int = 1, offset: int = 0) -> dict[str, Any]:
+        """Return the values in force for ``n`` iterations of a step, ``offset`` iterations from a moment.
+
+        They are one scalar each, or ``n`` where there is a schedule.
+        """
+        ready = self._ready
         return {
-            name: self._constant(name) if self._plain(name) else self._course(name, iteration, epoch, n)
-            for name in names
+            name: ready[name] if name in ready else self._value(name, now, n, offset)
+            for name in step.steer
+            if name in self.base
         }
 
-    def _plain(self, name: str) -> bool:
-        return name not in self.values or self.values[name].schedule is None
-
-    def _constant(self, name: str) -> Any:
-        if name not in self._ready:
-            self._ready[name] = np.dtype(self.dtype).type(self.base[name])
+    def _value(self, name: str, now: Moment, n: int, offset: int) -> Any:
+        base, schedule = self.base[name], self.values[name].schedule
+        if schedule is not None:
+            factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
+            return np.asarray(base * factors, self.dtype)
+        self._ready[name] = np.dtype(self.dtype).type(base)
         return self._ready[name]
-
-    def _course(self, name: str, iteration: int, epoch: int, n: int) -> np.ndarray:
-        schedule = self.values[name].schedule
-        assert schedule is not None  # only asked for where there is one
-        factors = schedule.factors(np.arange(iteration, iteration + n), np.full(n, epoch))
-        return np.asarray(self.base[name] * factors, self.dtype)

@@ -8,8 +8,7 @@ thread; others speak to it through ``control``, which answers at a boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf, isfinite
 from operator import call
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import Clock, Moment, TimeScale, until_due
+from sigma_kernel.clock import Clock, Moment, Timed, TimeScale, until_due
 from sigma_kernel.contracts import Burst, Metric, Step
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.registry import NOTHING, Registry, literal
@@ -234,14 +233,11 @@ class Session:
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
-        return steering(self.live, self.clock.moment, step, n, offset)
+        return self.live.at(step, self.clock.moment, n, offset)
 
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
+    def timed(self, phase: str) -> Timed:
         """Add the seconds that are spent inside to a phase."""
-        began = time.perf_counter()
-        yield
-        self.phases[phase] += time.perf_counter() - began
+        return Timed(self.phases, phase)
 
     def ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
         """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
@@ -392,8 +388,3 @@ class Session:
         """Return the loss and the metrics over a split of the data, at the present parameters."""
         with self.timed("evaluation"):
             return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
-
-
-def steering(live: Live, now: Moment, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
-    """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from a moment."""
-    return live.at([name for name in step.steer if name in live.values], now.iteration + offset, now.epoch, n)

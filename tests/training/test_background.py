@@ -119,7 +119,7 @@ def test_where_too_much_waits_newer_firings_of_a_hook_take_the_place_of_older_on
 
     hooks: dict[str, Hook] = {
         "slow": beside(slow),
-        "free": Do(does=lambda c: freed.set(), every=every(20, "iteration")),
+        "free": Do(does=lambda c: freed.set(), every=every(20, "iteration"), priority=-1),
     }
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
