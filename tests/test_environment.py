@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -772,6 +773,24 @@ def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:
         summary = json.loads((sigma.run_folder / "summary.json").read_text())
         assert (summary["epochs"], summary["folder"]) == (2, str(sigma.run_folder))
         assert list(sigma.send("save"))
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
+def test_a_file_system_without_locks_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(handle: int, what: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            folder.claim(tmp_path)
+        return
+    os.close(folder.claim(tmp_path))
+    monkeypatch.setattr(folder, "fcntl", None)  # as on Windows
+    os.close(folder.claim(tmp_path))
 
 
 def full(path: Path, data: bytes) -> None:

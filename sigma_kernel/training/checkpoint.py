@@ -213,7 +213,8 @@ def newest(run: Path, trainer: str = "trainer") -> Path:
     """Return the newest checkpoint of a trainer, unverified; SigmaCheckpointError if there is none."""
     found = saved(run, trainer)
     if not found:
-        raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder?")
+        hint = "One is saved when a run ends, and by the hook checkpoint"
+        raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
     return found[-1]
 
 

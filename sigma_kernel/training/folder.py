@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -26,6 +27,7 @@ except ImportError:  # Windows: nobody is kept out
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems that keep nobody out, such as some of clusters
 LARGEST = 16 << 20  # bytes of a document, so that reading one needs little memory
 
 
@@ -48,13 +50,17 @@ def create(parent: Path, name: str) -> Path:
 
 def claim(run: Path) -> int:
     """Keep a run folder to this process until what is returned is closed; SigmaStateError if another one has it."""
+    if fcntl is None:
+        return os.open(os.devnull, os.O_RDONLY)
     handle = os.open(run, os.O_RDONLY)
     try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
         raise SigmaStateError(f"{run}: somebody else writes into it. Wait for the end of that run.") from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
     return handle
 
 
