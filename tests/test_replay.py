@@ -164,6 +164,28 @@ def test_a_trainer_that_was_fitted_twice_is_replayed_and_resumed(tmp_path: Path)
         assert decisive(last.trainer("trainer")) == later
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"command": "rewind", "to": 3, "scale": "iteration"}, "rewind: no state from iteration 3 or before is kept"),
+        ({"command": "go"}, "cannot go while"),
+        ({"command": "stop", "cause": ""}, "it changes nothing"),
+    ],
+)
+def test_a_command_that_was_slipped_in_and_cannot_act_is_told(tmp_path: Path, more: dict[str, Any], why: str) -> None:
+    run = _run(tmp_path)
+    head = {"trainer": "trainer", "iteration": 20, "epoch": 4, "seconds": 1.0}
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        end = next(n for n, row in enumerate(rows) if row.get("event") == "end")
+        rows.insert(end + 1, {**head, **more})
+
+    _planted(run, change)
+    (said,) = _replayed(run).values()
+    assert said.startswith("iteration 20 (epoch 4): {")
+    assert f"cannot be done again: {why}" in said or f"cannot be done again: trainer: {why}" in said
+
+
 # -- left before its end -----------------------------------------------------------------------------------------------
 def _rate(value: float) -> Callable[[Environment], Any]:
     return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)

@@ -133,7 +133,7 @@ class Chronicle:
     def judge(self, moment: Moment, hook: str, scope: str, holds: Any) -> bool:
         """Return whether a hook that goes by the wall clock acts now; if so, that is written down before it does."""
         what = {"event": "fired", "hook": hook, "scope": scope}
-        acts = holds() if self.replay is None else self.replay.says(moment.iteration, what)
+        acts = holds() if self.replay is None else self.replay.next(moment.iteration, **what) is not None
         if acts:
             self.note(moment, what)
         return bool(acts)

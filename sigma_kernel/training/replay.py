@@ -72,70 +72,61 @@ class Replay:
         row = self.next(iteration)
         if row is None or not _from_outside(row) or row.get("event") == "fired":
             return None
-        if "again" in row:
-            self.rows.popleft()
         if "command" in row:
             return commands.from_dict(row)
         return {name: value for name, value in row.items() if name not in HEAD}
 
     def attempt(self, act: Callable[[], Any], tell: Callable[[str], None]) -> None:
-        """Let a command act again; whatever it raises is told, as it was told then to whoever had sent it.
+        """Let a command act again; what it raises is told, as it was told then to whoever had sent it.
 
-        If it is refused before it acts, that is a difference.
+        If it is refused before it acts, that is a difference, unless it was sent under other settings.
         """
-        row, self.acting = self.rows[0] if self.place is not None else None, True
+        row, self.acting, why = self.rows[0], True, "it changes nothing"
         try:
             act()
         except Exception as error:
-            tell(f"what is done again was refused: {error}")
-            if row is not None and self.rows and self.rows[0] is row:
-                self._differ(f"{_when(row)}: {_said(row)} cannot be done again: {error}")
-        finally:
-            self.acting = False
-
-    def says(self, iteration: int, what: Row) -> bool:
-        """Return whether the next row is this one, of something that acted from outside."""
-        row = self.next(iteration, **what)
-        if row is not None and "again" in row:
+            why = str(error)
+            tell(f"what is done again was refused: {why}")
+        self.acting = False
+        if self.rows and self.rows[0] is row:
             self.rows.popleft()
-        return row is not None
+            self._compare(None if "again" in row else f"{_said(row)} cannot be done again: {why}")
 
     def rewinds_to(self, iteration: int) -> bool:
         """Return whether a rewind to this iteration is still to come with which nothing is compared."""
-        return any(rewinds(row) and row["to"] == iteration and "again" in row for row in self.rows)
+        return any("again" in row and row.get("command") == "rewind" and row["to"] == iteration for row in self.rows)
 
     def met(self, row: Row) -> bool:
         """Compare what has just happened with the next row; return whether the journal holds it already."""
-        if self.left or self.place is None:
+        if self.left or not self.rows:
             return False
-        expected, found = self.rows.popleft(), json.loads(encoded(row))
-        if _apart(expected, found):
-            self._differ(_difference(expected, found))
+        if "again" in self.rows[0]:
+            if _from_outside(row):
+                self.rows.popleft()
             return False
-        return True
+        return self._compare(_difference(self.rows.popleft(), json.loads(encoded(row))))
 
-    def _differ(self, how: str) -> None:
-        self.differs = self.differs or how
-        self.rows.clear()
-
-
-def _apart(expected: Row, found: Row) -> bool:
-    """Return whether two rows say different things; of losses, only those count that both know."""
-    apart = _first(expected.get("losses", ""), found.get("losses", "")) is not None
-    return apart or _without(expected) != _without(found)
+    def _compare(self, difference: str | None) -> bool:
+        """Take note of a difference, after which nothing is compared; return whether there is none."""
+        if difference is not None:
+            self.differs = self.differs or difference
+            self.rows.clear()
+        return difference is None
 
 
-def _without(row: Row) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ASIDE}
+def _difference(expected: Row, found: Row) -> str | None:
+    """Return in words how two rows differ: where first, and in which addresses; None if they do not.
 
-
-def _difference(expected: Row, found: Row) -> str:
-    """Return in words how two rows differ: where first, and in which addresses."""
-    if expected.get("event") != "digest" or found.get("event") != "digest":
-        return f"{_when(expected)}: the journal holds {_said(expected)}; now it is {_said(found)}"
+    Of losses, only those count that both know.
+    """
+    first = _first(expected.get("losses", ""), found.get("losses", ""))
+    one, other = ({name: value for name, value in row.items() if name not in ASIDE} for row in (expected, found))
+    if first is None and one == other:
+        return None
+    if not expected.get("event") == found.get("event") == "digest":
+        return f"{_said(expected)} is in the journal; now it is {_said(found)}"
     then, now = expected["state"], found["state"]
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
-    first = _first(expected["losses"], found["losses"])
     since = "" if first is None else f", first seen in the loss of iteration {first + found['iteration']}"
     return f"{_when(expected)}: {', '.join(names) or 'losses'} differ{since}"
 
@@ -151,8 +142,7 @@ def _when(row: Row) -> str:
 
 
 def _said(row: Row) -> str:
-    about = {name: value for name, value in row.items() if name not in (*HEAD, "state")}
-    return json.dumps(about)
+    return f"{_when(row)}: {json.dumps({name: row[name] for name in row if name not in (*HEAD, 'state')})}"
 
 
 def seamless(rows: Iterable[Row]) -> list[Row]:
@@ -179,11 +169,6 @@ def tail(rows: Sequence[Row], position: int) -> list[Row]:
     before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)
     again = [{**row, "again": True} for row in before if _from_outside(row)]
     return [row for row in done if row["place"] >= position] + again[sum(map(_from_outside, done)) :]
-
-
-def rewinds(row: Row) -> bool:
-    """Return whether a row tells that somebody went back."""
-    return row.get("command") == "rewind"
 
 
 def _from_outside(row: Row) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_kernel.training import journal
 from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, read, saved, write
-from sigma_kernel.training.replay import Replay, Row, rewinds, seamless, tail
+from sigma_kernel.training.replay import Replay, Row, seamless, tail
 from sigma_kernel.training.saving import differences, fit
 from sigma_kernel.training.session import Session
 
@@ -104,7 +104,7 @@ def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:
 def _left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
     """Return whether somebody went back, after a checkpoint was saved, to before it."""
     later = rows[found.values.get("journal", len(rows)) :]
-    return any(rewinds(row) and row["to"] < int(path.name) for row in later)
+    return any(row.get("command") == "rewind" and row["to"] < int(path.name) for row in later)
 
 
 def _keep(session: Session) -> None:
