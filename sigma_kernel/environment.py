@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,20 @@ from sigma_kernel.view import EnvironmentView
 GRACE = 2.0  # seconds that monitors get to end
 
 
+def _strict(made: type[Environment]) -> type[Environment]:
+    """Let a class refuse settings that it does not have, with what is near."""
+    init = made.__init__
+
+    @wraps(init)
+    def checked(self: Environment, *given: Any, **settings: Any) -> None:
+        refuse_unknown("environment", settings, [f.name for f in fields(made) if f.init])
+        init(self, *given, **settings)
+
+    made.__init__ = checked  # type: ignore[method-assign]
+    return made
+
+
+@_strict
 @define(eq=False)
 class Environment(Steering):
     """Several trainers in one place, watched by monitors, ended together.
@@ -65,11 +80,6 @@ class Environment(Steering):
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins, with their versions
     _noting: threading.Lock = field(factory=threading.Lock, init=False)
     _seconds: float = field(default=0.0, init=False)
-
-    def __new__(cls, *_: Any, **settings: Any) -> Environment:
-        """Refuse settings that there are not."""
-        refuse_unknown("environment", settings, [f.name for f in fields(Environment) if f.init])
-        return super().__new__(cls)
 
     def __enter__(self) -> Environment:
         return self

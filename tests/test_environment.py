@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -423,6 +424,16 @@ def test_a_setting_that_there_is_not_is_refused_with_what_is_near() -> None:
     assert str(error.value) == "environment: has no setting 'sed'. Did you mean 'seed'?"
     with pytest.raises(SigmaConfigError, match="has no setting 'x'. It has name, seed, precision, folder, monitors"):
         Environment(x=3)  # type: ignore[call-arg]
+
+
+def test_an_environment_shows_its_settings_and_can_be_extended() -> None:
+    class Larger(Environment):
+        def __init__(self, more: int) -> None:
+            super().__init__("larger")
+            self.precision = "float64" if more else "float32"
+
+    assert [*signature(Environment).parameters][:3] == ["name", "seed", "precision"]
+    assert Larger(more=3).precision == "float64"
 
 
 def test_what_is_saved_is_written_when_the_environment_is_closed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from attrs import field, frozen
 
 from sigma_kernel.clock import COUNTED
 from sigma_kernel.contracts import Hook
@@ -25,6 +26,18 @@ from sigma_kernel.training.live import Elements, Number, live_values
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS, Model
 from sigma_kernel.training.undoing import carry_out, check_free
+
+
+@frozen
+class Time(Kind):
+    """When a hook fires, as a text: a time, or a criterion."""
+
+    what: str = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the text; SigmaConfigError for one that says nothing of the kind."""
+        read(address, self.what, value)
+        return value
 
 
 def register(session: Session) -> None:
@@ -122,7 +135,7 @@ def _times(session: Session) -> list[str]:
         for what in TIMES:
             found.append(f"hooks.{name}.{what}")
             put = partial(_set_time, session, name, what)
-            session.registry.bind(found[-1], partial(_time, session, name, what), put, Kind(str))
+            session.registry.bind(found[-1], partial(_time, session, name, what), put, Time(what=what))
     return found
 
 
@@ -132,13 +145,10 @@ def _time(session: Session, name: str, what: str) -> str:
 
 
 def _set_time(session: Session, name: str, what: str, text: str) -> None:
-    address = f"hooks.{name}.{what}"
-    read(f"{session.name}.{address}", what, text)  # at once
-
     def act() -> None:
         session.remake(session, session.makeup.workshop.timed(session.makeup.changes, name, what, text))
 
-    _change(session, address, text, act)
+    _change(session, f"hooks.{name}.{what}", text, act)
 
 
 def of_optimiser(model: Model) -> list[str]:

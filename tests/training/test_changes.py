@@ -14,6 +14,7 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, decisive, small_environment, steered
+from sigma_kernel.training.control import Control
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -241,6 +242,16 @@ def test_a_criterion_that_is_set_has_seen_nothing_yet() -> None:
         assert memory["criterion"]
         sigma.set("trainer.hooks.it.when", "training.loss increases for 2 iterations")
         assert trainer(sigma).session.runner.memory["it"] == {**memory, "criterion": {}}
+
+
+@pytest.mark.parametrize(("what", "text"), [("every", "banana"), ("every", 3), ("when", "count reaches")])
+def test_a_time_that_is_none_is_refused_before_it_is_queued(
+    what: str, text: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with steered(hooks={"it": "count"}) as sigma:
+        monkeypatch.setattr(Control, "send", None)
+        with pytest.raises(SigmaConfigError, match=f"trainer.hooks.it.{what}: "):
+            sigma.set(f"trainer.hooks.it.{what}", text)
 
 
 # -- swapping ----------------------------------------------------------------------------------------------------------
