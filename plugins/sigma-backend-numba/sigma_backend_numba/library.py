@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from sigma_backend_numba import convolutions, cores, plain
+from sigma_backend_numba import convolutions, cores, plain, products
 from sigma_backend_numba.form import Form
 from sigma_backend_numba.groups import Group, Grouping
 from sigma_backend_numba.regions import Region
@@ -57,7 +57,7 @@ def _written(schedule: Schedule, group: Group, library: Library, parallel: bool)
     elif group.kind == "fold":
         cores.fold(task)
     elif group.kind == "product" and plain.core(task).op == "matmul":
-        cores.Product(task, plain.core(task)).write()
+        products.Product(task, plain.core(task)).write()
     elif plain.core(task).op == "scan":
         Scan(task, plain.core(task), library).write()
     else:

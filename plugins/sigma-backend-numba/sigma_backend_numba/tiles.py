@@ -1,4 +1,4 @@
-"""Small matrix products, in registers: BLAS packs its operands first, which takes a third of such a product or most.
+"""Matrix products of our own, in registers: small ones, which BLAS packs first, and large ones that it is slower at.
 
 A tile of a few rows and 64 bytes of columns stays in registers while it is summed up, each number in the order of the
 inner axis, whatever the tile.  Columns that are left over come as one or two parts, which may overlap.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from sigma_backend_numba.compiler.sizes import AT_ONCE
 from sigma_backend_numba.expressions import literal
 from sigma_backend_numba.task import indented
 from sigma_kernel.graph.plan import BYTES
 
-WIDE = 64  # bytes of a tile's row
-DEPTHS = (4, 6, 5, 3)  # rows of a tile: the first of these that divides all rows, or the first
+DEPTHS = (4, 6, 5, 3)  # rows of a small product's tile: the first of these that divides all rows, or the first
+MANY = 96  # rows that are all in one piece
 SMALL, TURNED, FEW = 600_000, 300_000, 60_000  # floating-point operations: up to here BLAS takes longer
 
 
 def small(rows: int, columns: int, inner: int, turned: bool) -> bool:
-    """Say whether BLAS takes longer; what lies transposed is turned first, for many rows or few."""
+    """Say whether BLAS takes longer for a product; a second operand that lies transposed is turned first."""
     return 2 * rows * columns * inner <= (SMALL if not turned else TURNED if rows >= 16 else FEW)
 
 
@@ -26,7 +27,8 @@ def small(rows: int, columns: int, inner: int, turned: bool) -> bool:
 class Tiles:
     """The text of ``to = scale * left @ right``, or of what adds that to what is there.
 
-    Neighbours of ``left`` lie ``down`` and ``along`` apart, rows of ``right`` lie ``leading`` apart.
+    Neighbours of ``left`` lie ``down`` and ``along`` apart, rows of ``right`` (columns, where it is ``turned``) lie
+    ``leading`` apart.  What is packed needs a ``room`` of ``inner`` times ``wide``.
     """
 
     dtype: str
@@ -36,45 +38,74 @@ class Tiles:
     down: int
     along: int
     leading: int
+    turned: bool
     scale: str
     added: bool
 
-    def lines(self, count: str, whole: bool) -> list[str]:
-        """Return the product for ``count`` rows; ``whole`` says that these are all of them."""
-        deep = next((d for d in DEPTHS if self.rows % d == 0), DEPTHS[0]) if whole else DEPTHS[0]
-        lines = self._rows(f"0, ({count}) // {deep} * {deep}, {deep}", deep)
-        if self.rows % deep == 0:
-            return lines
-        rest = self.rows % deep if whole else 1
-        return [*lines, *self._rows(f"({count}) // {deep} * {deep}, {count}, {rest}", rest)]
+    @property
+    def wide(self) -> int:
+        """Return the columns of a tile."""
+        return AT_ONCE // BYTES[self.dtype]
 
-    def _rows(self, ends: str, deep: int) -> list[str]:
-        wide = WIDE // BYTES[self.dtype]
-        rest = self.columns % wide
-        inside = []
+    @property
+    def room(self) -> int:
+        """Return the elements that turned columns need."""
+        return self.inner * self.wide if self.turned else 0
+
+    @property
+    def deep(self) -> int:
+        """Return the rows of a tile; pieces of more rows than a block begin at multiples of it."""
+        return next((d for d in DEPTHS if self.rows % d == 0), DEPTHS[0]) if self.rows < MANY else DEPTHS[0]
+
+    def lines(self, rows: str, columns: str) -> list[str]:
+        """Return the product for so many rows and columns: all of them, or a piece."""
+        wide, rest = self.wide, self.columns % self.wide
+        lines = []
         if self.columns >= wide:
-            inside += [f"for j in range(0, {self.columns - rest}, {wide}):", *indented(self._tile(deep, [(0, wide)]))]
+            lines += [f"for j in range(0, ({columns}) // {wide} * {wide}, {wide}):"]
+            lines += indented(self._panel(rows, [(0, wide)]))
         if rest:
-            parts = powers(rest) if self.added else covering(rest)
-            inside += [f"j = i8({self.columns - rest})", *self._tile(deep, parts)]
-        return [f"for i in range({ends}):", *indented(inside)]
+            lines += [f"for j in range(({columns}) // {wide} * {wide}, {columns}, {rest}):"]
+            lines += indented(self._panel(rows, powers(rest) if self.added else covering(rest)))
+        return lines
+
+    def _panel(self, rows: str, parts: list[tuple[int, int]]) -> list[str]:
+        """Return all rows of some columns from j on: parts say where they begin and how many they are."""
+        deep, rest = self.deep, self.rows % self.deep
+        lines = self._pack(parts) if self.turned else []
+        lines += [f"for i in range(0, ({rows}) // {deep} * {deep}, {deep}):", *indented(self._tile(deep, parts))]
+        if rest:
+            ends = f"({rows}) // {deep} * {deep}, {rows}, {rest}"
+            lines += [f"for i in range({ends}):", *indented(self._tile(rest, parts))]
+        return lines
+
+    def _pack(self, parts: list[tuple[int, int]]) -> list[str]:
+        """Return lines that lay columns side by side."""
+        width = max(place + width for place, width in parts)
+        each = f"room[q * {self.wide} + k] = right[(j + k) * {self.leading} + q]"
+        return [f"for q in range({self.inner}):", f"    for k in range({width}):", "        " + each]
 
     def _tile(self, deep: int, parts: list[tuple[int, int]]) -> list[str]:
-        """Return so many rows, and columns from j on: parts say where they begin and how many they are."""
+        """Return so many rows from i on of some columns."""
         sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(deep) for place, width in parts]
-        start = [f"{name} = {_spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
-        body = [f"e{r} = left[(i + {r}) * {self.down} + q * {self.along}]" for r in range(deep)]
+        start = [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
+        body = [f"l{r} = left[(i + {r}) * {self.down} + q * {self.along}]" for r in range(deep)]
         for place, width in parts:
-            body.append(f"b{place}_{width} = {_wide(width, 'right', f'q * {self.leading} + j + {place}')}")
-        body += [f"{name} += {_spread(width, f'e{r}')} * b{place}_{width}" for r, place, width, name in sums]
-        ends = [self._kept(width, f"(i + {r}) * {self.columns} + j + {place}", name) for r, place, width, name in sums]
+            at = f"q * {self.wide} + {place}" if self.turned else f"q * {self.leading} + j + {place}"
+            body.append(f"b{place}_{width} = {wide(width, 'room' if self.turned else 'right', at)}")
+        body += [f"{name} += {spread(width, f'l{r}')} * b{place}_{width}" for r, place, width, name in sums]
+        if self.scale != literal(1, self.dtype):
+            ends = [f"{name} = {name} * {spread(width, self.scale)}" for _, _, width, name in sums]
+        else:
+            ends = []
+        for r, place, width, name in sums:
+            ends.append(kept(width, f"(i + {r}) * {self.columns} + j + {place}", name, self.added))
         return [*start, f"for q in range({self.inner}):", *indented(body), *ends]
 
-    def _kept(self, width: int, place: str, name: str) -> str:
-        """Return the line that writes the numbers of one sum, or adds them to what is there."""
-        value = f"{name} * {_spread(width, self.scale)}" if self.scale != literal(1, self.dtype) else name
-        value = f"{_wide(width, 'to', place)} + {value}" if self.added else value
-        return f"put(at(to, {place}), {value})"
+
+def kept(width: int, place: str, value: str, added: bool) -> str:
+    """Return the line that writes numbers, or adds them to what is there."""
+    return f"put(at(to, {place}), {wide(width, 'to', place) + ' + ' if added else ''}{value})"
 
 
 def powers(columns: int) -> list[tuple[int, int]]:
@@ -90,15 +121,11 @@ def covering(columns: int) -> list[tuple[int, int]]:
     return [(0, width)] if width == columns else [(0, width), (columns - width, width)]
 
 
-def turned(pointer: str, to: str, rows: int, columns: int, leading: int) -> list[str]:
-    """Return lines that lay out a matrix whose transpose lies at a pointer, row by row."""
-    inside = f"{to}[q * {columns} + j] = {pointer}[j * {leading} + q]"
-    return [f"for q in range({rows}):", f"    for j in range({columns}):", "        " + inside]
-
-
-def _wide(width: int, pointer: str, place: str) -> str:
+def wide(width: int, pointer: str, place: str) -> str:
+    """Return the text that reads so many numbers."""
     return f"wide{width}(at({pointer}, {place}))"
 
 
-def _spread(width: int, value: str) -> str:
+def spread(width: int, value: str) -> str:
+    """Return the text that repeats a number."""
     return f"spread{width}({value})"

@@ -8,6 +8,7 @@ from typing import Any
 
 from sigma_backend_numba.compiler import kinds
 from sigma_backend_numba.compiler.kinds import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
+from sigma_backend_numba.compiler.sizes import AT_ONCE
 from sigma_backend_numba.compiler.words import NUMBERS
 
 MACHINE = platform.machine().lower()
@@ -83,33 +84,52 @@ def _at(b: Any, pointer: Value, offset: Value) -> Value:
     return Value(pointer.kind, b.gep(pointer.ir, [converted(b, offset, "i8").ir], inbounds=True))
 
 
-def _wide(lanes: int) -> Meaning:
-    """Read so many numbers at once."""
+def _lanes(pointer: Value) -> int:
+    return AT_ONCE // kinds.BYTES[pointer.kind[-2:]]
+
+
+def _wide(lanes: int = 0) -> Meaning:
+    """Read so many numbers at once, or 64 bytes of them."""
 
     def meaning(b: Any, pointer: Value) -> Value:
-        kind = f"{pointer.kind[1:]}x{lanes}"
+        kind = f"{pointer.kind[1:]}x{lanes or _lanes(pointer)}"
         place = b.bitcast(pointer.ir, TYPES[kind].as_pointer())
         return Value(kind, b.load(place, align=kinds.BYTES[pointer.kind[1:]]))
 
     return meaning
 
 
-def _spread(lanes: int) -> Meaning:
+def _spread(lanes: int = 0) -> Meaning:
     """Repeat a number."""
 
     def meaning(b: Any, x: Value) -> Value:
-        kind = f"{x.kind}x{lanes}"
+        count = lanes or _lanes(x)
+        kind = f"{x.kind}x{count}"
         empty, first = ir.Constant(TYPES[kind], ir.Undefined), ir.Constant(_HALF, 0)
         one = b.insert_element(empty, x.ir, first)
-        return Value(kind, b.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_HALF, lanes), [0] * lanes)))
+        return Value(kind, b.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_HALF, count), [0] * count)))
 
     return meaning
+
+
+def _zeros(b: Any, pointer: Value) -> Value:
+    """Return 64 bytes of zeros, of the kind that a pointer points to."""
+    kind = f"{pointer.kind[1:]}x{_lanes(pointer)}"
+    return Value(kind, ir.Constant(TYPES[kind], None))
 
 
 def _put(b: Any, pointer: Value, values: Value) -> None:
     """Write several numbers."""
     place = b.bitcast(pointer.ir, TYPES[values.kind].as_pointer())
     b.store(values.ir, place, align=kinds.BYTES[pointer.kind[1:]])
+
+
+def _fetch(b: Any, pointer: Value) -> None:
+    """Let the processor read what will be needed soon."""
+    byte = BYTE.as_pointer()
+    called = function(b, "llvm.prefetch.p0i8", _VOID, [byte, _HALF, _HALF, _HALF])
+    read, near, data = 0, 2, 1
+    b.call(called, [b.bitcast(pointer.ir, byte), *(ir.Constant(_HALF, x) for x in (read, near, data))])
 
 
 def _reordered(b: Any, x: Value, y: Value) -> Value:
@@ -181,6 +201,8 @@ WORDS: dict[str, Meaning] = {
     **{kind: _cast(kind) for kind in NUMBERS},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
+    "wide": _wide(), "spread": _spread(), "zeros": _zeros, "fetch": _fetch,
+    "lanes": lambda b, pointer: number(_lanes(pointer)),
     **{f"wide{lanes}": _wide(lanes) for lanes in kinds.LANES},
     **{f"spread{lanes}": _spread(lanes) for lanes in kinds.LANES}, "put": _put,
     "sel": kinds.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,

@@ -15,7 +15,7 @@ from attrs import frozen
 
 ir: Any = import_module("llvmlite.ir")  # it has no types
 BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
-LANES = (1, 2, 4, 8, 16)
+LANES = (1, 2, 4, 8, 16)  # numbers that are computed with at once
 TYPES: dict[str, Any] = {
     "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
     "f8": ir.DoubleType(),

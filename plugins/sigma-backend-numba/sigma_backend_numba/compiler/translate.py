@@ -50,6 +50,8 @@ class Module:
         if key not in self.tasks:
             tree, names = (routine.tree, routine.names) if routine else (self._trees[name], self.names)
             self.tasks[key] = self._function(tree, names, key[1])
+            if routine and routine.kind == "compact":
+                self.tasks[key].attributes.add("optsize")
         return self.tasks[key]
 
     def has(self, name: str) -> bool:

@@ -31,7 +31,7 @@ class Word:
 
 @define(eq=False, slots=False)
 class Routine:
-    """A function in the language: ``kind`` is ``task`` (a function of its own) or ``driver`` (part of its caller)."""
+    """A function in the language: by itself (``task`` or ``compact``), or part of its caller (``driver``)."""
 
     function: Callable[..., Any]
     kind: str
@@ -63,10 +63,17 @@ def task(function: Callable[..., Any]) -> Routine:
     return Routine(function, "task")
 
 
+def compact(function: Callable[..., Any]) -> Routine:
+    """Mark a task that says itself what is computed at once: its loops are left as they are, and quickly compiled."""
+    return Routine(function, "compact")
+
+
 i1, i4, i8, u4, u8, f4, f8 = map(Word, NUMBERS)
 as_f4, as_f8, as_i4, as_i8, as_u4, as_b1 = map(Word, ("as_f4", "as_f8", "as_i4", "as_i8", "as_u4", "as_b1"))
 at, address, copied = map(Word, ("at", "address", "copied"))
 sel, radd, root, floor, nearest = map(Word, ("sel", "radd", "root", "floor", "nearest"))
+wide, spread, put, zeros, lanes = map(Word, ("wide", "spread", "put", "zeros", "lanes"))  # 64 bytes at once
+fetch = Word("fetch")
 as_float, as_bits = Word("as_float"), Word("as_bits")
 arrive, seen, swapped, publish = map(Word, ("arrive", "seen", "swapped", "publish"))
 pause, control, restore = map(Word, ("pause", "control", "restore"))
