@@ -230,7 +230,7 @@ class Environment(Steering):
             self._keeping.open(self.folder, self.name, self._describe)
         for trainer in self.trainers.values():
             self._keeping.attach(trainer)
-        self._keeping.claim()
+        self._keeping.claim(self.run_folder)
 
     def _describe(self, run: Path) -> None:
         folder.put_text(run / "config.toml", self.configuration)

@@ -42,12 +42,8 @@ class Keeping:
         """Take up a run folder: put every trainer where it stood, and write on from there."""
         if not run.is_dir():
             raise SigmaCheckpointError(f"{run}: is no folder. Give that of a run.")
-        before, self.run = self.run, run
-        try:
-            self.claim()
-        except SigmaStateError:
-            self.run = before
-            raise
+        self.claim(run)
+        self.run = run
         recover(run, say)
         if not (run / "journal.jsonl").exists():
             say(f"{run}: its journal is missing: what was done after the last checkpoint is lost")
@@ -69,10 +65,10 @@ class Keeping:
         trainer.session.save_as = partial(_save, saver, trainer)
         trainer.session.forsake = saver.forsake
 
-    def claim(self) -> None:
-        """Keep every other process out of the run folder while something is written into it."""
-        if self.run is not None and self._claim is None:
-            self._claim = folder.claim(self.run)
+    def claim(self, run: Path | None) -> None:
+        """Keep every other process out of a run folder, if there is one, while something is written into it."""
+        if run is not None and self._claim is None:
+            self._claim = folder.claim(run)
 
     def release(self) -> None:
         """Let others into the run folder."""

@@ -36,7 +36,7 @@ def resume(run: Path, session: Session, edits: Sequence[str], made_with: MadeWit
         position, chronicle.branch = found.values.get("journal", len(rows)), found.values.get("branch", 0)
         _keep(session)
         if edits:  # to do again what follows from it
-            write(_edited(run, session.name, found.values["clock"]["iteration"], len(rows)), found)
+            write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
     chronicle.records.position = len(rows)
     what = {"event": "resumed", "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
     session.note(what)
@@ -52,7 +52,7 @@ def relive(run: Path, session: Session, say: Say) -> None:
         start = rows[edited]["from"]
         say(f"{session.name}: settings were changed at iteration {start}; it is done again from there")
         if rows[edited].get("at") != 0:
-            session.restore(read(_edited(run, session.name, start, edited)))
+            session.restore(read(run / "checkpoints" / session.name / f"{start}.edited-{edited}"))
             _keep(session)
         rows = rows[edited + 1 :]
     session.save_as = lambda state: None
@@ -82,11 +82,6 @@ def restore(run: Path, session: Session, say: Say, edits: Sequence[str] = ()) ->
     except SigmaError:
         session.restore(before)
         raise
-
-
-def _edited(run: Path, trainer: str, iteration: int, place: int) -> Path:
-    """Return where a copy lies of a checkpoint that was gone on from with other settings."""
-    return run / "checkpoints" / trainer / f"{iteration}.edited-{place}"
 
 
 def _history(run: Path, trainer: str) -> list[Row]:
