@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from operator import call
 from time import perf_counter
 from typing import Any
 
@@ -26,8 +24,6 @@ from sigma_kernel.registry import literal, matches
 OBSERVED = ("gradients.", "updates.", "activations.")
 STRIKES = 3  # in a row
 _SECONDS = ("second", "seconds")
-
-Judge = Callable[[Callable[[], bool]], bool]
 
 
 @frozen
@@ -65,11 +61,6 @@ def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
     if literal(address):
         return next((known[name] for name in (scope + address, address) if name in known), None)
     return {name: value for name, value in known.items() if matches(address, name)}
-
-
-def observed(hook: Hook) -> tuple[str, ...]:
-    """Return what a hook reads that only an observing program can tell."""
-    return tuple(address for address in reads(hook) if address.startswith(OBSERVED))
 
 
 def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
@@ -145,15 +136,11 @@ def meet(a: str, b: str) -> bool:
 def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
     found = []
     for wanted in hook.requires:
-        firsts = [other for other, h in hooks.items() if wanted in (other, _type(h)) and other != name]
+        firsts = [other for other, h in hooks.items() if wanted in (other, type(h).__name__) and other != name]
         if not firsts:
             raise SigmaConfigError(f"hooks.{name}: requires {wanted!r}, which is not among the hooks. Add it.")
         found += [Reason(first, name, f"{name} requires {wanted}") for first in firsts]
     return found
-
-
-def _type(hook: Hook) -> str:
-    return type(hook).__name__
 
 
 def ordered(hooks: Mapping[str, Hook]) -> list[str]:
@@ -206,7 +193,8 @@ class Runner:
         kept, memory = merged(hooks), self.memory
         self.order = ordered(kept)
         self.hooks = kept
-        self.observers = {name: found for name in self.order if (found := observed(self.hooks[name]))}
+        watched = {name: tuple(a for a in reads(kept[name]) if a.startswith(OBSERVED)) for name in self.order}
+        self.observers = {name: addresses for name, addresses in watched.items() if addresses}
         self.judged = by_the_clock(self.hooks)
         self.timed = _and_readers(
             self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged}
@@ -234,23 +222,13 @@ class Runner:
         """Return the hooks to run when the loss is not finite."""
         return [name for name in self.order if self.hooks[name].guards and not self.memory[name]["disabled"]]
 
-    def fire(self, name: str, context: HookContext, scope: str = "", judge: Judge = call, instead: Any = None) -> None:
-        """Run a hook if its criterion holds in this scope, or ``judge`` says so, who is handed that question.
-
-        The hook's error policy decides what a failure does.  With ``instead``, this is called in place of the hook.
-        """
-
-        def act() -> None:
-            if judge(partial(self._holds, name, context, scope)):
-                (instead or partial(self._run, name, context))()
-
-        self.attempt(name, act)
-
-    def _holds(self, name: str, context: HookContext, scope: str) -> bool:
+    def holds(self, name: str, context: HookContext, scope: str = "") -> bool:
+        """Return whether a hook's criterion holds in a scope; one without a criterion always runs."""
         hook, memory = self.hooks[name], self.memory[name]["criterion"]
         return hook.when is None or hook.when.ask(context.read, memory.setdefault(scope, {}), context.moment)
 
-    def _run(self, name: str, context: HookContext) -> None:
+    def run(self, name: str, context: HookContext) -> None:
+        """Run a hook, and take into account how long that took."""
         began = perf_counter()
         try:
             self.hooks[name].run(context)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf, isfinite
-from operator import call
 from typing import Any
 
 import numpy as np
@@ -297,15 +296,21 @@ class Session:
 
         One in the background is only handed over, unless it is to run ``at_once``.
         """
-        hook, judged = self.runner.hooks.get(name), name in self.runner.judged
+        hook = self.runner.hooks.get(name)
         local = hook is not None and hook.scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
-            if hook is None or not self.runner.wants(name, hook):  # any more, after what was just done
-                return
-            judge = partial(self.chronicle.judge, self.clock.moment, name, scope) if judged else call
-            context = self.sight(name, scope)
-            later = partial(hand_over, self, context) if self.runner.behind(name) and not at_once else None
-            self.runner.fire(name, context, scope, judge, later)
+            if hook is not None and self.runner.wants(name, hook):  # still, after what was just done
+                self.runner.attempt(name, partial(self._fire, name, scope, at_once))
+
+    def _fire(self, name: str, scope: str, at_once: bool) -> None:
+        context, runner = self.sight(name, scope), self.runner
+        holds, moment = partial(runner.holds, name, context, scope), self.clock.moment
+        if not (self.chronicle.judge(moment, name, scope, holds) if name in runner.judged else holds()):
+            return
+        if runner.behind(name) and not at_once:
+            hand_over(self, context)
+        else:
+            runner.run(name, context)
 
     def sight(self, name: str, scope: str = "") -> Sight:
         """Return what a hook sees in a scope."""
