@@ -54,7 +54,7 @@ class Kind:
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value in its type; raises SigmaAddressError that says what it must be."""
-        if not self._holds(value):
+        if not self.holds(value):
             hint = near(value, [c for c in self.choices if isinstance(c, str)]) if isinstance(value, str) else ""
             raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).{hint}")
         try:
@@ -62,7 +62,8 @@ class Kind:
         except OverflowError:
             raise SigmaAddressError(f"{address}: must be {self} (got {value!r}, which is too large).") from None
 
-    def _holds(self, value: Any) -> bool:
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is of this kind."""
         typed = isinstance(value, _ABSTRACT.get(self.type, self.type))
         if not typed or (isinstance(value, bool) and self.type in (int, float)):
             return False

@@ -6,9 +6,9 @@ parameters, layer state and live settings, by address.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from numbers import Real
 from typing import Any
 
@@ -19,37 +19,27 @@ from sigma_kernel.architecture import Architecture, Chain, place, wire
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
+from sigma_kernel.registry import Kind
 
 Resolve = Callable[[str, Any], Any]
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
 @frozen
-class LiveSetting:
+class LiveSetting(Kind):
     """A setting that is an input of the step: its value at the start, and the range that it stays in."""
 
-    name: str
-    value: float
-    low: float | None = None  # at least
-    high: float | None = None  # at most
-    below: float | None = None  # less than
-    above: float | None = None  # more than
-    doc: str = ""
+    name: str = ""
+    value: float = 0.0
 
-    def check(self, address: str, value: Any, error: type[SigmaError] = SigmaAddressError) -> None:
-        """Raise an error unless a value is a finite number within the range."""
-        if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+    def check(self, address: str, value: Any, error: type[SigmaError] = SigmaAddressError) -> float:
+        """Return the value as a float; raises an error unless it is a finite number within the range."""
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not abs(value) <= sys.float_info.max:
             raise error(f"{address}: must be a finite number (got {value!r}).")
-        value = float(value)
-        limits = [
-            (self.low, "at least", self.low is None or value >= self.low),
-            (self.above, "above", self.above is None or value > self.above),
-            (self.high, "at most", self.high is None or value <= self.high),
-            (self.below, "below", self.below is None or value < self.below),
-        ]
-        if not all(kept for _, _, kept in limits):
-            wanted = " and ".join(f"{word} {limit:g}" for limit, word, _ in limits if limit is not None)
-            raise error(f"{address}: must be {wanted} (got {value!r}).")
+        if not self.holds(value):
+            raise error(f"{address}: must be {self} (got {float(value)!r}).")
+        return float(value)
 
 
 def live(
@@ -61,7 +51,7 @@ def live(
     ``low <= value <= high`` and ``above < value < below`` hold: else a SigmaConfigError is raised, and later, where
     the value is set by its address, a SigmaAddressError.
     """
-    setting = LiveSetting("", default, low, high, below, above, doc)
+    setting = LiveSetting(low=low, high=high, below=below, above=above, doc=doc, value=default)
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         setting.check(f"{type(instance).__name__}.{attribute.name}", value, SigmaConfigError)

@@ -331,7 +331,7 @@ def test_a_mistake_is_shown_with_its_place(text, message):
 
 def test_a_layer_that_refuses_its_settings_is_shown_with_its_place():
     with pytest.raises(
-        SigmaConfigError, match=r"line 2, column 3: Noise.rate: must be at least 0 and below 1 \(got 1.5\)"
+        SigmaConfigError, match=r"line 2, column 3: Noise.rate: must be at least 0 and less than 1 \(got 1.5\)"
     ):
         parse("input(4)\n+ noise(1.5)", resolve)
 

@@ -174,7 +174,7 @@ def _settable(session: Session, address: str, setting: LiveSetting, names: list[
     def put(value: float) -> None:
         _change(session, address, value, lambda: session.live.set(names, value))
 
-    session.registry.bind(address, get, put, Number(float, setting=setting, dtype=session.live.dtype))
+    session.registry.bind(address, get, put, Number(setting=setting, dtype=session.live.dtype))
 
 
 def _group(session: Session, names: list[str], default: float) -> float:

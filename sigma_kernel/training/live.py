@@ -131,8 +131,7 @@ class Number(Kind):
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value as a number; SigmaAddressError for one out of range, or beyond the precision."""
-        number = super().check(address, value)
-        self.setting.check(address, number)
+        number = self.setting.check(address, value)
         check_fits(address, number, self.dtype, SigmaAddressError)
         return number
 

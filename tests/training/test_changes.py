@@ -148,7 +148,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
         (lambda s: s.set("trainer.hooks.there.every", 3), SigmaError, "trainer.hooks.there.every: must be a text"),
         (lambda s: s.set("trainer.hooks.there.when", "banana"), SigmaConfigError, "hooks.there.when: 'banana'"),
         (lambda s: s.set("trainer.hooks.*.when", "count reaches"), SigmaConfigError, "hooks.there.when"),
-        (lambda s: s.set("trainer.optimiser.learning_rate", "banana"), SigmaError, "must be a number"),
+        (lambda s: s.set("trainer.optimiser.learning_rate", "banana"), SigmaError, "must be a finite number"),
         (lambda s: s.undo(), SigmaStateError, "trainer: there is nothing to undo. What can be"),
     ],
 )  # fmt: skip

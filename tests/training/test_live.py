@@ -212,7 +212,7 @@ def test_the_group_of_parameters_that_are_all_frozen_still_has_a_value(deep: Dee
         ({"learning_rate": -1.0}, "optimiser.settings.x.learning_rate: must be at least 0 (got -1.0)."),
         ({"learning_rate": "banana"}, "must be a finite number (got 'banana')."),
         ({"learning_rate": np.nan}, "must be a finite number (got nan)."),
-        ({"momentum": 1.0}, "must be at least 0 and below 1 (got 1.0)."),
+        ({"momentum": 1.0}, "must be at least 0 and less than 1 (got 1.0)."),
         ({"frozen": "no"}, "optimiser.settings.x.frozen: must be true or false (got 'no')."),
         ({"match": "9-*.*"}, "trainer.optimiser.settings.x: '9-*.*' matches no parameter."),
         ({"match": "<conv>.*"}, "trainer.optimiser.settings.x: '<conv>.*' matches no parameter."),

@@ -23,7 +23,7 @@ GAINS = {
 
 def number(default: Any = NOTHING, *, low: float | None = None) -> Any:
     """Return an attrs field for a finite number of at least ``low``; anything else is a SigmaConfigError."""
-    allowed = LiveSetting("", 0.0, low=low)
+    allowed = LiveSetting(low=low)
 
     def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
         allowed.check(_name(instance, attribute), value, SigmaConfigError)
@@ -38,7 +38,7 @@ def gain(default: float | str) -> Any:
 
 def _check_gain(instance: Any, attribute: Attribute[Any], value: Any) -> None:
     if not isinstance(value, str):
-        LiveSetting("", 0.0, low=0.0).check(_name(instance, attribute), value, SigmaConfigError)
+        LiveSetting(low=0.0).check(_name(instance, attribute), value, SigmaConfigError)
     elif value not in GAINS:
         hint = near(value, GAINS) or f" Known here: {', '.join(GAINS)}."
         raise SigmaConfigError(

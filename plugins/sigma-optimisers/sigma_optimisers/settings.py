@@ -15,7 +15,7 @@ from sigma_kernel.network import LiveSetting
 
 def number(default: Any = NOTHING, *, low: float | None = None, high: float | None = None) -> Any:
     """Return an attrs field for a finite number within a range; anything else is a SigmaConfigError."""
-    allowed = LiveSetting("", 0.0, low=low, high=high)
+    allowed = LiveSetting(low=low, high=high)
 
     def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
         allowed.check(_name(instance, attribute), value, SigmaConfigError)
