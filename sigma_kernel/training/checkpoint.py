@@ -40,6 +40,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version m
     "format": (None, int), "minor": (0, int), "files": (None, dict), "sizes": ({}, dict), "values": (None, dict),
     "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool),
 }  # fmt: skip
+VALUES = {"batch_size": int, "journal": int, "branch": int, "classes": list, "changes": dict}
 ABOUT = ("values", "made_with", "score", "keep")  # what of it is said of the arrays
 NUMBER = re.compile("0|[1-9][0-9]*")
 LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.([0-9]+\.)?(?P<what>part|old)")  # the number is of older versions
@@ -173,6 +174,13 @@ def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
 def _understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
     manifest = {name: found.get(name, default) for name, (default, *_) in FIELDS.items()}
     wrong = [name for name, (_, *types) in FIELDS.items() if type(manifest[name]) not in types]
+    if "values" not in wrong:
+        values = {name: manifest["values"].get(name, kind()) for name, kind in VALUES.items()}
+        wrong += [
+            name
+            for name, kind in VALUES.items()
+            if type(values[name]) is not kind or (kind is int and values[name] < 0)
+        ]
     major, minor = manifest["format"], manifest["minor"]
     here, there = f"format {FORMAT}.{MINOR}", f"format {major}.{minor}"
     if "format" not in wrong and major != FORMAT:

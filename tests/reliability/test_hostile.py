@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +255,19 @@ def test_whatever_lies_in_a_run_folder_is_used_or_refused_in_a_sentence(
         WATCH.outside = None
         signal.alarm(0)
         shutil.rmtree(ran.parent / "spoiled")
+
+
+def test_any_value_of_a_state_tree_is_used_or_refused_in_a_sentence(ran: Path, limited: None) -> None:
+    good = checkpoint.read(checkpoint.newest(ran))
+    for name, value in product(good.values, HOSTILE if os.environ.get("SIGMA_LONG") else (None, -1, 0.5, [[]])):
+        run = Path(shutil.copytree(ran, ran.parent / "spoiled" / ran.name))
+        newest = checkpoint.newest(run)
+        manifest = json.loads((newest / MANIFEST).read_text())
+        manifest["values"][name] = value
+        (newest / MANIFEST).write_text(json.dumps(manifest))
+        sealed(newest)
+        with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+            codes = [main(command) for command in commands(run, ran.parent / "samples.csv")]
+        shutil.rmtree(ran.parent / "spoiled")
+        assert set(codes) <= {0, 1, 2, 3}, (name, value, said.getvalue())
+        assert "mistake in Sigma" not in said.getvalue(), (name, value, said.getvalue())
