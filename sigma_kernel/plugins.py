@@ -11,10 +11,10 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module, metadata
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pluggy import PluginManager
 
@@ -195,6 +195,16 @@ def load(component: Component) -> object:
             f"{component.kind} {component.full_name!r}: {component.path} cannot be loaded ({reason(error)}). "
             f"Repair its installation: python -m pip install --force-reinstall {component.distribution}"
         ) from error
+
+
+def later(path: str) -> Callable[..., Any]:
+    """Return a function of the kernel's that is imported when it is called: what most commands do without."""
+
+    def call(*given: Any) -> Any:
+        function: Any = load(Component("command", path, path, path, "sigma-kernel"))
+        return function(*given)
+
+    return call
 
 
 def _ambiguous(kind: str, name: str, found: list[Component]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -18,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
-    "errors checks scanning", "graph", "addresses registry clock signals", "architecture notation tracing network", "contracts",
-    "training", "specs rooms", "plugins resolver steering view", "environment plain", "config", "opening",
+    "errors checks scanning", "graph", "addresses registry clock signals", "architecture notation tracing network",
+    "contracts", "training", "specs rooms", "plugins resolver steering view", "environment plain", "config", "opening",
     "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
@@ -148,6 +149,28 @@ def test_a_plugin_file_imports_nothing_heavy(room):
     plugin = room / room.name.replace("-", "_") / "plugin.py"
     names = {name.partition(".")[0] for name in imported(parsed(plugin))}
     assert names <= {"sigma_kernel", *sys.stdlib_module_names}
+
+
+@pytest.mark.rooms
+def test_a_run_in_which_nothing_is_wrong_starts_without_what_it_can_do_without(tmp_path):
+    spared = "numpy.ma", "pooch", "pytest", "sigma_kernel.launcher.examination", "sigma_kernel.launcher.partial"
+    arguments = [
+        "run",
+        "digits",
+        "--quiet",
+        "--set",
+        "run.backend=numpy",
+        "--set",
+        "hooks.finish.when=iteration reaches 1",
+    ]
+    code = f"""if True:
+        import sys
+        from sigma_kernel.__main__ import main
+        code = main({arguments})
+        print(*[name for name in {spared} if name in sys.modules], file=sys.stderr)
+        sys.exit(code)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------------

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from sigma_kernel.launcher.output import document, json_option, table, toml
-from sigma_kernel.plugins import catalogue, load
+from sigma_kernel.plugins import catalogue, later
 from sigma_kernel.specs import KINDS, Component
 
-DETAILS = Component("command", "details", "sigma_kernel.launcher.settings:details", "Of one.", "sigma-kernel")
+details = later("sigma_kernel.launcher.settings:details")  # imports what lists do without
 
 
 def as_document(component: Component) -> dict[str, str]:
@@ -37,7 +36,6 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
 
 
 def _one(component: Component, as_json: bool) -> None:
-    details = cast("Callable[[Component], dict[str, Any]]", load(DETAILS))  # now: it imports what lists do without
     found = details(component)
     if as_json:
         document(as_document(component) | found)

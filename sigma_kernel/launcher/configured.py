@@ -13,9 +13,10 @@ from sigma_kernel.config import Configuration, Document, override, parse, prepar
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.launcher.examination import examine
-from sigma_kernel.launcher.partial import beyond
-from sigma_kernel.plugins import Catalogue, catalogue
+from sigma_kernel.plugins import Catalogue, catalogue, later
+
+examine = later("sigma_kernel.launcher.examination:examine")  # both are asked only where something is wrong
+beyond = later("sigma_kernel.launcher.partial:beyond")
 
 
 def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:

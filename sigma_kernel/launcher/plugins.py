@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.components import as_document
 from sigma_kernel.launcher.output import document, json_option, table
-from sigma_kernel.plugins import Plugin, catalogue, load
-from sigma_kernel.specs import Component
+from sigma_kernel.plugins import Plugin, catalogue, later, load
 
-CHECK = Component("command", "check", "sigma_kernel.config.kinds:check_contract", "Check one.", "sigma-kernel")
+check_contract = later("sigma_kernel.config.kinds:check_contract")  # imports what lists do without
 
 
 @click.group(invoke_without_command=True)
@@ -87,10 +85,9 @@ def _problems(plugin: Plugin) -> list[str]:
         remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
         return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}"]
     problems = []
-    check = cast("Callable[[Component, Any], None]", load(CHECK))  # now: it imports what lists do without
     for component in plugin.components:
         try:
-            check(component, load(component))
+            check_contract(component, load(component))
         except SigmaPluginError as error:
             problems.append(str(error))
     return problems

@@ -89,7 +89,7 @@ def _stratified(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> 
     parts: dict[str, list[np.ndarray]] = {name: [] for name in shares}
     fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
     owed = np.zeros(len(fractions))
-    for one in np.unique(classes):
+    for one in sorted(set(classes.tolist())):  # np.unique would import all of numpy.ma
         members = order[classes[order] == one]
         counts = allot(len(members), shares, owed)
         owed += len(members) * fractions - np.array(list(counts.values()))

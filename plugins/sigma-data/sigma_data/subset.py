@@ -24,7 +24,7 @@ class Subset(Dataset):
         starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
         chosen = _checked(np.asarray(rows), starts[-1])
         homes = np.searchsorted(starts, chosen, side="right") - 1
-        self._parts = [(int(home), chosen[homes == home] - starts[home]) for home in np.unique(homes)]
+        self._parts = [(int(home), chosen[homes == home] - starts[home]) for home in np.flatnonzero(np.bincount(homes))]
 
     @property
     def sections(self) -> Mapping[str, Spec]:
