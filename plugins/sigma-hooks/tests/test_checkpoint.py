@@ -97,5 +97,5 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("score", ["banana", True])
 def test_a_score_that_is_no_number_is_refused_before_it_is_queued(score: Any) -> None:
-    with pytest.raises(SigmaStateError, match="save: the score must be a number"):
+    with pytest.raises(SigmaStateError, match="command 'save': score: must be a number"):
         command("save", {"score": score})
