@@ -18,7 +18,6 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 SLOTS = {"optimiser": "optimiser", "backend": "backend", "order": "iterator"}  # what can be swapped, and its kind
 SCALE = checks.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
 TEXT = checks.checked(validators.instance_of(str), "a text")
-NUMBER = checks.checked(validators.instance_of((int, float)), "a number")
 
 
 @frozen
@@ -28,6 +27,12 @@ class Command:
     def to_dict(self) -> dict[str, Any]:
         """Return the command as the journal writes it."""
         return {"command": NAMES[type(self)], **asdict(self)}
+
+
+def _score(made: Command, _: Any, score: Any) -> None:
+    """Refuse what is no number; one that is not finite is."""
+    if score is not None and (not isinstance(score, int | float) or isinstance(score, bool)):
+        raise SigmaConfigError(f"{type(made).__name__}.score: must be a number (got {score!r}).")
 
 
 def _written(made: Command, attribute: Any, component: Any) -> None:
@@ -85,7 +90,7 @@ class Save(Command):
     """Write a checkpoint; ``score`` is what the best are chosen by, and one to ``keep`` is never cleared away."""
 
     cause: str = ""
-    score: float | None = field(default=None, validator=checks.optional(NUMBER))
+    score: float | None = field(default=None, validator=_score)
     keep: bool = False
 
 
