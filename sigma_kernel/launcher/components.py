@@ -13,12 +13,6 @@ from sigma_kernel.specs import KINDS, Component
 details = later("sigma_kernel.launcher.settings:details")  # imports what lists do without
 
 
-def as_document(component: Component) -> dict[str, str]:
-    """Return a component as JSON has it."""
-    names = ("kind", "name", "distribution", "path", "summary")
-    return {name: getattr(component, name) for name in names}
-
-
 @click.command()
 @click.argument("kind", required=False, type=click.Choice(KINDS), metavar="[KIND]")
 @click.argument("name", required=False)
@@ -30,7 +24,7 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
         return
     found = sorted(catalogue().components(kind), key=lambda one: (KINDS.index(one.kind), one.name, one.distribution))
     if as_json:
-        document({"components": [as_document(component) for component in found]})
+        document({"components": [component._asdict() for component in found]})
     else:
         table((component.kind, component.name, component.distribution, component.summary) for component in found)
 
@@ -38,7 +32,7 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
 def _one(component: Component, as_json: bool) -> None:
     found = details(component)
     if as_json:
-        document(as_document(component) | found)
+        document(component._asdict() | found)
         return
     click.echo(f"{component.kind} {component.full_name}: {found['about']}")
     rows = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
@@ -67,6 +61,6 @@ def recipes(as_json: bool) -> None:
     """List the ready-to-run configurations: `sigma run NAME` trains one."""
     found = sorted(catalogue().components("recipe"), key=lambda one: (one.name, one.distribution))
     if as_json:
-        document({"recipes": [as_document(component) for component in found]})
+        document({"recipes": [component._asdict() for component in found]})
     else:
         table((component.name, component.distribution, component.summary) for component in found)

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.launcher.components import as_document
 from sigma_kernel.launcher.output import document, json_option, table
 from sigma_kernel.plugins import Plugin, catalogue, later, load
 
@@ -76,7 +75,7 @@ def _as_document(plugin: Plugin) -> dict[str, Any]:
         "state": plugin.state,
         "reason": plugin.reason,
         "warning": plugin.warning,
-        "components": [as_document(component) for component in plugin.components],
+        "components": [component._asdict() for component in plugin.components],
     }
 
 
