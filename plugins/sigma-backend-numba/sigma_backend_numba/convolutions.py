@@ -7,9 +7,9 @@ from math import prod
 
 from attrs import frozen
 
+from sigma_backend_numba import costs
 from sigma_backend_numba.cores import epilogue, home
 from sigma_backend_numba.expressions import SHORT, literal
-from sigma_backend_numba.form import WORK
 from sigma_backend_numba.plain import Writer, operands
 from sigma_backend_numba.task import Task, indented
 from sigma_kernel.graph.node import Node
@@ -160,7 +160,7 @@ def convolution(task: Task, node: Node) -> None:
     how = windows(node, node.inputs[0].shape, node.inputs[1].shape, node.shape)
     samples, filters = node.shape[:2]
     each = filters // how.groups
-    task.share(_work(node.shape, how), WORK, samples)
+    task.share(costs.product(_work(node.shape, how)), samples)
     columns = task.room(how.groups * how.height * how.columns, node.dtype)
     whole, place = filters * how.columns, home(task, node)
     result = task.storage(place) if place is not None else task.room(whole, node.dtype)
@@ -185,7 +185,7 @@ def convolution_input(task: Task, node: Node) -> None:
     how = windows(node, node.shape, node.inputs[1].shape, node.inputs[0].shape)
     samples, filters = node.inputs[0].shape[:2]
     each = filters // how.groups
-    task.share(_work(node.inputs[0].shape, how), WORK, samples)
+    task.share(costs.product(_work(node.inputs[0].shape, how)), samples)
     columns = task.room(how.groups * how.height * how.columns, node.dtype)
     zero = literal(0, node.dtype)
     sides = (how.height, how.columns, each, how.height, how.columns, how.columns)
@@ -205,6 +205,7 @@ def kernel_parts(task: Task, node: Node) -> None:
     how = windows(node, node.inputs[0].shape, node.shape[1:], node.inputs[1].shape)
     samples, filters = node.inputs[1].shape[:2]
     each, whole = filters // how.groups, prod(node.shape[1:])
+    task.cost = costs.product(_work(node.inputs[1].shape, how))
     task.chunks, task.extent = node.attrs["parts"], samples
     columns = task.room(how.groups * how.height * how.columns, node.dtype)
     zero, one = literal(0, node.dtype), literal(1, node.dtype)

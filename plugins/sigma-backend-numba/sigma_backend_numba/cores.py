@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import log10, prod
+from math import prod
 
+from sigma_backend_numba import costs
 from sigma_backend_numba.addresses import Address
 from sigma_backend_numba.expressions import COSTLY
-from sigma_backend_numba.form import WORK
 from sigma_backend_numba.maps import identity
 from sigma_backend_numba.nest import Fold, Nest, starting
 from sigma_backend_numba.schedule import own_strides
 from sigma_backend_numba.task import Task
 from sigma_kernel.graph.node import Node
-
-GRAIN = 30_000  # elements: a smaller loop is done before a second thread has heard of it
-
-
-def pieces(work: float) -> int:
-    """Return into how many pieces a product is cut: each packs an operand again, so twice as many need tenfold work."""
-    return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
 
 
 def stored(task: Task) -> list[Node]:
@@ -32,7 +25,7 @@ def loop(task: Task) -> None:
     space = task.group.space
     costly = any(node.op in COSTLY for node in space.maps)
     extent = space.sides[0] if space.sides and space.row != 0 else 1
-    task.share(prod(space.sides) * (4 if costly else 1), GRAIN, extent)
+    task.share(costs.loop(prod(space.sides) * (4 if costly else 1)), extent)
     ranges = {0: ("lo", "hi")} if space.sides and space.row != 0 else {}
     late = frozenset(task.schedule.updates)
     task.lines += Nest(task, space, stored(task), ranges, late=late).lines()
@@ -75,7 +68,7 @@ def fold(task: Task) -> None:
     target = task.storage(core)
     kept = [axis for axis in m if axis is not None]
     ranges = {kept[0]: ("lo", "hi")} if kept else {}
-    task.share(prod(head.sides), GRAIN, space.sides[0] if kept else 1, 16 if len(space.sides) == 1 else 1)
+    task.share(costs.loop(prod(head.sides)), space.sides[0] if kept else 1, 16 if len(space.sides) == 1 else 1)
     width = prod(space.sides[1:])
     task.lines += [f"for q in range(lo * {width}, hi * {width}):", f"    {target}[q] = {starting(core)}"]
     outs = [node for node in head.maps if node in task.schedule.stored]

@@ -19,7 +19,7 @@ from sigma_kernel.graph.node import Graph, Node, ordered
 from sigma_kernel.graph.rewrite import rewrite
 
 CHUNKS = 8  # pieces of one task at most: how many threads can help
-WORK = 3e6  # floating-point operations of a product: a smaller one is done before a second thread has heard of it
+WORK = 3e6  # floating-point operations of a part of a sum of products, or of a piece that BLAS is given, at least
 ALL = 50_000  # elements, all of them added up: fewer are done before a second thread has heard of it
 STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})

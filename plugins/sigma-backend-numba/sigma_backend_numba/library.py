@@ -29,9 +29,9 @@ class Library:
         return [f"def {name}{text}" for text, name in self.names.items()]
 
 
-def write_all(form: Form, library: Library, parallel: bool) -> list[list[Block]]:
+def write_all(form: Form, library: Library, parallel: bool, by_sample: bool = True) -> list[list[Block]]:
     """Return the blocks of a form, stage by stage."""
-    schedule = Schedule(form, Grouping(form), by_sample=parallel)
+    schedule = Schedule(form, Grouping(form), by_sample)
     return [
         [_block(schedule, region, library, parallel) for region in stage if not _is_part(region.groups[0])]
         for stage in schedule.stages

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 
-from sigma_backend_numba.cores import GRAIN
+from sigma_backend_numba import costs
 from sigma_backend_numba.expressions import SHORT, arithmetic, literal
 from sigma_backend_numba.layout import regular, source
 from sigma_backend_numba.task import Task, size
@@ -142,7 +142,7 @@ def _pooling(
         place = f"({place}) * {side} + o{k}"
     depth = "    " * (1 + len(result))
     body = [f"r = {place}", *start, *inner, *(deep + line for line in inside), *end]
-    task.share(size(narrow) * prod(node.attrs["window"]) * 2, GRAIN, prod(wide.shape[:2]))
+    task.share(costs.loop(size(narrow) * prod(node.attrs["window"]) * 2), prod(wide.shape[:2]))
     if wide is node:
         width = prod(wide.shape[2:])
         task.lines += [
@@ -163,7 +163,7 @@ def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[lis
     """Write loops over windows that stand side by side; ``body`` is given all places of a window ``r``."""
     window, whole, result = node.attrs["window"], wide.shape[2:], narrow.shape[2:]
     each = regular(whole).strides
-    task.share(size(wide) * 2, GRAIN, prod(wide.shape[:2]))
+    task.share(costs.loop(size(wide) * 2), prod(wide.shape[:2]))
     lines = ["for c in range(lo, hi):"]
     lines += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
     q = " + ".join(

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from functools import cache
-from math import prod
+from math import log10, prod
 
 from attrs import define, field, frozen
 
+from sigma_backend_numba import costs
 from sigma_backend_numba.compiler import sizes
 from sigma_backend_numba.compiler.machine import processor
-from sigma_backend_numba.cores import epilogue, home, pieces, stored
+from sigma_backend_numba.cores import epilogue, home, stored
 from sigma_backend_numba.expressions import SHORT, literal
 from sigma_backend_numba.form import LEAVES, WORK, matrix
 from sigma_backend_numba.groups import Space
 from sigma_backend_numba.layout import laid, source
 from sigma_backend_numba.nest import Nest
 from sigma_backend_numba.task import Task, indented, size
-from sigma_backend_numba.tiles import Tiles, small
+from sigma_backend_numba.tiles import Tiles, depth, small
 from sigma_kernel.graph.node import Node
 from sigma_kernel.graph.plan import BYTES
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
-ROWS = 24  # of a piece of a product of our own, or a multiple: whole tiles
+ROWS = 24  # of a piece of a product of our own, about, or a multiple: whole tiles
 PAGE = 4096  # bytes
 LARGE = 1 << 19  # bytes: a result that leaves the cache before it is read again
 
@@ -139,11 +140,13 @@ class Product:
     def share(self, by_rows: bool) -> None:
         """Cut the product by rows or by columns, of which ``e0`` and ``e1`` are the ends of a piece."""
         rows, columns, inner = self.sides
-        work, side, unit, least = 2.0 * rows * columns * inner, rows if by_rows else columns, 1, 32
-        count = pieces(work)
-        if self._own:  # each piece packs columns of its own: nothing is done twice
-            unit, least, count = ROWS if by_rows else sizes.AT_ONCE // BYTES[self.core.dtype], 1, int(work // WORK)
-        self.task.cut(count, -(-side // unit), least)
+        work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
+        if self._own:  # each piece lays out columns of its own: nothing is done twice
+            deep = depth(rows) if self._small else sizes.DEEP
+            unit = ROWS // deep * deep if by_rows else sizes.AT_ONCE // BYTES[self.core.dtype]
+            self.task.share(costs.product(work), -(-side // unit))
+        else:
+            self.task.cut(_pieces(work), costs.product(work), side, 32)
         self.task.lines += [f"e0 = lo * {unit}", f"e1 = min(hi * {unit}, {side})"]
 
     # -- two matrices --------------------------------------------------------------------------------------------------
@@ -215,7 +218,7 @@ class Product:
         place = home(self.task, self.core)
         pointer = self.task.storage(place) if place is not None else self.task.room(size(self.core), self.core.dtype)
         shared = bool(batch) and batch[0] > 1 and place is not None and self.task.group.space.row != 0
-        self.task.share(2.0 * size(self.core) * inner, WORK, batch[0] if shared else 1)
+        self.task.share(costs.product(2.0 * size(self.core) * inner), batch[0] if shared else 1)
         lines, depth = [], 0
         for k, side in enumerate(batch):
             ends = "lo, hi" if k == 0 and shared else f"{side}"
@@ -232,6 +235,11 @@ class Product:
         call = self.gemm(str(rows), str(columns), self.a.at(places[0]), self.b.at(places[1]), to)
         self.task.lines += [*lines, *indented(call, depth)]
         self.task.lines += epilogue(self.task, self.core, pointer, "", {0: ("lo", "hi")} if shared else {})
+
+
+def _pieces(work: float) -> int:
+    """Return into how many pieces BLAS gets a product: each packs an operand again: twice as many for tenfold work."""
+    return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
 
 
 def faster(rows: int, columns: int, turned: int) -> bool:

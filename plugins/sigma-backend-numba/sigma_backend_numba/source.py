@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
+from sigma_backend_numba import costs
 from sigma_backend_numba.cache import ROUGHLY
 from sigma_backend_numba.expressions import FLOATING, SHORT
 from sigma_backend_numba.form import STEER, Form, Frame, expanded
@@ -42,17 +43,40 @@ class Source:
 
 def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = None, approximate: bool = False) -> Source:
     """Return the program of a graph; ``watched`` is the output whose numbers must be finite for a burst to go on."""
-    form, library = Form(expanded(graph), frame), Library()
-    stages = write_all(form, library, parallel=True)
-    blocks = [block for stage in stages for block in stage]
-    tasks = [task for block in blocks for task in block.tasks]
-    threads = max((block.chunks for block in blocks), default=1)
+    form, library, stages = _written(graph, frame, parallel=True)
+    threads = _threads(stages)
+    if threads == 1:
+        form, library, stages = _written(graph, frame, parallel=False)
+    tasks = [task for stage in stages for block in stage for task in block.tasks]
     scratch = max((task.scratch for task in tasks), default=0) + 256
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
     unfinished = Source(form.graph, frame, "", arena, scratch + local, threads, len(tasks))
     burst = _burst(unfinished, stages, batch, watched, f"local = scratch + {scratch}")
     text = "\n\n".join([*([ROUGHLY] if approximate else []), *library.text(), burst]) + "\n"
     return evolve(unfinished, text=text)
+
+
+def _written(graph: Graph, frame: Frame, parallel: bool) -> tuple[Form, Library, list[list[Block]]]:
+    """Return a graph's form, its functions, and its tasks stage by stage."""
+    form, library = Form(expanded(graph), frame), Library()
+    return form, library, write_all(form, library, parallel)
+
+
+def _threads(stages: list[list[Block]]) -> int:
+    """Return how many threads can help with a program: one, where two would hardly be faster."""
+    alone = sum(block.cost for stage in stages for block in stage)
+    both = sum(_shared(stage) for stage in stages if stage)
+    return max((_pieces(stage) for stage in stages), default=1) if both < costs.LESS * alone else 1
+
+
+def _shared(stage: list[Block]) -> float:
+    """Return the nanoseconds that two threads take for a stage."""
+    total, longest = sum(block.cost for block in stage), max(block.cost / block.chunks for block in stage)
+    return max(total / 2, longest) + (costs.STAGE if _pieces(stage) > 1 else 0)
+
+
+def _pieces(stage: list[Block]) -> int:
+    return sum(block.chunks for block in stage)
 
 
 def _burst(program: Source, stages: list[list[Block]], batch: int, watched: int | None, local: str) -> str:

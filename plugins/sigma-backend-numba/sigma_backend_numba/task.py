@@ -10,6 +10,7 @@ from math import prod
 
 from attrs import define, field, frozen
 
+from sigma_backend_numba.costs import PIECE
 from sigma_backend_numba.expressions import SHORT
 from sigma_backend_numba.form import CHUNKS
 from sigma_backend_numba.groups import Group
@@ -33,7 +34,7 @@ class Pointer:
 
 @define(eq=False)
 class Task:
-    """One group as text.  ``chunks`` pieces of ``extent`` may run at once; ``scratch`` counts bytes."""
+    """One group as text.  ``chunks`` pieces of ``extent`` may run at once; costs are nanoseconds, ``scratch`` bytes."""
 
     schedule: Schedule
     group: Group
@@ -42,6 +43,7 @@ class Task:
     lines: list[str] = field(factory=list, init=False)
     chunks: int = field(default=1, init=False)
     extent: int = field(default=1, init=False)
+    cost: float = field(default=0.0, init=False)
     scratch: int = field(default=0, init=False)
     name: str = field(default="", init=False)
     calls: dict[str, None] = field(factory=dict, init=False)  # other functions that the text calls, in order
@@ -79,13 +81,13 @@ class Task:
         return f"x{self._variables}"
 
     # -- what comes of it ----------------------------------------------------------------------------------------------
-    def share(self, work: float, grain: float, extent: int, least: int = 1) -> None:
-        """Cut the task into chunks, by its own size alone."""
-        self.cut(int(work // grain), extent, least)
+    def share(self, cost: float, extent: int, least: int = 1) -> None:
+        """Cut the task into chunks, by what it costs alone."""
+        self.cut(int(cost // PIECE), cost, extent, least)
 
-    def cut(self, pieces: int, extent: int, least: int = 1) -> None:
+    def cut(self, pieces: int, cost: float, extent: int, least: int = 1) -> None:
         """Cut the task into so many chunks, or as many as are allowed."""
-        self.extent = extent
+        self.cost, self.extent = cost, extent
         if self.parallel:
             self.chunks = max(1, min(CHUNKS, pieces, extent // least))
 
@@ -117,6 +119,11 @@ class Block:
     tasks: list[Task]
     samples: int
     chunks: int
+
+    @property
+    def cost(self) -> float:
+        """Return the nanoseconds that one thread takes, roughly."""
+        return sum(task.cost for task in self.tasks)
 
     def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
         """Return lines that run all chunks one after the other."""

@@ -14,13 +14,18 @@ from sigma_backend_numba.task import indented
 from sigma_kernel.graph.plan import BYTES
 
 DEPTHS = (4, 6, 5, 3)  # rows of a small product's tile: the first of these that divides all rows, or the first
-MANY = 96  # rows that are all in one piece
+MANY = 96  # rows of a block: where there are more, tiles must fit into it
 SMALL, TURNED, FEW = 600_000, 300_000, 60_000  # floating-point operations: up to here BLAS takes longer
 
 
 def small(rows: int, columns: int, inner: int, turned: bool) -> bool:
     """Say whether BLAS takes longer for a product; a second operand that lies transposed is turned first."""
     return 2 * rows * columns * inner <= (SMALL if not turned else TURNED if rows >= 16 else FEW)
+
+
+def depth(rows: int) -> int:
+    """Return the rows of a tile; where a product is cut, pieces begin at multiples of it."""
+    return next((d for d in DEPTHS if rows % d == 0), DEPTHS[0]) if rows < MANY else DEPTHS[0]
 
 
 @frozen
@@ -52,11 +57,6 @@ class Tiles:
         """Return the elements that turned columns need."""
         return self.inner * self.wide if self.turned else 0
 
-    @property
-    def deep(self) -> int:
-        """Return the rows of a tile; pieces of more rows than a block begin at multiples of it."""
-        return next((d for d in DEPTHS if self.rows % d == 0), DEPTHS[0]) if self.rows < MANY else DEPTHS[0]
-
     def lines(self, rows: str, columns: str) -> list[str]:
         """Return the product for so many rows and columns: all of them, or a piece."""
         wide, rest = self.wide, self.columns % self.wide
@@ -71,7 +71,8 @@ class Tiles:
 
     def _panel(self, rows: str, parts: list[tuple[int, int]]) -> list[str]:
         """Return all rows of some columns from j on: parts say where they begin and how many they are."""
-        deep, rest = self.deep, self.rows % self.deep
+        deep = depth(self.rows)
+        rest = self.rows % deep
         lines = self._pack(parts) if self.turned else []
         lines += [f"for i in range(0, ({rows}) // {deep} * {deep}, {deep}):", *indented(self._tile(deep, parts))]
         if rest:
