@@ -56,6 +56,9 @@ def part(
                 come(at(right, begin + span), under, ahead, min(ahead + share, inner), span)
                 ahead += share
                 row = min(i, rows - DEEP)  # the last tile begins among those before it
+                for r in range(DEEP):  # the place of the result, which may lie across two lines of the cache
+                    fetch(at(to, (row + r) * apart + begin + j))
+                    fetch(at(to, (row + r) * apart + begin + j + lanes(to) - 1))
                 where = sel(down == 1, at(laid, i * inner), at(left, row * down))
                 tile(where, sel(down == 1, i8(1), down), sel(down == 1, i8(DEEP), i8(1)), panel, inner, scale, edge)
                 for r in range(i - row, DEEP):
