@@ -198,5 +198,5 @@ class Live:
         if schedule is not None:
             factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
             return np.asarray(base * factors, self.dtype)
-        self._ready[name] = np.dtype(self.dtype).type(base)
+        self._ready[name] = np.asarray(base, self.dtype)  # the same array each time: backends know it again
         return self._ready[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from sigma_backend_numba.arguments import Places, admitted, chosen, owned, rings
 from sigma_backend_numba.compiler.machine import Burst as Call
 from sigma_backend_numba.crew import CREW, cores
 from sigma_backend_numba.form import DATA, STATE, STEER, frame
@@ -17,10 +19,11 @@ from sigma_backend_numba.memory import aligned, copy, empty
 from sigma_backend_numba.pace import Pace
 from sigma_backend_numba.source import Source, source
 from sigma_kernel.contracts import Burst, Step
-from sigma_kernel.errors import SigmaGraphError, SigmaStateError
+from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Graph, Node
 
-SHARED_BYTES = 3 * 128  # ticket, pieces done, faults: apart, because threads write to them
+LINE = 128  # bytes: what threads write to lies so far apart
+SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
 
 
 @define(eq=False)
@@ -30,7 +33,7 @@ class Machine:
     source: Source
     call: Call
     threads: int = 0  # 0: as many as there are processors
-    _free: deque[np.ndarray] = field(factory=deque, init=False)
+    _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
     _pace: Pace = field(factory=Pace, init=False)
 
     @property
@@ -38,27 +41,25 @@ class Machine:
         """Return the bytes of the arena and of every thread's scratch."""
         return self.source.arena_bytes + SHARED_BYTES + self.source.scratch_bytes * self.source.threads
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None], rows: np.ndarray, n: int) -> int:
-        """Run n steps; return how many were done.  An index outside of its side is a SigmaGraphError."""
-        memory = self._take()
-        table = np.zeros(self.source.length, np.int64)
-        count = len(inputs)
-        table[:count] = [x.ctypes.data for x in inputs]
-        table[count : count + len(outputs)] = [0 if x is None else x.ctypes.data for x in outputs]
-        for place, kind in enumerate(self.source.frame.kinds):
-            table[count + len(outputs) + place] = kind == STEER and inputs[place].size > 1
-        ticket, ended, fault, arena = range(memory.ctypes.data, memory.ctypes.data + SHARED_BYTES + 1, 128)
-        special = (rows.ctypes.data, arena, ticket, ended, fault, arena + self.source.arena_bytes)
-        table[-len(special) :] = special
+    def run(self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int) -> int:
+        """Run n steps on what lies at addresses; return how many were done.
+
+        ``moving`` says of each input whether it has a number for each step.  An index outside of its side is a
+        SigmaGraphError.
+        """
+        memory, first = self._take()
+        ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
+        special = (rows, arena, first, ended, fault, arena + self.source.arena_bytes)
+        table = array("q", [*inputs, *outputs, *moving, *special])
         memory[:SHARED_BYTES] = 0
         try:
-            done = self._together(table.ctypes.data, n)
-            if memory[fault - ticket]:
+            done = self._together(table.buffer_info()[0], n)
+            if memory[fault - first]:
                 raise SigmaGraphError(
                     "take: an index lies outside of its axis. Check the labels or places in the data."
                 )
         finally:
-            self._free.append(memory)
+            self._free.append((memory, first))
         return done
 
     def _together(self, address: int, n: int) -> int:
@@ -70,7 +71,7 @@ class Machine:
             used = count
             return self.call(address, n, number, count)
 
-        wanted = min(self.threads or cores(), self.source.threads)
+        wanted = min(self.threads or cores(), self.source.threads) if self.source.threads > 1 else 1
         start = perf_counter()
         done = CREW.run(part, self._pace.threads(wanted))
         self._pace.note(used, (perf_counter() - start) / n)
@@ -78,28 +79,14 @@ class Machine:
 
     def idle(self) -> list[np.ndarray]:
         """Return the memories in which no call works at present."""
-        return list(self._free)
+        return [memory for memory, _ in self._free]
 
-    def _take(self) -> np.ndarray:
+    def _take(self) -> tuple[np.ndarray, int]:
         try:
             return self._free.pop()
         except IndexError:
-            return aligned(self.memory_bytes)
-
-
-def _admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
-    """Return an argument as an array of an input's dtype that lies in one piece."""
-    array = np.asarray(value, node.dtype)
-    array = array if array.flags.c_contiguous else copy(array)
-    fits = array.shape[1:] == node.shape[1:] if rows else array.shape == node.shape
-    if not fits:
-        raise SigmaGraphError(f"numba: {name} has shape {array.shape}. The graph takes {node.shape}.")
-    return array
-
-
-def _owned(array: np.ndarray) -> np.ndarray:
-    """Return an array that may be written over."""
-    return array if array.flags.writeable else copy(array)
+            memory = aligned(self.memory_bytes)
+            return memory, memory.ctypes.data
 
 
 @define(eq=False)
@@ -118,14 +105,15 @@ class Function:
     def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         """Return the outputs.  A donated input is dead after the call; one of a wrong shape is a SigmaGraphError."""
         graph = self.machine.source.graph
-        given = [_admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, graph.inputs, strict=True))]
+        given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, graph.inputs, strict=True))]
         for i in self.donate.values():
-            given[i] = _owned(given[i])
+            given[i] = owned(given[i])
         results = [
-            None if out in self.donate else empty(node.shape, node.dtype) for out, node in enumerate(graph.outputs)
+            given[self.donate[out]] if out in self.donate else empty(node.shape, node.dtype)
+            for out, node in enumerate(graph.outputs)
         ]
-        self.machine.run(given, results, np.zeros(1, np.int32), 1)
-        return tuple(given[self.donate[out]] if x is None else x for out, x in enumerate(results))
+        self.machine.run([x.ctypes.data for x in given], [x.ctypes.data for x in results], [0] * len(given), 0, 1)
+        return tuple(results)
 
 
 @define(eq=False)
@@ -135,6 +123,7 @@ class Program:
     step: Step
     machine: Machine
     in_place: bool
+    _places: Places = field(factory=Places, init=False)
 
     @property
     def peak_bytes(self) -> int:
@@ -147,34 +136,21 @@ class Program:
         self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
     ) -> Burst:
         """Run n steps in one call; see :class:`sigma_kernel.contracts.Program`."""
-        step, nodes = self.step, iter(self.machine.source.graph.inputs)
-        held = {name: _admitted(state[name], next(nodes), name) for name in step.state}
+        step, nodes, places = self.step, iter(self.machine.source.graph.inputs), self._places
+        held = {name: places.array(state[name], next(nodes), name) for name in step.state}
         for name in step.writes:
-            held[name] = _owned(held[name]) if self.in_place else copy(held[name])
-        data = [_admitted(block[name], next(nodes), name, rows=True) for name in step.data]
-        live = [self._live(steer[name], node, name, n) for name, node in zip(step.steer, nodes, strict=True)]
-        chosen = _chosen(rows, data, n)
-        recorded = self.machine.source.graph.outputs[len(step.writes) :]
-        ring = {name: empty((n, *node.shape), node.dtype) for name, node in zip(step.ring, recorded, strict=True)}
-        outputs = [*[None] * len(step.writes), *ring.values()]
-        done = self.machine.run([*held.values(), *data, *live], outputs, chosen, n) if n else 0
-        return Burst({**state, **held}, {name: values[:done] for name, values in ring.items()}, done)
-
-    def _live(self, value: Any, node: Node, name: str, n: int) -> np.ndarray:
-        array = np.ascontiguousarray(value, node.dtype)
-        if np.size(value) == 1 and (np.ndim(value) == 0 or n == 1):
-            return array
-        if array.shape != (n,):
-            raise SigmaGraphError(f"numba: {name} has shape {array.shape}. Give one number, or {n} of them.")
-        return array
-
-
-def _chosen(rows: np.ndarray, data: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Return the rows of every minibatch; one that a block does not have is a SigmaStateError."""
-    chosen = np.ascontiguousarray(rows, np.int32)
-    if data and n and chosen.size and not 0 <= chosen.min() <= chosen.max() < min(map(len, data)):
-        raise SigmaStateError(f"numba: a minibatch names row {chosen.max()} of a block of {min(map(len, data))} rows.")
-    return chosen
+            held[name] = owned(held[name]) if self.in_place else copy(held[name])
+        data = {name: places.array(block[name], next(nodes), name, rows=True) for name in step.data}
+        live = {name: places.live(steer[name], next(nodes), name, n) for name in step.steer}
+        order = chosen(rows, list(data.values()), n)
+        ring, records = rings(self.machine.source.graph.outputs[len(step.writes) :], n)
+        done = 0
+        if n:
+            given = [places.address(value, name) for name, value in (*held.items(), *data.items(), *live.items())]
+            moving = [*[0] * (len(held) + len(data)), *(int(value.size > 1) for value in live.values())]
+            done = self.machine.run(given, [*[0] * len(step.writes), *records], moving, order.ctypes.data, n)
+        found = {name: values[:done] for name, values in zip(step.ring, ring, strict=True)}
+        return Burst({**state, **held}, found, done)
 
 
 def _bytes(node: Node) -> int:

@@ -249,3 +249,21 @@ def test_peak_bytes_are_known_before_the_run():
     program = NumbaBackend().compile(step)
     held = sum(4 * int(np.prod(node.shape)) for node in step.graph.inputs)
     assert held < program.peak_bytes < held + 8192
+
+
+def test_arrays_that_come_again_are_known_again_and_others_are_checked():
+    step = STEPS["odd"]
+    program, (state, block, rows) = NumbaBackend().compile(step), nets.start(NumbaBackend(), step, 4)
+    steer = {"rate": np.asarray(0.05, np.float32)}
+    for number in range(4):
+        copies = {name: value.copy() for name, value in state.items()}
+        again = program.run(state, block, rows[number : number + 1], steer, 1)
+        fresh = NumbaBackend().compile(step).run(copies, dict(block), rows[number : number + 1], {"rate": 0.05}, 1)
+        assert nets.bits(again) == nets.bits(fresh)
+        state = again.state if number % 2 else {name: value.copy() for name, value in again.state.items()}
+    wrong = next(iter(state))
+    with pytest.raises(SigmaGraphError, match="has shape"):
+        program.run({**state, wrong: state[wrong][:-1].copy()}, block, rows[:1], steer, 1)
+    with pytest.raises(SigmaGraphError, match="has shape"):
+        program.run(state, {**block, "x": block["x"][:, :-1].copy()}, rows[:1], steer, 1)
+    program.run(state, block, rows[:1], steer, 1)
