@@ -796,7 +796,7 @@ def test_a_file_system_without_locks_keeps_nobody_out(
     fcntl = pytest.importorskip("fcntl")
     monkeypatch.setattr(fcntl, "flock", refuse)
     if number == errno.EIO:
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(SigmaStateError, match="cannot be locked: Input/output error. Check that file system."):
             folder.claim(tmp_path)
         return
     os.close(folder.claim(tmp_path))

@@ -200,7 +200,9 @@ def test_the_white_of_a_picture_can_be_told(sigma, tmp_path):
     Path("flowers.csv").write_text(TABLE)
     run = ran(FLOWERS.format(target="kind", units=2, cost="softmax_cross_entropy").replace("(2)", "(3)", 1), tmp_path)
     pillow.fromarray(np.array([[0, 100, 200]], np.uint8)).save("a.png")
-    assert "nothing says what number a white pixel is" in refused(sigma, run, "a.png")
+    assert "nothing says what number a white pixel is in the training data. Say so with --white," in refused(
+        sigma, run, "a.png"
+    )
     assert sigma("predict", run, "a.png", "--white", "255", "--output", "found.npy")[0] == 0
     assert np.array_equal(np.load("found.npy"), load(run).predict([[0, 100, 200]]))
 
@@ -209,6 +211,7 @@ def test_the_white_of_a_picture_can_be_told(sigma, tmp_path):
 def test_input_that_is_wrong_is_one_clear_sentence(digits, sigma):
     np.save("nan.npy", np.full((1, 8, 8), np.nan))
     np.save("flat.npy", np.zeros((1, 64)))
+    np.save("large.npy", np.array([np.zeros((8, 8)), np.full((8, 8), 1e300)]))
     np.save("object.npy", np.array([{"a": 1}]), allow_pickle=True)
     Path("pickle.npy").write_bytes(pickle.dumps(np.zeros((1, 8, 8))))
     Path("text.csv").write_text("not a table\n")
@@ -219,6 +222,7 @@ def test_input_that_is_wrong_is_one_clear_sentence(digits, sigma):
     for name, wrong in {
         "none.npy": "there is no such file",
         "nan.npy": "row 0: nan is not a finite number",
+        "large.npy": "large.npy: section 'inputs', row 1: 1e+300 is too large for float32. Scale the values",
         "flat.npy": "has shape (1, 64); ('n', 8, 8) is wanted",
         "object.npy": "holds '|O', which is not read",
         "pickle.npy": "is not an .npy file",
@@ -232,6 +236,12 @@ def test_input_that_is_wrong_is_one_clear_sentence(digits, sigma):
         found = refused(sigma, digits, name)
         assert found.startswith(name), found
         assert wrong in found, found
+
+
+def test_of_several_files_the_one_that_is_wrong_is_named(digits, sigma):
+    np.save("good.npy", images(2))
+    np.save("large.npy", np.full((1, 8, 8), 1e300))
+    assert refused(sigma, digits, "good.npy", "large.npy").startswith("large.npy: section 'inputs', row 0: 1e+300")
 
 
 def test_pictures_that_are_wrong_are_one_clear_sentence(digits, sigma):

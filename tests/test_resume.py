@@ -167,6 +167,13 @@ def test_a_hostile_journal_is_one_clear_error(sigma, run, command, row, message)
     assert message in err
 
 
+def test_it_is_told_where_a_run_goes_on_and_that_a_replay_comes_out_the_same(sigma, run):
+    went_on = "trainer: goes on from iteration 10"
+    assert sigma("resume", run)[2].splitlines()[0] == went_on
+    assert "goes on" not in sigma("resume", run, "--quiet")[2]
+    assert sigma("replay", run)[2].endswith("comes out the same\n")
+
+
 def test_a_folder_that_is_none_is_one_clear_error(sigma, run, tmp_path):
     (tmp_path / "file").write_text("")
     for what in ("nothing", "file"):

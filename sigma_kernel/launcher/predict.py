@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,14 @@ def predict(
     model = load(run, trainer, backend=backend, checkpoint=checkpoint, say=_warn)
     say(f"{model.trainer.name}: {model.path}")
     try:
-        samples, places = _samples(model, inputs, white)
-        predicted = model.predict(samples)
+        parts = _samples(model, inputs, white)
     except SigmaDataError as error:
         raise SigmaConfigError(str(error)) from error
+    try:
+        predicted = model.predict(np.concatenate(parts))
+    except SigmaDataError as error:
+        raise _refused(model, dict(zip(inputs, parts, strict=True)), error) from error
+    places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     found = Predictions(outputs, model.network.choosing(), model.classes, places, top)
     if output is not None:
@@ -59,17 +64,25 @@ def predict(
         table(found.table())
 
 
-def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> tuple[np.ndarray, list[tuple[str, int]]]:
-    """Return the samples of all files, one after the other; and the file of each, with its row there."""
+def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:
+    """Return the samples of each file."""
     if len(model.shapes) != 1:
         raise SigmaConfigError(
             f"{model.trainer.name}: the network reads several sections: {', '.join(model.shapes)}. Files hold one: "
             "use sigma_kernel.load(RUN).predict({section: array}) in Python."
         )
     shape = next(iter(model.shapes.values()))
-    parts = [_read(model, path, shape, white) for path in inputs]
-    places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
-    return np.concatenate(parts), places
+    return [_read(model, path, shape, white) for path in inputs]
+
+
+def _refused(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
+    """Return why samples cannot be predicted from, with the name of their file."""
+    for path, part in samples.items():
+        try:
+            model.predict(part)
+        except SigmaDataError as its_own:
+            return SigmaConfigError(f"{path}: {str(its_own).removeprefix('data: ')}")
+    return SigmaConfigError(str(error))
 
 
 def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:

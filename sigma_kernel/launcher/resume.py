@@ -42,6 +42,9 @@ def resume(
     configuration = understood(watched(described, monitors, quiet) if monitors else described)
     with _environment(configuration, run) as environment:
         environment.resume(run.absolute(), edits, _warn)
+        if not quiet:
+            for name, trainer in environment.trainers.items():
+                say(f"{name}: goes on from iteration {trainer.session.clock.moment.iteration}")
         return trained(environment, as_json, quiet)
 
 
@@ -64,6 +67,8 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
         say(f"{name}: comes out otherwise. At {where}.", "red")
     if not quiet:
         tell(summary)
+    if not (quiet or differs):
+        say(f"{run}: comes out the same")
     if as_json:
         document(summary.to_dict())
     return 1 if check and differs else 0

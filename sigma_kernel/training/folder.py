@@ -60,7 +60,8 @@ def claim(run: Path) -> int:
         raise SigmaStateError(f"{run}: somebody else writes into it. Wait for the end of that run.") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
-            raise
+            os.close(handle)
+            raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
     return handle
 
 

@@ -284,7 +284,7 @@ class Runner:
     def limit(self, name: str, then: str) -> None:
         """Mute a hook that takes too long, or move it to the background."""
         hook, memory = self.hooks[name], self.memory[name]
-        text = f"hook {name!r} took longer than its budget of {hook.budget} s {STRIKES} times in a row"
+        text = f"hook {name!r} took longer than its budget of {hook.budget:.3g} s {STRIKES} times in a row"
         memory["disabled" if then == "muted" else "background"] = True
         memory["error"] = text
         self.tell(f"{text}; it is {'muted' if then == 'muted' else 'moved to the background'}")

@@ -372,10 +372,10 @@ def sleepy(seen: list[Any], until: int = 1000) -> Callable[[HookContext], None]:
 
 def test_a_hook_over_its_budget_three_times_in_a_row_is_muted_and_that_is_said_and_written_down(tmp_path: Path) -> None:
     seen: list[Any] = []
-    with small({"slow": Do(does=sleepy(seen), budget=0.001)}, tmp_path) as sigma:
+    with small({"slow": Do(does=sleepy(seen), budget=0.0012345)}, tmp_path) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=8)
-        assert "'slow' took longer than its budget of 0.001 s 3 times in a row; it is muted" in said(sigma)
+        assert "'slow' took longer than its budget of 0.00123 s 3 times in a row; it is muted" in said(sigma)
         assert trainer.session.runner.memory["slow"]["disabled"]
         assert "longer than its budget" in trainer.session.runner.memory["slow"]["error"]
         (row,) = events(sigma.run_folder, "budget")

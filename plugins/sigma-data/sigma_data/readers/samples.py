@@ -89,10 +89,16 @@ class SamplesReader(Reader):
         header = names and len(set(cells)) == len(cells)  # else a word has strayed among numbers
         columns = self._columns([cell.strip() for cell in cells], header, source.name)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing is None else "nan"
-        found = _Table(columns, (), header, delimiter, gaps, self.encoding).read(source)
+        lines, found = _Table(columns, (), header, delimiter, gaps, self.encoding).table(source)
         values = np.stack(list(found.values()), axis=1)
         values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
-        return self._scaled(values, source.name).reshape(-1, *self.shape)
+        scaled = self._scaled(values, source.name)
+        for row, column in np.argwhere(~np.isfinite(scaled))[:1]:
+            raise SigmaDataError(
+                f"{source.name}:{lines[row]}: {values[row, column]:g} is too large for float32. Correct it, or leave "
+                "the row out."
+            )
+        return scaled.reshape(-1, *self.shape)
 
     def _columns(self, cells: list[str], header: bool, name: str) -> tuple[str | int, ...]:
         """Return the columns to read, in the order of a sample's numbers."""
@@ -133,8 +139,8 @@ class SamplesReader(Reader):
             raise SigmaDataError(f"{source.name}: has {width} x {height} pixels; {wanted} are wanted. Resize it.")
         if self.white is None and self.scale == 1.0:
             raise SigmaDataError(
-                f"{source.name}: nothing says what number a white pixel is in the training data. Set white to it, such "
-                "as 1 or 255."
+                f"{source.name}: nothing says what number a white pixel is in the training data. Say so with --white, "
+                "or white=, such as 1 or 255."
             )
         pixels = np.moveaxis(pixels, -1, 1) if axis == 0 and colours == "rgb" else pixels
         factor = self.scale if self.white is None else self.white / 255
