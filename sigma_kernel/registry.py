@@ -1,9 +1,9 @@
 """Named values in nested registries: typed, tagged, observable, and found by address.
 
-A registry holds values and further registries by name.  A value is plain, or *bound*: read and written through
-functions, which is how parameters and live settings appear under their addresses.  Addresses start at the registry that
-is asked.  Any thread may read, set and change the structure; functions of bound values and observers are called without
-the lock, so that they may do the same.
+A registry holds values and further registries by name.  A value is *bound*: read and written through functions, so that
+it is kept in one place, whoever that belongs to.  Addresses start at the registry that is asked.  Any thread may read,
+set and change the structure; functions of values and observers are called without the lock, so that they may do the
+same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from threading import RLock
 from typing import Any
 
-from attrs import astuple, define, field, frozen
+from attrs import define, field, frozen
 
 from sigma_kernel.addresses import levels as levels, literal as literal, matches as matches, specificity as specificity
 from sigma_kernel.errors import SigmaAddressError, near
@@ -26,8 +26,8 @@ Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
 class Mark(Enum):
     """What stands where there is no value to show."""
 
-    NOTHING = "nothing"  # also returned by the function of a bound value while there is none
-    BOUND = "bound"  # told to observers when a bound value comes or goes; it is not read for that
+    NOTHING = "nothing"  # also returned by the function of a value while there is none
+    BOUND = "bound"  # told to observers when a value comes or goes; it is not read for that
 
 
 NOTHING = Mark.NOTHING
@@ -37,26 +37,19 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @frozen
 class Kind:
-    """What a value must be: a type, and a range or choices; ``object`` is anything."""
+    """What a value must be: a type, and a range; ``object`` is anything."""
 
     type: type = object
     low: float | None = None  # at least
     high: float | None = None  # at most
     above: float | None = None  # more than
     below: float | None = None  # less than
-    choices: tuple[Any, ...] = ()
     doc: str = ""
-
-    @classmethod
-    def of(cls, value: Any) -> Kind:
-        """Return the kind that a first value suggests: its type, if it is a number, a text, true or false."""
-        return cls(next((type_ for type_, abstract in _ABSTRACT.items() if isinstance(value, abstract)), object))
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value in its type; raises SigmaAddressError that says what it must be."""
         if not self.holds(value):
-            hint = near(value, [c for c in self.choices if isinstance(c, str)]) if isinstance(value, str) else ""
-            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).{hint}")
+            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).")
         try:
             return self.type(value) if self.type in (int, float) else value
         except OverflowError:
@@ -67,8 +60,7 @@ class Kind:
         typed = isinstance(value, _ABSTRACT.get(self.type, self.type))
         if not typed or (isinstance(value, bool) and self.type in (int, float)):
             return False
-        within = all(limit is None or holds(value, limit) for _, limit, holds in self._limits())
-        return within and (not self.choices or value in self.choices)
+        return all(limit is None or holds(value, limit) for _, limit, holds in self._limits())
 
     def _limits(self) -> list[tuple[str, float | None, Callable[[Any, Any], bool]]]:
         return [
@@ -77,34 +69,26 @@ class Kind:
         ]  # fmt: skip
 
     def __str__(self) -> str:
-        chosen = f"one of {', '.join(map(repr, self.choices))}" if self.choices else ""
         limits = " and ".join(f"{word} {limit:g}" for word, limit, _ in self._limits() if limit is not None)
-        parts = (chosen or _WORDS.get(self.type, f"a {self.type.__name__}"), limits)
+        parts = (_WORDS.get(self.type, f"a {self.type.__name__}"), limits)
         return ", ".join(filter(None, parts)) or "anything"
 
 
-@define(eq=False)
+@frozen(eq=False, repr=False)
 class _Leaf:
-    """One value: kept here, or bound to functions."""
+    """One value."""
 
     kind: Kind
-    value: Any = NOTHING
-    get: Callable[[], Any] | None = None
-    put: Callable[[Any], Any] | None = None
-
-    def read(self) -> Any:
-        return self.value if self.get is None else self.get()
-
-    def shown(self) -> Any:
-        return self.value if self.get is None else Mark.BOUND
+    get: Callable[[], Any]
+    put: Any  # a function; None where the value can be read only
 
     def check(self, address: str, value: Any) -> Any:
-        if self.get is not None and self.put is None:
+        if self.put is None:
             raise SigmaAddressError(f"{address}: can be read only.")
         return self.kind.check(address, value)
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class _Watch:
     """Somebody who wants to be told of changes below a registry."""
 
@@ -114,8 +98,8 @@ class _Watch:
 
 
 @define(eq=False, repr=False)
-class ReadOnlyRegistry:
-    """A tree of names to look at: what a registry offers to those who must not change it."""
+class Registry:
+    """A tree of names; leaves are values, branches are registries with tags."""
 
     _parent: Registry | None = None
     path: str = ""
@@ -125,122 +109,59 @@ class ReadOnlyRegistry:
     _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order
     _found: dict[str, dict[str, _Leaf | Registry]] = field(factory=dict)  # by pattern, until the structure changes
 
+    # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return the value or the registry at a plain address; raises SigmaAddressError that says what is near."""
         found = self._at(address)
-        value = found.read() if isinstance(found, _Leaf) else self._like(found)
+        value = found.get() if isinstance(found, _Leaf) else found
         if value is NOTHING:
             raise SigmaAddressError(f"{self._full(address)}: nothing has been published there yet.")
         return value
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
         """Return the address and the value of every match that has one, in the order in which they were put there."""
-        read = [(address, entry.read()) for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)]
+        read = [(address, leaf.get()) for address, leaf in self._leaves(pattern).items()]
         return [(address, value) for address, value in read if value is not NOTHING]
 
     def addresses(self, pattern: str = "**") -> list[str]:
         """Return the addresses of all values that match, also of those that have none yet."""
-        return [address for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)]
-
-    def walk(self) -> Iterator[tuple[str, Any]]:
-        """Yield the address and the value of everything that has one, in order."""
-        yield from self.find("**")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the values by address."""
-        return dict(self.walk())
+        return list(self._leaves(pattern))
 
     def tags(self, address: str = "") -> frozenset[str]:
         """Return the tags of this registry, or of the one at an address; a value has none."""
         found = self._entry(address) if address else self
-        return frozenset(found._tags) if isinstance(found, ReadOnlyRegistry) else frozenset()
+        return frozenset(found._tags) if isinstance(found, Registry) else frozenset()
 
     def kind(self, address: str) -> Kind:
         """Return what the value at a plain address must be."""
         found = self._at(address)
         return found.kind if isinstance(found, _Leaf) else Kind()
 
-    def copy(self) -> Registry:
-        """Return a registry of its own with the same values, tags and kinds; bound values become plain ones."""
-        twin = Registry(tags=set(self._tags))
-        for address, entry in self._search("**").items():
-            if isinstance(entry, Registry):
-                twin.branch(address, *entry.tags())
-            else:
-                twin._put(address, _Leaf(entry.kind, entry.read()))
-        return twin
+    def set(self, pattern: str, value: Any) -> list[str]:
+        """Set every value that a pattern matches, and return their addresses.
+
+        All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
+        """
+        found = self._leaves(pattern)
+        if not found:
+            raise self._unmatched(pattern)
+        checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
+        for address, new in checked.items():
+            listeners = self._listeners(address)
+            old = found[address].get() if listeners else NOTHING  # reading may be costly
+            found[address].put(new)
+            for callback, seen in listeners:
+                callback(seen, old, new)
+        return list(found)
 
     def __getitem__(self, address: str) -> Any:
         return self.get(address)
 
+    def __setitem__(self, address: str, value: Any) -> None:
+        self.set(address, value)
+
     def __contains__(self, address: str) -> bool:
         return bool(self._search(address))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._items))
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    # -- their parts ---------------------------------------------------------------------------------------------------
-    def _like(self, inner: Registry) -> ReadOnlyRegistry:
-        return inner.view()
-
-    def _full(self, address: str) -> str:
-        return f"{self.path}.{address}" if self.path else address
-
-    def _at(self, address: str) -> _Leaf | Registry:
-        if not literal(address):
-            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for all that it matches.")
-        here: Any = self
-        for name in address.split("."):
-            if isinstance(here, _Leaf):
-                raise SigmaAddressError(f"{self._full(address)}: goes on behind a value, which holds nothing further.")
-            if name not in here._items:
-                raise here._unknown(name)
-            here = here._items[name]
-        return here  # type: ignore[no-any-return]
-
-    def _unknown(self, name: str) -> SigmaAddressError:
-        names, place = list(self._items), f"in {self.path!r}" if self.path else "here"
-        listed = f" There is: {', '.join(names[:12])}." if names else " It is empty."
-        return SigmaAddressError(f"no {name!r} {place}.{near(name, names) or listed}")
-
-    def _search(self, pattern: str) -> dict[str, _Leaf | Registry]:
-        """Return all values and registries that match, by address, in the order of the tree; not to be changed."""
-        if literal(pattern):
-            entry = self._entry(pattern)
-            return {} if entry is None else {pattern: entry}
-        with self._lock:
-            if pattern not in self._found:
-                if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
-                    self._found.clear()
-                self._found[pattern] = {a: e for a, e in self._everything("") if matches(pattern, a, self.tags)}
-            return self._found[pattern]
-
-    def _everything(self, head: str) -> Iterator[tuple[str, _Leaf | Registry]]:
-        for name, entry in self._items.items():
-            yield head + name, entry
-            if isinstance(entry, Registry):
-                yield from entry._everything(f"{head}{name}.")
-
-    def _entry(self, address: str) -> _Leaf | Registry | None:
-        here: Any = self
-        for name in address.split("."):
-            here = here._items.get(name) if isinstance(here, ReadOnlyRegistry) else None
-        return here  # type: ignore[no-any-return]
-
-
-@define(eq=False, repr=False)
-class Registry(ReadOnlyRegistry):
-    """A tree of names; leaves are values, branches are registries with tags."""
-
-    def view(self) -> ReadOnlyRegistry:
-        """Return the same tree, with nothing to change it by."""
-        return ReadOnlyRegistry(*astuple(self, recurse=False))
-
-    def _like(self, inner: Registry) -> Registry:
-        return inner
 
     # -- structure -----------------------------------------------------------------------------------------------------
     def branch(self, address: str, *tags: str) -> Registry:
@@ -251,16 +172,6 @@ class Registry(ReadOnlyRegistry):
             here._changed()
             return here
 
-    def declare(self, address: str, value: Any, kind: Kind | None = None) -> None:
-        """Put a value at a new address, and say what it must be from now on; without a kind, of the value's type."""
-        kind = kind or Kind.of(value)
-        leaf = _Leaf(kind, kind.check(self._full(address), value))
-        with self._lock:
-            if literal(address) and address in self:
-                raise SigmaAddressError(f"{self._full(address)}: is there already. Use set() to change it.")
-            self._put(address, leaf)
-        self._tell(address, NOTHING, leaf.value)
-
     def bind(
         self, address: str, get: Callable[[], Any], put: Callable[[Any], Any] | None = None, kind: Kind | None = None
     ) -> None:
@@ -268,38 +179,35 @@ class Registry(ReadOnlyRegistry):
 
         It replaces a value that was at the address before.
         """
+        *path, name = _plain(address)
+        leaf = _Leaf(kind or Kind(), get, put)
         with self._lock:
-            old = self._put(address, _Leaf(kind or Kind(), get=get, put=put))
-        self._tell(address, old, Mark.BOUND)
+            parent = self._down(path)
+            old = parent._items.get(name)
+            if isinstance(old, Registry):
+                raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
+            parent._items[name] = leaf
+            parent._changed()
+        self._tell(address, NOTHING if old is None else Mark.BOUND, Mark.BOUND)
 
     def remove(self, address: str) -> None:
         """Take a value out of the tree, or a registry with all that it holds."""
         *path, name = address.split(".")
         with self._lock:
             entry = self._at(address)
-            inside = [] if isinstance(entry, _Leaf) else [(f"{address}.{a}", e) for a, e in entry._search("**").items()]
+            gone = [address] if isinstance(entry, _Leaf) else [f"{address}.{inner}" for inner in entry.addresses()]
             parent = self._down(path)
             del parent._items[name]
             parent._changed()
-        for gone, leaf in [(address, entry), *inside]:
-            if isinstance(leaf, _Leaf):
-                self._tell(gone, leaf.shown(), NOTHING)
-
-    def _put(self, address: str, leaf: _Leaf) -> Any:
-        """Put a leaf in its place, and return what observers are told was there."""
-        *path, name = _plain(address)
-        parent = self._down(path)
-        old = parent._items.get(name)
-        if isinstance(old, Registry):
-            raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
-        parent._items[name] = leaf
-        parent._changed()
-        return NOTHING if old is None else old.shown()
+        for each in gone:
+            self._tell(each, Mark.BOUND, NOTHING)
 
     def _down(self, names: list[str]) -> Registry:
         here = self
         for name in names:
-            entry = here._items.setdefault(name, Registry(here, here._full(name), self._lock, watches=self._watches))
+            if name not in here._items:
+                here._items[name] = Registry(here, here._full(name), self._lock, watches=self._watches)
+            entry = here._items[name]
             if isinstance(entry, _Leaf):
                 raise SigmaAddressError(f"{here._full(name)}: is a value, and holds nothing further.")
             here = entry
@@ -310,46 +218,6 @@ class Registry(ReadOnlyRegistry):
         while here is not None:
             here._found.clear()
             here = here._parent
-
-    # -- values --------------------------------------------------------------------------------------------------------
-    def set(self, pattern: str, value: Any) -> list[str]:
-        """Set every value that a pattern matches, and return their addresses.
-
-        All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
-        """
-        found = {address: entry for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)}
-        if not found:
-            raise self._unmatched(pattern)
-        checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
-        for address, leaf in found.items():
-            self._write(address, leaf, checked[address])
-        return list(found)
-
-    def _write(self, address: str, leaf: _Leaf, new: Any) -> None:
-        listeners = self._listeners(address)
-        if leaf.put is None:
-            with self._lock:
-                old, leaf.value = leaf.value, new
-        else:
-            old = leaf.read() if listeners else NOTHING  # reading may be costly
-            leaf.put(new)
-        for callback, seen in listeners:
-            callback(seen, old, new)
-
-    def _unmatched(self, pattern: str) -> SigmaAddressError:
-        if literal(pattern):
-            self._at(pattern)
-            return SigmaAddressError(f"{self._full(pattern)}: is a registry. Name a value in it.")
-        names = {name for address in self._search("**") for name in address.split(".")}
-        asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
-        hint = f" Nothing is called {asked[0]!r}.{near(asked[0], names)}" if asked else ""
-        return SigmaAddressError(f"{self._full(pattern)}: matches no value.{hint}")
-
-    def __setitem__(self, address: str, value: Any) -> None:
-        if literal(address) and address not in self:
-            self.declare(address, value)
-        else:
-            self.set(address, value)
 
     # -- observers -----------------------------------------------------------------------------------------------------
     def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
@@ -380,6 +248,63 @@ class Registry(ReadOnlyRegistry):
             watches = [watch for watch in self._watches if full.startswith(watch.home._full(""))]
         found = [(watch, full.removeprefix(watch.home._full(""))) for watch in watches]
         return [(w.callback, seen) for w, seen in found if matches(w.pattern, seen, w.home.tags)]
+
+    # -- their parts ---------------------------------------------------------------------------------------------------
+    def _full(self, address: str) -> str:
+        return f"{self.path}.{address}" if self.path else address
+
+    def _at(self, address: str) -> _Leaf | Registry:
+        if not literal(address):
+            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for all that it matches.")
+        here: Any = self
+        for name in address.split("."):
+            if isinstance(here, _Leaf):
+                raise SigmaAddressError(f"{self._full(address)}: goes on behind a value, which holds nothing further.")
+            if name not in here._items:
+                raise here._unknown(name)
+            here = here._items[name]
+        return here  # type: ignore[no-any-return]
+
+    def _unknown(self, name: str) -> SigmaAddressError:
+        names, place = list(self._items), f"in {self.path!r}" if self.path else "here"
+        listed = f" There is: {', '.join(names[:12])}." if names else " It is empty."
+        return SigmaAddressError(f"no {name!r} {place}.{near(name, names) or listed}")
+
+    def _leaves(self, pattern: str) -> dict[str, _Leaf]:
+        return {address: entry for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)}
+
+    def _search(self, pattern: str) -> dict[str, _Leaf | Registry]:
+        """Return all values and registries that match, by address, in the order of the tree; not to be changed."""
+        if literal(pattern):
+            entry = self._entry(pattern)
+            return {} if entry is None else {pattern: entry}
+        with self._lock:
+            if pattern not in self._found:
+                if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
+                    self._found.clear()
+                self._found[pattern] = {a: e for a, e in self._everything("") if matches(pattern, a, self.tags)}
+            return self._found[pattern]
+
+    def _everything(self, head: str) -> Iterator[tuple[str, _Leaf | Registry]]:
+        for name, entry in self._items.items():
+            yield head + name, entry
+            if isinstance(entry, Registry):
+                yield from entry._everything(f"{head}{name}.")
+
+    def _entry(self, address: str) -> _Leaf | Registry | None:
+        here: Any = self
+        for name in address.split("."):
+            here = here._items.get(name) if isinstance(here, Registry) else None
+        return here  # type: ignore[no-any-return]
+
+    def _unmatched(self, pattern: str) -> SigmaAddressError:
+        if literal(pattern):
+            self._at(pattern)
+            return SigmaAddressError(f"{self._full(pattern)}: is a registry. Name a value in it.")
+        names = {name for address in self._search("**") for name in address.split(".")}
+        asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
+        hint = f" Nothing is called {asked[0]!r}.{near(asked[0], names)}" if asked else ""
+        return SigmaAddressError(f"{self._full(pattern)}: matches no value.{hint}")
 
 
 def _plain(address: str) -> list[str]:

@@ -138,8 +138,8 @@ def test_a_misspelt_setting_of_a_trainer_says_what_was_meant():
 
 def test_values_are_found_by_patterns_from_the_root():
     with Environment("a") as sigma:
-        sigma.registry.declare("one.rate", 1.0)
-        sigma.registry.declare("two.rate", 2.0)
+        sigma.registry.bind("one.rate", lambda: 1.0)
+        sigma.registry.bind("two.rate", lambda: 2.0)
         assert sigma.find("**.rate") == {"one.rate": 1.0, "two.rate": 2.0}
         with pytest.raises(SigmaAddressError, match=r"^'\*\*.rate': is a pattern. Use find\(\)"):
             sigma.get("**.rate")
