@@ -24,7 +24,6 @@ def test_whenever_a_run_is_interrupted_it_is_resumed_and_replayed_to_the_bit() -
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop("different") == 0
+    found.pop("too late")  # was repeated
     assert sum(found.values()) == 6 * ROUNDS
     assert found["stop"]
-    if LONG:  # a single signal may well come too late
-        assert found["kill"] + found["interrupt"] >= ROUNDS
