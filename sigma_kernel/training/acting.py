@@ -68,7 +68,7 @@ def _change(session: Session, command: commands.Command) -> None:
     if isinstance(command, commands.Set):
         session.registry.set(command.pattern, command.value)
     else:
-        session.adopt(_wanted(session, command))
+        session.remake(session, _wanted(session, command))
 
 
 def _wanted(session: Session, command: commands.Command) -> Changes:

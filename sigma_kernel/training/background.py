@@ -12,21 +12,18 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, HookContext, Metric
+from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training import commands
-from sigma_kernel.training.chronicle import Chronicle
-from sigma_kernel.training.hooks import Runner, check_read, check_write, seen
+from sigma_kernel.training.hooks import check_read, check_write, seen
 from sigma_kernel.training.programs import Evaluator, Steer
-from sigma_kernel.training.records import Records
-from sigma_kernel.training.replay import Row
 
 MOST_WAITING = 4  # firings, before newer ones take the place of older ones
 PATIENCE = 10.0  # seconds that the end of training waits for what is still under way
@@ -171,13 +168,6 @@ class Firing:
         return {**about, "commands": self.commands, "told": self.told, **became}
 
 
-class Sight(HookContext, Protocol):
-    """A context that can be frozen."""
-
-    def freeze(self) -> Firing:
-        """Return what the hook sees now, for it to run on."""
-
-
 @define(eq=False)
 class Background:
     """The firings of one session: those that are over and have not acted yet, the one that runs, those that wait."""
@@ -226,10 +216,10 @@ class Background:
         with self._gate:
             return self._firings.popleft() if self._firings[0].over else None
 
-    def finish(self, seconds: float) -> None:
-        """Wait until all firings are over, at most so long."""
+    def finish(self) -> None:
+        """Wait until all firings are over, but not for ever."""
         with self._gate:
-            self._gate.wait_for(lambda: all(firing.over for firing in self._firings), seconds)
+            self._gate.wait_for(lambda: all(firing.over for firing in self._firings), PATIENCE)
 
     def forget(self) -> list[str]:
         """Leave out all that is still to come, and has not acted yet; return the names of these hooks."""
@@ -270,75 +260,3 @@ class Background:
 
     def _wanted(self) -> bool:
         return self._thread is threading.current_thread()
-
-
-# -- coming back -------------------------------------------------------------------------------------------------------
-class Site(Protocol):
-    """The session beside which hooks run."""
-
-    name: str
-    runner: Runner
-    records: Records
-    chronicle: Chronicle
-    background: Background
-    halted: bool
-
-    def note(self, what: Row) -> None:
-        """Write into the journal."""
-
-    def sight(self, name: str, scope: str = "") -> Sight:
-        """Return what a hook sees in a scope."""
-
-
-def hand_over(site: Site, context: Sight) -> None:
-    """Let a hook run on a copy of what it sees now, unless the journal is to say what it did."""
-    if site.chronicle.replay is None:
-        site.background.hand_over(context.freeze())
-
-
-def catch_up(site: Site) -> None:
-    """Let act what has come about beside training: what hooks did, and budgets that were exceeded."""
-    while (firing := site.background.result()) is not None:
-        if isinstance(firing.error, KeyboardInterrupt):
-            raise firing.error
-        if site.runner.wants(firing.name, firing.hook):
-            site.runner.took(firing.name, firing.seconds)
-            beside(site, firing.row())
-    for name, then in site.runner.spent().items():
-        beside(site, {"event": "budget", "hook": name, "then": then})
-
-
-def beside(site: Site, row: Row) -> None:
-    """Let something act that came about beside training, after it is written to the journal."""
-    site.note(row)
-    name, runner = row["hook"], site.runner
-    if name not in runner.hooks:  # any more
-        return
-    if row["event"] == "budget":
-        runner.limit(name, row["then"])
-        return
-    hook = runner.hooks[name]
-    runner.attempt(name, lambda: _act(row, site.sight(name, row["scope"])))
-    if "error" in row:
-        runner.failed(name, hook, row["error"])
-
-
-def _act(row: Row, context: HookContext) -> None:
-    if "memory" in row:
-        context.memory.clear()
-        context.memory.update(unpacked(row["memory"]))
-    for text in row["told"]:
-        context.tell(text)
-    for address, value in row["published"].items():
-        context.publish(address, unpacked(value))
-    for command, arguments in row["commands"]:
-        context.command(command, **unpacked(arguments))
-
-
-def finish(site: Site) -> None:
-    """Wait for what is under way, and let it act, unless training was stopped from outside and may go on later."""
-    if site.chronicle.replay is None and not site.halted:
-        site.background.finish(PATIENCE)
-        catch_up(site)
-    if left := site.background.forget():
-        site.records.say(f"{site.name}: training ended before {', '.join(left)} in the background did: left out")

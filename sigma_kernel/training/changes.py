@@ -22,6 +22,7 @@ from sigma_kernel.training.criteria import Criterion
 
 Changes = Mapping[str, Any]
 Resolve = Callable[[str, Any], Any]
+FORMER = "undo."  # how arrays are called that are kept to undo commands
 CONTRACTS: dict[str, type] = {"backend": Backend, "order": Order}
 TIMES: dict[str, Callable[[str], Any]] = {
     "every": TimeStep.parse,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -13,11 +15,11 @@ from attrs import define, field
 
 from sigma_kernel.clock import Moment, scaled
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.changes import FORMER
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.records import Records
 from sigma_kernel.training.replay import Replay
-from sigma_kernel.training.state import digests
 
 MOST_BYTES = 64 * 2**20  # of states kept in memory, though at least one is
 MOST_LOSSES = 2**14  # between two digests
@@ -163,3 +165,32 @@ class Chronicle:
             if told:
                 self.digest(moment, saved, runner)
             self.past.took(time.perf_counter() - began)
+
+
+# -- digests -----------------------------------------------------------------------------------------------------------
+def digests(saved: Checkpoint, runner: Runner) -> dict[str, str]:
+    """Return a short sha256 of every array by its name, and of what else does not depend on the wall clock."""
+    values, timed = saved.values, runner.timed
+    parts = {
+        "clock": {scale: count for scale, count in values["clock"].items() if scale != "second"},
+        "cursor": values["cursor"],
+        "live": values["live"],
+        "published": {name: v for name, v in values["published"].items() if not _aside(name, runner)},
+        **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
+    }
+    parts |= {"changes": values["changes"]} if values.get("changes") else {}
+    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(FORMER)}
+    return found | {name: _short(json.dumps(part, sort_keys=True).encode()) for name, part in parts.items()}
+
+
+def _aside(name: str, runner: Runner) -> bool:
+    """Return whether a published value depends on the wall clock, or on how many workers there are."""
+    return runner.by_clock(name) or name.startswith("workers.")
+
+
+def _bytes(value: np.ndarray) -> bytes:
+    return value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _short(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -16,10 +16,10 @@ from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
-from sigma_kernel.training.background import Eyes, Firing
+from sigma_kernel.training.background import Eyes, Firing, unpacked
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.live import Live
-from sigma_kernel.training.session import Session
+from sigma_kernel.training.state import State
 from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
 
 
@@ -27,7 +27,7 @@ from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
 class Context:
     """What one hook sees of its session while it runs; a local scope is a prefix of addresses, ``workers.0.``."""
 
-    session: Session
+    session: State
     name: str
     scope: str = ""
     hook: Hook = field(init=False)
@@ -121,3 +121,15 @@ class Context:
         live = Live(session.live.values, session.live.dtype)
         live.restore(session.live.base)
         return Eyes(session.background.evaluator, arrays, partial(live.at, now=self.moment))
+
+    def do_again(self, row: Mapping[str, Any]) -> None:
+        """Do what a firing in the background did, as its row in the journal says."""
+        if "memory" in row:
+            self.memory.clear()
+            self.memory.update(unpacked(row["memory"]))
+        for text in row["told"]:
+            self.tell(text)
+        for address, value in row["published"].items():
+            self.publish(address, unpacked(value))
+        for command, arguments in row["commands"]:
+            self.command(command, **unpacked(arguments))

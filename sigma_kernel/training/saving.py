@@ -20,9 +20,9 @@ from attrs import define, evolve, field
 from sigma_kernel import __version__
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
+from sigma_kernel.training.changes import FORMER
 from sigma_kernel.training.checkpoint import Checkpoint, Say, numbered, read_manifest, remove, write
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.state import FORMER
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
 
@@ -172,7 +172,7 @@ def _mark(folder: Path) -> Mark:
 def fit(path: Path, found: Checkpoint, session: Session) -> None:
     """Put a checkpoint into a session, which goes over to its components; SigmaCheckpointError if it does not fit."""
     try:
-        session.adopt(found.values.get("changes", {}))
+        session.remake(session, found.values.get("changes", {}))
         check_fit(path, found, session.snapshot())
         session.restore(found)
     except SigmaCheckpointError:

@@ -16,63 +16,30 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import Clock, Moment, Timed, TimeScale, until_due
-from sigma_kernel.contracts import Burst, Metric, Step
+from sigma_kernel.clock import TimeScale, until_due
+from sigma_kernel.contracts import Burst
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.registry import NOTHING, Registry, literal
 from sigma_kernel.training import commands
-from sigma_kernel.training.background import Background, Sight, beside, catch_up, finish, hand_over
-from sigma_kernel.training.changes import Changes, Makeup
+from sigma_kernel.training.background import Background
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.chronicle import Chronicle
+from sigma_kernel.training.context import Context
 from sigma_kernel.training.control import Control
-from sigma_kernel.training.feed import Batches, Feed
-from sigma_kernel.training.hooks import Runner, ends, seen
-from sigma_kernel.training.live import Live
-from sigma_kernel.training.programs import Evaluator, Programs
-from sigma_kernel.training.records import Records
-from sigma_kernel.training.replay import Replay
-from sigma_kernel.training.state import capture, put_back
+from sigma_kernel.training.feed import Batches
+from sigma_kernel.training.hooks import ends
+from sigma_kernel.training.replay import Replay, Row
+from sigma_kernel.training.state import State
 from sigma_kernel.training.step import Model
 
-PHASES = ("burst", "data", "hooks", "evaluation")  # what seconds are spent on; hooks evaluate
 
-
-@define(eq=False)
-class Session:
+@define(eq=False, kw_only=True)
+class Session(State):
     """One trainer at work."""
 
-    name: str
-    programs: Programs
-    feed: Feed
-    live: Live
-    runner: Runner
-    evaluator: Evaluator
-    records: Records
-    registry: Registry
     initial: Callable[[], Mapping[str, np.ndarray]]
     save_as: Callable[[Checkpoint], Any] | None
-    context: Callable[[Session, str, str], Sight]  # of a hook, by its name and its scope
-    act: Callable[[Session, commands.Command], Moment]
-    makeup: Makeup
-    remake: Callable[[Session, Changes], None]
-    classes: tuple[str, ...] = ()  # what the data set calls them, in the order of their indices
     forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
     workers: int = 1
-    clock: Clock = field(factory=Clock, init=False)
-    arrays: dict[str, Any] = field(factory=dict, init=False)
-    kept: dict[str, np.ndarray] = field(factory=dict, init=False)
-    published: dict[str, Any] = field(factory=dict, init=False)
-    observed: dict[str, np.ndarray] = field(factory=dict, init=False)
-    phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)
-    control: Control = field(init=False)
-    settled: Moment = field(factory=Moment, init=False)
-    pause_at: int | None = field(default=None, init=False)  # iterations
-    until: int | None = field(default=None, init=False)
-    midway: str = field(default="", init=False)  # put back as it was during training: running, paused, or over
-    halted: bool = field(default=False, init=False)  # ended from outside
-    chronicle: Chronicle = field(init=False)
-    background: Background = field(init=False)
     _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last
 
     def __attrs_post_init__(self) -> None:
@@ -110,7 +77,7 @@ class Session:
             self.clock.advance(0, seconds=self._elapsed())
             if not failed:
                 failed = True  # if one of these fails
-                finish(self)
+                self.finish()
                 self.tick(TimeScale.STOP)
                 failed = False
             self.records.row(self.clock.moment, force=True)
@@ -127,7 +94,7 @@ class Session:
                 self._perhaps_leave(replay)
                 return not self.control.over  # who gives other commands waits until all is done again
         else:
-            catch_up(self)
+            self.catch_up()
         return self.control.boundary()
 
     def relive(self, replay: Replay) -> None:
@@ -137,7 +104,7 @@ class Session:
             if isinstance(found, commands.Command):
                 replay.attempt(partial(self.act, self, found), self.records.say)
             else:
-                beside(self, found)
+                self.beside(found)
         if replay.rows:
             self.control.over |= replay.next(self.clock.moment.iteration, event="end") is not None
             return
@@ -225,19 +192,6 @@ class Session:
             self.control.over |= self._reached(self.until)
 
     # -- their parts ---------------------------------------------------------------------------------------------------
-    @property
-    def model(self) -> Model:
-        """Return what is trained."""
-        return self.programs.model
-
-    def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
-        """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
-        return self.live.at(step, self.clock.moment, n, offset)
-
-    def timed(self, phase: str) -> Timed:
-        """Add the seconds that are spent inside to a phase."""
-        return Timed(self.phases, phase)
-
     def ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
         """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
         goals = [] if iterations is None else [iterations]
@@ -303,18 +257,14 @@ class Session:
                 self.runner.attempt(name, partial(self._fire, name, scope, at_once))
 
     def _fire(self, name: str, scope: str, at_once: bool) -> None:
-        context, runner = self.sight(name, scope), self.runner
+        context, runner = Context(self, name, scope), self.runner
         holds, moment = partial(runner.holds, name, context, scope), self.clock.moment
         if not (self.chronicle.judge(moment, name, scope, holds) if name in runner.judged else holds()):
             return
-        if runner.behind(name) and not at_once:
-            hand_over(self, context)
-        else:
+        if at_once or not runner.behind(name):
             runner.run(name, context)
-
-    def sight(self, name: str, scope: str = "") -> Sight:
-        """Return what a hook sees in a scope."""
-        return self.context(self, name, scope)
+        elif self.chronicle.replay is None:  # else the journal says what it did
+            self.background.hand_over(context.freeze())
 
     def tick(self, scale: TimeScale) -> None:
         """Let an event happen: run the hooks that are due at it."""
@@ -337,59 +287,41 @@ class Session:
         self._elapsed()
         self.tick(TimeScale.RESUME)
 
-    # -- the state tree ------------------------------------------------------------------------------------------------
+    # -- what comes back from beside training --------------------------------------------------------------------------
+    def catch_up(self) -> None:
+        """Let act what has come about beside training: what hooks did, and budgets that were exceeded."""
+        while (firing := self.background.result()) is not None:
+            if isinstance(firing.error, KeyboardInterrupt):
+                raise firing.error
+            if self.runner.wants(firing.name, firing.hook):
+                self.runner.took(firing.name, firing.seconds)
+                self.beside(firing.row())
+        for name, then in self.runner.spent().items():
+            self.beside({"event": "budget", "hook": name, "then": then})
+
+    def beside(self, row: Row) -> None:
+        """Let something act that came about beside training, after it is written to the journal."""
+        self.note(row)
+        name, runner = row["hook"], self.runner
+        if name not in runner.hooks:  # any more
+            return
+        if row["event"] == "budget":
+            runner.limit(name, row["then"])
+            return
+        hook = runner.hooks[name]
+        runner.attempt(name, lambda: Context(self, name, row["scope"]).do_again(row))
+        if "error" in row:
+            runner.failed(name, hook, row["error"])
+
+    def finish(self) -> None:
+        """Wait for what is under way, and let it act, unless training was stopped from outside and may go on later."""
+        if self.chronicle.replay is None and not self.halted:
+            self.background.finish()
+            self.catch_up()
+        if left := self.background.forget():
+            self.records.say(f"{self.name}: training ended before {', '.join(left)} in the background did: left out")
+
+    # -- the beginning -------------------------------------------------------------------------------------------------
     def reset(self) -> None:
         """Go back to the initial state, at iteration 0."""
         self.restore(Checkpoint(self.initial(), {}))
-
-    def snapshot(self) -> Checkpoint:
-        """Return the whole state tree: arrays by name, and all else as JSON values."""
-        return capture(self)
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Put a state tree back; what it does not hold starts afresh."""
-        self.background.forget()
-        put_back(self, checkpoint)
-        for address in self.published:
-            self.show(address)
-
-    def adopt(self, changes: Changes) -> None:
-        """Go over to components that differ so from those of the settings."""
-        self.remake(self, changes)
-
-    def note(self, what: Mapping[str, Any]) -> None:
-        """Write into the journal what happens now."""
-        self.chronicle.note(self.clock.moment, what)
-
-    # -- reading -------------------------------------------------------------------------------------------------------
-    def host(self, name: str) -> np.ndarray:
-        """Return a copy of a state entry; belongs to the training thread, or to a question."""
-        return self.programs.backend.to_host(self.arrays[name])
-
-    def lookup(self, address: str, scope: str = "") -> Any:
-        """Return what criteria and hooks see under an address, or None if it is not there yet; local values first.
-
-        Under a pattern they see a dictionary of all that match.
-        """
-        found, bound = seen({**self.observed, **self.published}, address, scope), dict(self.registry.find(address))
-        if literal(address):
-            return bound.get(address) if found is None else found
-        return {**bound, **found}
-
-    def publish(self, address: str, value: Any) -> None:
-        """Publish a value under an address of this trainer."""
-        value = value.item() if isinstance(value, np.generic) else value
-        self.published[address] = value
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            self.records.measured({address: np.array([value], float)})
-
-    def show(self, address: str) -> None:
-        """Let what is published under an address be read there, if it is not yet; local values stay apart."""
-        if address not in self.registry and not address.startswith("workers."):
-            self.registry.bind(address, lambda: self.published.get(address, NOTHING))
-            self.makeup.shown.add(address)
-
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return the loss and the metrics over a split of the data, at the present parameters."""
-        with self.timed("evaluation"):
-            return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)

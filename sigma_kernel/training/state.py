@@ -6,75 +6,172 @@ that go by them remember and publish) is saved too, but has no part in the diges
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from attrs import define, field
 
-from sigma_kernel.clock import Clock, Moment
+from sigma_kernel.clock import Clock, Moment, Timed
+from sigma_kernel.contracts import Metric, Step
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.training.changes import Makeup
+from sigma_kernel.registry import NOTHING, Registry, literal
+from sigma_kernel.training.background import Background
+from sigma_kernel.training.changes import FORMER, Changes, Makeup
 from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.chronicle import Chronicle
+from sigma_kernel.training.commands import Command
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Cursor, Feed
-from sigma_kernel.training.hooks import Runner
+from sigma_kernel.training.hooks import Runner, seen
 from sigma_kernel.training.live import Live
-from sigma_kernel.training.programs import Programs
+from sigma_kernel.training.programs import Evaluator, Programs
+from sigma_kernel.training.records import Records
+from sigma_kernel.training.step import Model
+
+PHASES = ("burst", "data", "hooks", "evaluation")  # what seconds are spent on; hooks evaluate
 
 
-class Holder(Protocol):
-    """What a session holds that is state, or is needed to save it."""
+@define(eq=False, kw_only=True)
+class State:
+    """What a session holds, and how that is read, published, taken out and put back."""
 
     name: str
     programs: Programs
     feed: Feed
     live: Live
     runner: Runner
-    control: Control
-    clock: Clock
-    arrays: dict[str, Any]
-    kept: dict[str, np.ndarray]
-    classes: tuple[str, ...]
-    published: dict[str, Any]
-    observed: dict[str, np.ndarray]
+    evaluator: Evaluator
+    records: Records
+    registry: Registry
     makeup: Makeup
-    settled: Moment
-    pause_at: int | None
-    until: int | None
-    midway: str
-    halted: bool
+    act: Callable[[Any, Command], Moment]  # of a session
+    remake: Callable[[Any, Changes], None]
+    classes: tuple[str, ...] = ()  # what the data set calls them, in the order of their indices
+    clock: Clock = field(factory=Clock, init=False)
+    arrays: dict[str, Any] = field(factory=dict, init=False)
+    kept: dict[str, np.ndarray] = field(factory=dict, init=False)
+    published: dict[str, Any] = field(factory=dict, init=False)
+    observed: dict[str, np.ndarray] = field(factory=dict, init=False)
+    phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)
+    control: Control = field(init=False)
+    settled: Moment = field(factory=Moment, init=False)
+    pause_at: int | None = field(default=None, init=False)  # iterations
+    until: int | None = field(default=None, init=False)
+    midway: str = field(default="", init=False)  # put back as it was during training: running, paused, or over
+    halted: bool = field(default=False, init=False)  # ended from outside
+    chronicle: Chronicle = field(init=False)
+    background: Background = field(init=False)
 
-    def adopt(self, changes: Mapping[str, Any]) -> None:
-        """Go over to components that differ so from those of the settings."""
+    # -- the state tree ------------------------------------------------------------------------------------------------
+    def snapshot(self) -> Checkpoint:
+        """Return the whole state tree: arrays by name, and all else as JSON values."""
+        arrays = {name: self.host(name) for name in self.arrays}
+        cursor = self.feed.cursor
+        values = {
+            "trainer": self.name,
+            "clock": self.clock.state(),
+            "cursor": [cursor.epoch, cursor.block, cursor.row],
+            "live": dict(self.live.base),
+            "configured": {name: value.base for name, value in self.live.values.items()},
+            "hooks": {name: _remembered(name, memory) for name, memory in self.runner.memory.items()},
+            "streams": dict(self.model.shapes.streams.numbers),
+            "classes": list(self.classes),  # this and the next for who predicts without the data
+            "batch_size": self.feed.batch_size,
+            "published": plain(self.published),
+            "changes": deepcopy(dict(self.makeup.changes)),
+            "undone": deepcopy(self.makeup.undone),
+            "goals": [self.pause_at, self.until],
+            "midway": self._midway(),
+        }
+        return Checkpoint({**arrays, **self.kept}, values)
 
+    def _midway(self) -> str:
+        """Return how training is under way, if it is: running, paused, or over; one stopped from outside goes on."""
+        status = self.control.status if self.control.status in ("running", "paused") else ""
+        return "over" if status and self.control.over and not self.halted else status
 
-FORMER = "undo."  # arrays that are kept to undo commands
+    def restore(self, saved: Checkpoint) -> None:
+        """Put a state tree back; what it does not hold starts afresh.
 
+        Where a live value was configured otherwise when the state was saved, the present configuration holds.
+        """
+        self.background.forget()
+        values = saved.values
+        self.remake(self, values.get("changes", {}))
+        self.makeup.undone = deepcopy(values.get("undone", []))
+        to_device = self.programs.backend.to_device
+        self.kept = {name: value for name, value in saved.arrays.items() if name.startswith(("kept.", FORMER))}
+        self.arrays = {name: to_device(value) for name, value in saved.arrays.items() if name not in self.kept}
+        self.clock = Clock()
+        if "clock" in values:
+            self.clock.restore(values["clock"])
+        self.feed.rewind()
+        if "cursor" in values:
+            self.feed.cursor = Cursor(*values["cursor"])
+        self.live.restore(_steered(self.live, values))
+        self.runner.forget()
+        memories = deepcopy(values.get("hooks", {}))
+        self.runner.memory.update({name: memory for name, memory in memories.items() if name in self.runner.hooks})
+        self.published, self.observed = dict(values.get("published", {})), {}
+        midway = values.get("midway") or ""
+        self.settled, self.midway = self.clock.moment, midway if isinstance(midway, str) else "running"
+        if self.midway:
+            self.pause_at, self.until = values["goals"]
+        for address in self.published:
+            self.show(address)
 
-def capture(held: Holder) -> Checkpoint:
-    """Return the whole state tree."""
-    arrays = {name: held.programs.backend.to_host(value) for name, value in held.arrays.items()}
-    cursor = held.feed.cursor
-    values = {
-        "trainer": held.name,
-        "clock": held.clock.state(),
-        "cursor": [cursor.epoch, cursor.block, cursor.row],
-        "live": dict(held.live.base),
-        "configured": {name: value.base for name, value in held.live.values.items()},
-        "hooks": {name: _remembered(name, memory) for name, memory in held.runner.memory.items()},
-        "streams": dict(held.programs.model.shapes.streams.numbers),
-        "classes": list(held.classes),  # this and the next for who predicts without the data
-        "batch_size": held.feed.batch_size,
-        "published": plain(held.published),
-        "changes": deepcopy(dict(held.makeup.changes)),
-        "undone": deepcopy(held.makeup.undone),
-        "goals": [held.pause_at, held.until],
-        "midway": _midway(held),
-    }
-    return Checkpoint({**arrays, **held.kept}, values)
+    # -- reading -------------------------------------------------------------------------------------------------------
+    @property
+    def model(self) -> Model:
+        """Return what is trained."""
+        return self.programs.model
+
+    def host(self, name: str) -> np.ndarray:
+        """Return a copy of a state entry; belongs to the training thread, or to a question."""
+        return self.programs.backend.to_host(self.arrays[name])
+
+    def lookup(self, address: str, scope: str = "") -> Any:
+        """Return what criteria and hooks see under an address, or None if it is not there yet; local values first.
+
+        Under a pattern they see a dictionary of all that match.
+        """
+        found, bound = seen({**self.observed, **self.published}, address, scope), dict(self.registry.find(address))
+        if literal(address):
+            return bound.get(address) if found is None else found
+        return {**bound, **found}
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value under an address of this trainer."""
+        value = value.item() if isinstance(value, np.generic) else value
+        self.published[address] = value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self.records.measured({address: np.array([value], float)})
+
+    def show(self, address: str) -> None:
+        """Let what is published under an address be read there, if it is not yet; local values stay apart."""
+        if address not in self.registry and not address.startswith("workers."):
+            self.registry.bind(address, lambda: self.published.get(address, NOTHING))
+            self.makeup.shown.add(address)
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data, at the present parameters."""
+        with self.timed("evaluation"):
+            return self.evaluator.evaluate(self.arrays, self.steer, on, metrics)
+
+    def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
+        """Return the live values in force for ``n`` iterations of a step, ``offset`` iterations from now."""
+        return self.live.at(step, self.clock.moment, n, offset)
+
+    def timed(self, phase: str) -> Timed:
+        """Add the seconds that are spent inside to a phase."""
+        return Timed(self.phases, phase)
+
+    def note(self, what: Mapping[str, Any]) -> None:
+        """Write into the journal what happens now."""
+        self.chronicle.note(self.clock.moment, what)
 
 
 def _remembered(hook: str, memory: Mapping[str, Any]) -> Any:
@@ -95,70 +192,8 @@ def plain(published: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
 
 
-def _midway(held: Holder) -> str:
-    """Return how training is under way, if it is: running, paused, or over; who was stopped from outside goes on."""
-    status = held.control.status if held.control.status in ("running", "paused") else ""
-    return "over" if status and held.control.over and not held.halted else status
-
-
-def put_back(held: Holder, saved: Checkpoint) -> None:
-    """Put a state tree back; what it does not hold starts afresh.
-
-    Where a live value was configured otherwise when the state was saved, the present configuration holds.
-    """
-    values = saved.values
-    held.adopt(values.get("changes", {}))
-    held.makeup.undone = deepcopy(values.get("undone", []))
-    to_device = held.programs.backend.to_device
-    held.kept = {name: value for name, value in saved.arrays.items() if name.startswith(("kept.", FORMER))}
-    held.arrays = {name: to_device(value) for name, value in saved.arrays.items() if name not in held.kept}
-    held.clock = Clock()
-    if "clock" in values:
-        held.clock.restore(values["clock"])
-    held.feed.rewind()
-    if "cursor" in values:
-        held.feed.cursor = Cursor(*values["cursor"])
-    held.live.restore(_steered(held.live, values))
-    held.runner.forget()
-    memories = deepcopy(values.get("hooks", {}))
-    held.runner.memory.update({name: memory for name, memory in memories.items() if name in held.runner.hooks})
-    held.published, held.observed = dict(values.get("published", {})), {}
-    midway = values.get("midway") or ""
-    held.settled, held.midway = held.clock.moment, midway if isinstance(midway, str) else "running"
-    if held.midway:
-        held.pause_at, held.until = values["goals"]
-
-
 def _steered(live: Live, values: Mapping[str, Any]) -> dict[str, float]:
     """Return the saved bases of live values, but for those whose configuration has changed since."""
     now = {name: value.base for name, value in live.values.items()}
     then = {**now, **values.get("configured", {})}
     return {n: base for n, base in values.get("live", {}).items() if n in now and then[n] == now[n]}
-
-
-def digests(saved: Checkpoint, runner: Runner) -> dict[str, str]:
-    """Return a short sha256 of every array by its name, and of what else does not depend on the wall clock."""
-    values, timed = saved.values, runner.timed
-    parts = {
-        "clock": {scale: count for scale, count in values["clock"].items() if scale != "second"},
-        "cursor": values["cursor"],
-        "live": values["live"],
-        "published": {name: v for name, v in values["published"].items() if not _aside(name, runner)},
-        **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
-    }
-    parts |= {"changes": values["changes"]} if values.get("changes") else {}
-    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(FORMER)}
-    return found | {name: _short(json.dumps(part, sort_keys=True).encode()) for name, part in parts.items()}
-
-
-def _aside(name: str, runner: Runner) -> bool:
-    """Return whether a published value depends on the wall clock, or on how many workers there are."""
-    return runner.by_clock(name) or name.startswith("workers.")
-
-
-def _bytes(value: np.ndarray) -> bytes:
-    return value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _short(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]

@@ -37,7 +37,6 @@ from sigma_kernel.training.changes import Makeup, Parts, Workshop
 from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.choices import one, several
 from sigma_kernel.training.commands import Stop
-from sigma_kernel.training.context import Context
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.live import Live, best_rule, check_matches, live_values
@@ -227,7 +226,6 @@ def prepare(trainer: Trainer) -> Session:
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),
         save_as=trainer.save_as,
-        context=Context,
         act=act,
         makeup=Makeup(Workshop(trainer.name, parts, trainer.resolve, splits)),
         remake=remake,

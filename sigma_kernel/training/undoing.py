@@ -15,9 +15,10 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Backend
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.changes import FORMER
 from sigma_kernel.training.commands import NAMES, Command, Undo
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.state import FORMER, plain
+from sigma_kernel.training.state import plain
 
 MOST = 16  # commands that can be undone
 MOST_BYTES = 64 * 2**20  # of arrays that are kept for that, in all

@@ -45,7 +45,7 @@ def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:
 
 def settle(trainer: Trainer) -> None:
     """Add a hook that holds training until nothing is under way in the background."""
-    hook = Do(does=lambda context: trainer.session.background.finish(10), priority=-9)
+    hook = Do(does=lambda context: trainer.session.background.finish(), priority=-9)
     trainer.hooks = {**trainer.hooks, "settled": hook}
 
 
@@ -303,7 +303,7 @@ def test_a_reset_leaves_out_what_is_under_way() -> None:
         session.settle()
         session.reset()
         freed.set()
-        session.background.finish(10)
+        session.background.finish()
         session.boundary()
         assert "x" not in session.published
         session.end()
