@@ -292,10 +292,12 @@ class Environment(Steering):
         self._keeping.flush()
 
     def _leave(self, summary: Summary) -> None:
-        """Leave the summary in the run folder, and which plugins were used: hooks may have attached others."""
+        """Leave the summary, the plugins that were used (hooks may have attached others) and all rows in the folder."""
         if self.run_folder is not None:
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
             self._note_plugins()
+            for trainer in self.trainers.values():
+                trainer.records.journal.flush()
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""

@@ -827,6 +827,26 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
     train(lambda sigma: sigma.trainer("trainer").fit(epochs=2))
 
 
+def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(path: Path, data: bytes, sync: bool) -> None:
+        raise OSError(28, "No space left on device")
+
+    for move in (lambda sigma: sigma.run(), lambda sigma: sigma.trainer("trainer").fit(epochs=2)):
+        with monkeypatch.context() as patch, _small() as sigma:
+            sigma.folder = tmp_path / "runs"
+            sigma.prepare()
+            sigma._open_folder()
+            patch.setattr("sigma_kernel.training.journal._add", add)
+            with pytest.raises(
+                SigmaStateError, match=r"journal.jsonl: the last \d+ rows cannot be written: No space left"
+            ):
+                move(sigma)
+            assert sigma.run_folder is not None
+            assert (sigma.run_folder / "summary.json").exists()
+
+
 def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sigma_kernel.training.folder.put_bytes", full)
     with small_environment(Sweep()) as sigma:

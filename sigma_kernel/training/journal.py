@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
+from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError, said
 from sigma_kernel.training import commands
 from sigma_kernel.training.folder import get_bytes
 
@@ -62,12 +62,27 @@ class Lines:
             return
         with WRITING:
             self.waiting.append(encoded(row) + "\n")
-            try:
-                _add(self.path, "".join(self.waiting).encode(), sync)
-                self.waiting.clear()
-            except OSError as error:
-                if len(self.waiting) == 1:
-                    self.tell(f"ALARM: {self.path}: cannot be written: {error.strerror}. Make room. Training goes on.")
+            if (error := self._write(sync)) is not None and len(self.waiting) == 1:
+                self.tell(f"ALARM: {self.path}: cannot be written: {error.strerror}. Make room. Training goes on.")
+
+    def flush(self) -> None:
+        """Write what waits; SigmaStateError where there is still no room for it."""
+        with WRITING:
+            if self.waiting and (error := self._write(sync=True)) is not None:
+                raise SigmaStateError(
+                    f"{self.path}: the last {len(self.waiting)} rows cannot be written: {error.strerror}. Make room "
+                    "before the next run; this one cannot be replayed to its end."
+                )
+
+    def _write(self, sync: bool) -> OSError | None:
+        """Write all that waits, or return why it has to wait on."""
+        assert self.path is not None  # else nothing waits
+        try:
+            _add(self.path, "".join(self.waiting).encode(), sync)
+            self.waiting.clear()
+        except OSError as error:
+            return error
+        return None
 
 
 def _add(path: Path, data: bytes, sync: bool) -> None:

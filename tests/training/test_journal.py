@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.journal import Lines, Samples, strict
 
 
@@ -52,12 +53,17 @@ def test_what_has_no_room_waits_for_it_in_order_and_leaves_no_half_row(
         for number in range(1, 4):
             lines.append({"a": number}, sync=True)
             assert _read(path) == [{"format": 1}, {"a": 0}]
+        with pytest.raises(SigmaStateError, match=r"x.jsonl: the last 3 rows cannot be written: File too large. Make"):
+            lines.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, most)
     assert told == [f"ALARM: {path}: cannot be written: File too large. Make room. Training goes on."]
+    lines.flush()
     lines.append({"a": 4})
     assert _read(path) == [{"format": 1}, *({"a": number} for number in range(5))]
     assert len(told) == 1
+    lines.flush()
+    assert len(_read(path)) == 6
 
 
 @given(st.recursive(
