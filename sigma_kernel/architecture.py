@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter as Argument, signature
 from itertools import groupby, pairwise
@@ -124,91 +124,80 @@ def _is_default(made: Any, value: Any, default: Any, declared: attrs.Attribute[A
 
 
 # -- wiring ------------------------------------------------------------------------------------------------------------
-@frozen
+@frozen(eq=False, repr=False)
 class Wired:
-    """A layer, and the places of what leads to it: the layer before it in its chain, branches, and all others."""
+    """A layer, and the places of what leads to it: the one layer before it in its chain, branches, and all others."""
 
     layer: Any
-    before: int | None
+    before: tuple[int, ...]
     branches: tuple[int, ...]
     others: tuple[int, ...]
 
     @property
     def sources(self) -> tuple[int, ...]:
         """Return the places of all that leads to it, in the order of its inputs."""
-        return (*(() if self.before is None else (self.before,)), *self.branches, *self.others)
+        return self.before + self.branches + self.others
+
+    def at(self, places: Mapping[int, int]) -> Wired:
+        """Return the same with other places."""
+        groups = (tuple(places[source] for source in group) for group in (self.before, self.branches, self.others))
+        return Wired(self.layer, *groups)
 
 
-@define
-class _Edges:
-    """What leads to each layer, by the layer's identity."""
+def wire(ends: Sequence[Architecture]) -> list[Wired]:
+    """Return every layer that leads to these ends, sources first; raises SigmaNetworkError for a cycle."""
+    known = _known(ends)
+    places: dict[int, int] = {}
+    for end in ends:
+        for layer in _sources_first(known, id(chained(end)[-1]), places):
+            places[layer] = len(places)
+    return [known[layer].at(places) for layer in places]
 
-    layers: dict[int, Any] = field(factory=dict)
-    before: dict[int, list[int]] = field(factory=dict)
 
-    def add(self, ends: Sequence[Architecture]) -> None:
-        """Add chains, and all that branches and links bring in."""
-        waiting = list(ends)
-        for architecture in waiting:  # grows while it is walked
-            chain = chained(architecture)
-            for layer in chain:
-                if id(layer) not in self.layers:
-                    self.layers[id(layer)] = layer
-                    self.before[id(layer)] = []
-                    waiting += [*_branches(layer), *layer._linked]
-            for first, second in pairwise(chain):
-                if id(first) not in self.before[id(second)]:
-                    self.before[id(second)].append(id(first))
+def _known(ends: Sequence[Architecture]) -> dict[int, Wired]:
+    """Return all layers of these chains, and all that branches and links bring in, by their identities."""
+    layers: dict[int, Any] = {}
+    before = defaultdict[int, dict[int, None]](dict)
+    waiting = list(ends)
+    for architecture in waiting:  # grows while it is walked
+        chain = chained(architecture)
+        for layer in chain:
+            if id(layer) not in layers:
+                layers[id(layer)] = layer
+                waiting += [*_branches(layer), *layer._linked]
+        for first, second in pairwise(chain):
+            before[id(second)][id(first)] = None
+    return {key: _wired(layer, tuple(before[key])) for key, layer in layers.items()}
 
-    def sources(self, layer: int) -> tuple[list[int], list[int], list[int]]:
-        """Return what leads to a layer: the first before it in a chain, branches, all others."""
-        found = self.layers[layer]
-        branches, linked = ([id(chained(a)[-1]) for a in ends] for ends in (_branches(found), found._linked))
-        return self.before[layer][:1], branches, self.before[layer][1:] + linked
+
+def _wired(layer: Any, before: tuple[int, ...]) -> Wired:
+    branches, linked = (tuple(id(chained(a)[-1]) for a in ends) for ends in (_branches(layer), layer._linked))
+    return Wired(layer, before[:1], branches, before[1:] + linked)
 
 
 def _branches(layer: Any) -> tuple[Architecture, ...]:
     return tuple(getattr(layer, "branches", ()))
 
 
-def wire(ends: Sequence[Architecture]) -> list[Wired]:
-    """Return every layer that leads to these ends, sources first; raises SigmaNetworkError for a cycle."""
-    edges = _Edges()
-    edges.add(ends)
-    place: dict[int, int] = {}
-    for end in ends:
-        for layer in _sources_first(edges, id(chained(end)[-1]), place):
-            place[layer] = len(place)
-    wired = []
-    for layer in place:
-        before, branches, others = (tuple(place[source] for source in group) for group in edges.sources(layer))
-        wired.append(Wired(edges.layers[layer], before[0] if before else None, branches, others))
-    return wired
-
-
-def _sources_first(edges: _Edges, end: int, done: Mapping[int, int]) -> Iterator[int]:
+def _sources_first(known: Mapping[int, Wired], end: int, done: Mapping[int, int]) -> Iterator[int]:
     """Yield what leads to a layer and is not done yet, then the layer."""
     path: dict[int, Iterator[int]] = {}
     at = end
     while at not in done:
-        path.setdefault(at, iter([source for group in edges.sources(at) for source in group]))
+        path.setdefault(at, iter(known[at].sources))
         following = next((source for source in path[at] if source not in done), None)
         if following in path:
             around = [*list(path)[list(path).index(following) :], following]
-            raise SigmaNetworkError(_cycle([label(edges.layers[layer]) for layer in reversed(around)]))
-        if following is not None:
-            at = following
-            continue
-        path.pop(at)
-        yield at
-        at = next(reversed(path), end)
-
-
-def _cycle(names: Sequence[str]) -> str:
-    return (
-        f"architecture: {' -> '.join(names)} is a cycle. A layer cannot lead to itself: use a copy (2 * layer), "
-        "or take a link away."
-    )
+            names = " -> ".join(label(known[layer].layer) for layer in reversed(around))
+            raise SigmaNetworkError(
+                f"architecture: {names} is a cycle. A layer cannot lead to itself: use a copy (2 * layer), or take a "
+                "link away."
+            )
+        if following is None:
+            path.pop(at)
+            yield at
+            following = next(reversed(path), end)
+        at = following
 
 
 @frozen
@@ -269,9 +258,8 @@ class _Writer:
         uses = Counter([*last, *(source for w in wired for source in w.sources)])
         terms: list[list[str]] = []  # of each layer, with all before it in its chain
         for place, w in enumerate(wired):
-            mine = [] if w.before is None else terms[w.before]
-            if w.before is None or uses[w.before] > 1:
-                mine = list(mine)
+            ours = not w.before or uses[w.before[0]] > 1
+            mine = [term for source in w.before for term in terms[source]] if ours else terms[w.before[0]]
             mine.append(self._layer(w, terms))
             terms.append([self._define(_sum(mine))] if uses[place] > 1 else mine)
         return [_sum(terms[place]) for place in last]

@@ -112,9 +112,17 @@ def whole(owner: Any, attribute: Attribute[Any], value: Any) -> None:
         raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a whole number (got {value!r}).")
 
 
+def is_finite(value: Any) -> bool:
+    """Return whether a value is a number that a float can hold."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # a whole number of more than 300 digits
+        return False
+
+
 def finite(owner: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaConfigError unless a setting is a finite number."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+    if not is_finite(value):
         raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a finite number (got {value!r}).")
 
 

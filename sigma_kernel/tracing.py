@@ -6,16 +6,15 @@ parameters, layer state and live settings, by address.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import attrs
 from attrs import evolve, field, frozen
 
 from sigma_kernel.architecture import Architecture, Chain, place, wire
+from sigma_kernel.checks import is_finite
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
@@ -34,8 +33,7 @@ class LiveSetting(Kind):
 
     def check(self, address: str, value: Any, error: type[SigmaError] = SigmaAddressError) -> float:
         """Return the value as a float; raises an error unless it is a finite number within the range."""
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number or not abs(value) <= sys.float_info.max:
+        if not is_finite(value):
             raise error(f"{address}: must be a finite number (got {value!r}).")
         if not self.holds(value):
             raise error(f"{address}: must be {self} (got {float(value)!r}).")

@@ -181,3 +181,14 @@ def test_data_that_the_precision_cannot_hold_are_told_from_data_that_are_not_fin
 def test_an_empty_name_is_no_name_of_a_layer():
     with pytest.raises(SigmaNetworkError, match="'' cannot name a layer"):
         Network.build(Input(4) + Dense(3, name=""))
+
+
+@pytest.mark.parametrize("value", [10**400, float("nan"), float("-inf"), "1", True, None])
+def test_what_no_float_can_hold_is_no_finite_number(value):
+    @define
+    class Owner:
+        rate: float = field(validator=checks.finite)
+
+    with pytest.raises(SigmaConfigError, match=r"^Owner.rate: must be a finite number \(got"):
+        Owner(value)
+    assert Owner(np.float32(0.5)).rate == 0.5

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import DTYPES, FLOATS, INTEGERS
+from sigma_kernel.graph.node import DTYPES, FLOATS, INTEGERS, known
 
 
 def same(*dtypes: str, **_: Any) -> str:
@@ -46,9 +46,7 @@ def wanted(*operands: str, dtype: str, **_: Any) -> str:
     """Take the dtype that an attribute names."""
     if operands:
         same(*operands)
-    if dtype not in DTYPES:
-        raise SigmaGraphError(f"there is no dtype {dtype!r}, only {', '.join(DTYPES)}")
-    return dtype
+    return known(dtype)
 
 
 def part(scan: str, *, dtype: str, **_: Any) -> str:

@@ -214,8 +214,7 @@ def permute(x: Node, axes: Sequence[int]) -> Node:
 
 def swap_axes(x: Node, first: int, second: int) -> Node:
     """Return x with two axes exchanged."""
-    a, b = _axis(x, first), _axis(x, second)
-    return ops.permute(x, axes=tuple({a: b, b: a}.get(i, i) for i in range(len(x.shape))))
+    return ops.swapped(x, _axis(x, first), _axis(x, second))
 
 
 def stretch(x: Node, shape: Sequence[int]) -> Node:
@@ -245,20 +244,16 @@ def slice(x: Node, start: Sequence[int], stop: Sequence[int], step: Sequence[int
 
 def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
     """Return the entries from ``start`` to before ``stop`` along one axis."""
-    at = _axis(x, axis)
-    starts, stops, steps = ([d] * at + [v] + [d] * (len(x.shape) - at - 1) for d, v in ((0, start), (0, 0), (1, step)))
-    stops = [stop if i == at else side for i, side in enumerate(x.shape)]
-    return slice(x, starts, stops, steps)
+    return ops.narrow(x, _axis(x, axis), start, stop, step)
 
 
 def split(x: Node, sizes: Sides, axis: int = -1) -> tuple[Node, ...]:
     """Cut an axis into so many equal pieces, or into pieces of these sizes."""
-    side = x.shape[_axis(x, axis)]
-    pieces = [side // sizes] * sizes if isinstance(sizes, int) else list(sizes)
-    ends = [builtins.sum(pieces[: i + 1]) for i in range(len(pieces))]
-    if not ends or ends[-1] != side:
-        raise SigmaGraphError(f"split({x.shape}): {sizes} does not divide a side of {side}")
-    return tuple(narrow(x, axis, end - size, end) for size, end in zip(pieces, ends, strict=True))
+    at = _axis(x, axis)
+    pieces = [x.shape[at] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
+    if not pieces or builtins.sum(pieces) != x.shape[at]:
+        raise SigmaGraphError(f"split({x.shape}): {sizes} does not divide a side of {x.shape[at]}")
+    return ops.pieces(x, pieces, at)
 
 
 def concat(*nodes: Node, axis: int = -1) -> Node:

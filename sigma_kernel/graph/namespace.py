@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -49,16 +49,9 @@ CODY = (
 )  # fmt: skip
 
 
-def _ratio(x: Array, terms: tuple[tuple[float, ...], tuple[float, ...]]) -> Array:
-    above, below = (_polynomial(x, row) for row in terms)
+def _ratio(x: Array, terms: tuple[tuple[Array, ...], tuple[Array, ...]]) -> Array:
+    above, below = (reduce(lambda total, term: total * x + term, row) for row in terms)
     return above / below
-
-
-def _polynomial(x: Array, terms: tuple[float, ...]) -> Array:
-    total = x * terms[0] + terms[1]
-    for term in terms[2:]:
-        total = total * x + term
-    return total
 
 
 def scatter_add(xp: Any, x: Array, indices: Array, updates: Array) -> Array:

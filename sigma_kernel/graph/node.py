@@ -29,7 +29,8 @@ def _shape(sides: Sequence[int]) -> Shape:
     return shape
 
 
-def _dtype(name: str) -> str:
+def known(name: str) -> str:
+    """Return a dtype; raises SigmaGraphError for what is none."""
     if name not in DTYPES:
         raise SigmaGraphError(f"there is no dtype {name!r}, only {', '.join(DTYPES)}.{near(str(name), DTYPES)}")
     return name
@@ -40,7 +41,7 @@ class Spec:
     """What is known of an array before it exists: its shape and its dtype."""
 
     shape: Shape = field(converter=_shape)
-    dtype: str = field(default="float32", converter=_dtype)
+    dtype: str = field(default="float32", converter=known)
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
@@ -223,7 +224,7 @@ def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node
 
 def constant(value: float, dtype: str = "float32") -> Node:
     """Return a scalar literal; arrays enter a graph only as inputs."""
-    return Node("constant", attrs={"value": _literal(value, _dtype(dtype))}, dtype=dtype)
+    return Node("constant", attrs={"value": _literal(value, known(dtype))}, dtype=dtype)
 
 
 def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:

@@ -14,7 +14,8 @@ differentiated through it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, shapes
@@ -42,10 +43,24 @@ def full(value: float, shape: Shape, dtype: str) -> Node:
     return stretch(constant(value, dtype), shape=shape) if shape else constant(value, dtype)
 
 
-def swapped(x: Node) -> Node:
-    """Swap the last two axes."""
+def swapped(x: Node, first: int = -2, second: int = -1) -> Node:
+    """Swap two axes, the last ones by default."""
+    axes = list(range(len(x.shape)))
+    axes[first], axes[second] = axes[second], axes[first]
+    return permute(x, axes=axes)
+
+
+def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
+    """Cut one axis, counted from the front."""
     rank = len(x.shape)
-    return permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
+    low, high, by = [0] * rank, list(x.shape), [1] * rank
+    low[axis], high[axis], by[axis] = start, stop, step
+    return slice(x, start=low, stop=high, step=by)
+
+
+def pieces(x: Node, sizes: Sequence[int], axis: int) -> tuple[Node, ...]:
+    """Cut along an axis, counted from the front, into pieces of these sizes."""
+    return tuple(narrow(x, axis, end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True))
 
 
 def _power(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
@@ -81,18 +96,6 @@ def _unpadded(g: Node, x: Node, low: Shape, interior: Shape) -> Node:
     step = tuple(i + 1 for i in interior)
     stop = tuple(a + shapes.spread(side, by) for a, side, by in zip(low, x.shape, step, strict=True))
     return slice(g, start=low, stop=stop, step=step)
-
-
-def _parted(g: Node, xs: tuple[Node, ...], axis: int) -> tuple[Node, ...]:
-    """Cut along an axis into pieces as long as the operands."""
-    pieces: list[Node] = []
-    at, rank = 0, len(g.shape)
-    for x in xs:
-        start = tuple(at if i == axis else 0 for i in range(rank))
-        at += x.shape[axis]
-        stop = tuple(at if i == axis else side for i, side in enumerate(g.shape))
-        pieces.append(slice(g, start=start, stop=stop, step=(1,) * rank))
-    return tuple(pieces)
 
 
 def _sigmoid(x: Node) -> Node:
@@ -205,7 +208,8 @@ slice: Op = op("slice", shapes.sliced, dtypes.same,
                lambda g, z, x, *, start, stop, step: _unsliced(g, x, start, step))
 pad: Op = op("pad", shapes.padded, dtypes.number,
              lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior))
-concat: Op = op("concat", shapes.joined, dtypes.same, lambda g, z, *xs, axis: _parted(g, xs, axis))
+concat: Op = op("concat", shapes.joined, dtypes.same,
+                lambda g, z, *xs, axis: pieces(g, [x.shape[axis] for x in xs], axis))
 iota: Op = op("iota", shapes.counted, dtypes.wanted)
 
 # -- gathering ---------------------------------------------------------------------------------------------------------

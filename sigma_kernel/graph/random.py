@@ -16,6 +16,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.graph import ops
+from sigma_kernel.graph.functions import split, squeeze
 from sigma_kernel.graph.namespace import WORD
 from sigma_kernel.graph.node import Node, constant
 from sigma_kernel.graph.philox import fill, host_blocks, scratch_bytes, words
@@ -189,8 +190,5 @@ def _upper(bits: Node, dropped: int, dtype: str) -> Node:
 
 def _pair(bits: Node) -> tuple[Node, Node]:
     """Return the two words of each value."""
-    shape, axes = bits.shape[:-1], range(len(bits.shape) - 1)
-    start, stop = (0,) * len(axes), shape
-    halves = (ops.slice(bits, start=(*start, i), stop=(*stop, i + 1), step=(1,) * len(bits.shape)) for i in (0, 1))
-    first, second = (ops.reshape(half, shape=shape) for half in halves)
+    first, second = (squeeze(half, -1) for half in split(bits, 2))
     return first, second
