@@ -20,7 +20,8 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import Kind, literal
-from sigma_kernel.training.changes import TIMES, read
+from sigma_kernel.training.changes import read
+from sigma_kernel.training.choices import TIMES
 from sigma_kernel.training.commands import Set
 from sigma_kernel.training.live import Elements, Number, live_values
 from sigma_kernel.training.session import Session
@@ -83,14 +84,11 @@ def _hook(session: Session, hook: Hook) -> None:
 
 def _choice(session: Session, address: str, initial: float) -> None:
     """Bind a number that means nothing but what criteria and hooks make of it."""
-
-    def put(value: float) -> None:
-        _change(session, address, value, partial(session.publish, address, value))
-
     if address in session.makeup.shown:  # since before the hooks were changed
         return
     session.makeup.shown.add(address)
-    session.registry.bind(address, lambda: session.published.get(address, initial), put, Kind(float))
+    put = partial(session.publish, address)
+    _bind(session, address, lambda: session.published.get(address, initial), put, Kind(float))
 
 
 def _clock(session: Session) -> None:
@@ -107,7 +105,7 @@ def _network(session: Session) -> None:
     for address, spec in {**session.model.parameters(), **session.model.layer_state()}.items():
         name = LAYERS + address
         put = partial(_write, session, name, spec)
-        session.registry.bind(name, partial(_read, session, name), put, Elements(spec=spec))
+        _bind(session, name, partial(_read, session, name), put, Elements(spec=spec))
 
 
 def _read(session: Session, name: str) -> np.ndarray:
@@ -116,16 +114,19 @@ def _read(session: Session, name: str) -> np.ndarray:
 
 
 def _write(session: Session, name: str, spec: Spec, value: Any) -> None:
-    """Replace a parameter at a boundary; a single number fills it."""
-    placed = session.programs.backend.to_device(np.full(spec.shape, value, spec.dtype))
-    _change(session, name, value, partial(session.arrays.__setitem__, name, placed))
+    """Replace a parameter; a single number fills it."""
+    session.arrays[name] = session.programs.backend.to_device(np.full(spec.shape, value, spec.dtype))
 
 
-def _change(session: Session, address: str, value: Any, act: Callable[[], Any]) -> None:
-    """Let a change act at a boundary, and write it to the journal as the command that makes it again."""
-    if not session.makeup.changing:
-        check_free(session)
-    session.control.ask(partial(carry_out, session, Set(address, value), act))
+def _bind(session: Session, address: str, get: Callable[[], Any], put: Callable[[Any], Any], kind: Kind) -> None:
+    """Bind what can be set: at a boundary, and written to the journal as the command that makes it again."""
+
+    def change(value: Any) -> None:
+        if not session.makeup.changing:
+            check_free(session)
+        session.control.ask(partial(carry_out, session, Set(address, value), partial(put, value)))
+
+    session.registry.bind(address, get, change, kind)
 
 
 def _times(session: Session) -> list[str]:
@@ -135,7 +136,7 @@ def _times(session: Session) -> list[str]:
         for what in TIMES:
             found.append(f"hooks.{name}.{what}")
             put = partial(_set_time, session, name, what)
-            session.registry.bind(found[-1], partial(_time, session, name, what), put, Time(what=what))
+            _bind(session, found[-1], partial(_time, session, name, what), put, Time(what=what))
     return found
 
 
@@ -145,10 +146,7 @@ def _time(session: Session, name: str, what: str) -> str:
 
 
 def _set_time(session: Session, name: str, what: str, text: str) -> None:
-    def act() -> None:
-        session.remake(session, session.makeup.workshop.timed(session.makeup.changes, name, what, text))
-
-    _change(session, f"hooks.{name}.{what}", text, act)
+    session.remake(session, session.makeup.workshop.timed(session.makeup.changes, name, what, text))
 
 
 def of_optimiser(model: Model) -> list[str]:
@@ -170,11 +168,7 @@ def _live(session: Session) -> list[str]:
 
 def _settable(session: Session, address: str, setting: LiveSetting, names: list[str], get: Callable[[], float]) -> None:
     """Bind a live value, or a group of them, that is set all at once."""
-
-    def put(value: float) -> None:
-        _change(session, address, value, lambda: session.live.set(names, value))
-
-    session.registry.bind(address, get, put, Number(setting=setting, dtype=session.live.dtype))
+    _bind(session, address, get, partial(session.live.set, names), Number(setting=setting, dtype=session.live.dtype))
 
 
 def _group(session: Session, names: list[str], default: float) -> float:

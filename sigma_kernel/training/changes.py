@@ -6,28 +6,22 @@ times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Backend, Dataset, Hook, Optimiser, Order
 from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.network import Resolve
 from sigma_kernel.registry import literal
 from sigma_kernel.training import choices
 from sigma_kernel.training.commands import SLOTS
-from sigma_kernel.training.criteria import Criterion
 
 Changes = Mapping[str, Any]
-Resolve = Callable[[str, Any], Any]
 FORMER = "undo."  # how arrays are called that are kept to undo commands
 CONTRACTS: dict[str, type] = {"backend": Backend, "order": Order}
-TIMES: dict[str, Callable[[str], Any]] = {
-    "every": TimeStep.parse,
-    "when": lambda text: Criterion.parse(text) if text else None,
-}
 
 
 @frozen(eq=False)
@@ -137,7 +131,7 @@ def read(where: str, what: str, text: Any) -> Any:
     if not isinstance(text, str):
         raise SigmaConfigError(f"{where}: must be a text (got {text!r}). Write '2 epochs' or 'epoch reaches 3'.")
     try:
-        return TIMES[what](text)
+        return None if what == "when" and not text else choices.TIMES[what][0](text)
     except SigmaConfigError as error:
         raise SigmaConfigError(f"{where}: {error}") from error
 

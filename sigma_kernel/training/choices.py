@@ -9,12 +9,15 @@ from sigma_kernel.architecture import component_name
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Schedule, Transform
 from sigma_kernel.errors import SigmaConfigError, near, said
-from sigma_kernel.network import Network
+from sigma_kernel.network import Network, Resolve
 from sigma_kernel.notation import parse
 from sigma_kernel.training.criteria import Criterion
 from sigma_kernel.training.feed import dataset
 
-Resolve = Callable[[str, Any], Any]
+TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: what reads a text, and what that gives
+    "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),
+    "when": (Criterion.parse, Criterion | None, "a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3)"),
+}
 NESTED: dict[str, tuple[str, type]] = {  # within an optimiser
     "schedules": ("schedule", Schedule), "transforms": ("modifier", Transform), "modifiers": ("modifier", Modifier),
 }  # fmt: skip
@@ -59,9 +62,7 @@ def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Datase
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
     found: dict[str, Hook] = several(resolve, where, "hook", Hook, chosen)
     for name, hook in found.items():
-        hook.every = TimeStep.parse(hook.every) if isinstance(hook.every, str) else hook.every
-        hook.when = Criterion.parse(hook.when) if isinstance(hook.when, str) else hook.when
-        _check_times(f"{where}.{name}", hook)
+        _read_times(f"{where}.{name}", hook)
         _check_declared(f"{where}.{name}", hook)
         for split in hook.splits:
             check_split(f"{where}.{name}", split, splits)
@@ -75,17 +76,14 @@ def check_split(where: str, split: str, splits: Collection[str]) -> None:
         raise SigmaConfigError(f"{where}: the data has no split {split!r}.{known}")
 
 
-def _check_times(where: str, hook: Hook) -> None:
-    """Raise SigmaConfigError for times and criteria that are none."""
-    if not isinstance(hook.every, TimeStep):
-        raise SigmaConfigError(
-            f"{where}.every: must be a time, such as '1 epoch' or every(1, 'epoch') (got {hook.every!r})."
-        )
-    if hook.when is not None and not isinstance(hook.when, Criterion):
-        raise SigmaConfigError(
-            f"{where}.when: must be a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3) "
-            f"(got {hook.when!r})."
-        )
+def _read_times(where: str, hook: Hook) -> None:
+    """Read times and criteria that are texts; SigmaConfigError for those that are none."""
+    for what, (read, kind, words) in TIMES.items():
+        chosen = getattr(hook, what)
+        if isinstance(chosen, str):
+            setattr(hook, what, read(chosen))
+        elif not isinstance(chosen, kind):
+            raise SigmaConfigError(f"{where}.{what}: must be {words} (got {chosen!r}).")
 
 
 def _check_declared(where: str, hook: Hook) -> None:

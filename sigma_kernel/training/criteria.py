@@ -23,7 +23,7 @@ from math import ceil, isfinite, isnan
 from numbers import Real
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import astuple, frozen
 
 from sigma_kernel.clock import COUNTED, Moment, TimeScale, amount, spoken, words
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
@@ -35,6 +35,7 @@ Memory = dict[str, Any]
 CLOCK = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
 
 
+@frozen
 class Criterion(ABC):
     """A yes-or-no question that can be asked again and again."""
 
@@ -46,9 +47,10 @@ class Criterion(ABC):
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
         """Return whether it holds, or None if that cannot be known yet."""
 
-    @abstractmethod
     def addresses(self) -> tuple[str, ...]:
         """Return the addresses and patterns it asks about."""
+        inner = [part for part in astuple(self, recurse=False) if isinstance(part, Criterion)]
+        return tuple(dict.fromkeys(address for part in inner for address in part.addresses()))
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the count of a clock's scale at which it surely holds, if there is one."""
@@ -188,10 +190,6 @@ class For(Criterion):
         lasted = bool(memory["held"] >= self.count)
         return lasted if lasted or memory["known"] else None
 
-    def addresses(self) -> tuple[str, ...]:
-        """Return what the inner one asks about."""
-        return self.inner.addresses()
-
     def __str__(self) -> str:
         inner = str(self.inner) if isinstance(self.inner, Question) else f"({self.inner})"
         return f"{inner} for {words(self.count, self.scale)}{' in all' if self.in_all else ''}"
@@ -209,10 +207,6 @@ class Not(Criterion):
         answer = self.inner.answer(lookup, memory, moment)
         return None if answer is None else not answer
 
-    def addresses(self) -> tuple[str, ...]:
-        """Return what the inner one asks about."""
-        return self.inner.addresses()
-
     def __str__(self) -> str:
         return f"not {_within(self.inner, Both, Either)}"
 
@@ -229,10 +223,6 @@ class _Pair(Criterion):
         """Ask both, and join their answers."""
         left = self.left.answer(lookup, memory.setdefault("left", {}), moment)
         return self._joined((left, self.right.answer(lookup, memory.setdefault("right", {}), moment)))
-
-    def addresses(self) -> tuple[str, ...]:
-        """Return what both ask about."""
-        return tuple(dict.fromkeys((*self.left.addresses(), *self.right.addresses())))
 
 
 @frozen

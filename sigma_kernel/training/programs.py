@@ -47,10 +47,6 @@ class Programs:
         finally:
             self.compiling = False
 
-    def peak_bytes(self) -> int:
-        """Return the greatest working memory among the programs compiled so far."""
-        return max((program.peak_bytes for _, program in self._made.values()), default=0)
-
 
 class InOrder(Order):
     """The rows as they come."""

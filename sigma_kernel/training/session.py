@@ -37,7 +37,7 @@ class Session(State):
     """One trainer at work."""
 
     initial: Callable[[], Mapping[str, np.ndarray]]
-    save_as: Callable[[Checkpoint], Any] | None
+    save_as: Callable[[Checkpoint], Any] | None = None
     forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
     workers: int = 1
     _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last

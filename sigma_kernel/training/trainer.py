@@ -28,13 +28,13 @@ from sigma_kernel.contracts import (
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
+from sigma_kernel.network import Resolve
 from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import beginning, choices, live
 from sigma_kernel.training.acting import act
 from sigma_kernel.training.addresses import register
 from sigma_kernel.training.changes import Makeup, Parts, Workshop
-from sigma_kernel.training.checkpoint import Checkpoint
 from sigma_kernel.training.choices import one, several
 from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
@@ -46,7 +46,6 @@ from sigma_kernel.training.remaking import optimised, remake
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import LAYERS, Model
 
-Resolve = Callable[[str, Any], Any]
 BATCH = 100  # rows of a minibatch where nothing is said
 
 
@@ -78,7 +77,6 @@ class Trainer:
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
     records: Records = field(init=False)
-    save_as: Callable[[Checkpoint], Any] | None = None
     registry: Registry = field(factory=Registry)
     around: Callable[[Trainer], AbstractContextManager[Any]] = nullcontext  # what fit() is wrapped in
     _session: Session | None = field(default=None, init=False)
@@ -225,7 +223,6 @@ def prepare(trainer: Trainer) -> Session:
         records=trainer.records,
         registry=trainer.registry,
         initial=partial(initial_state, trainer, model, preparation),
-        save_as=trainer.save_as,
         act=act,
         makeup=Makeup(Workshop(trainer.name, parts, trainer.resolve, splits)),
         remake=remake,

@@ -66,18 +66,6 @@ def test_what_cannot_be_compiled_leaves_no_trace() -> None:
         assert not programs.compiling
 
 
-def test_the_greatest_working_memory_is_told() -> None:
-    class Sized(NullBackend):
-        def compile(self, step: Any, in_place: bool = True) -> Any:
-            return SimpleNamespace(peak_bytes=step)
-
-    programs = Programs(NO_MODEL, Sized())
-    assert programs.peak_bytes() == 0
-    for size in (5, 9, 7):
-        programs.get(lambda _, size: size, size)  # type: ignore[arg-type,return-value]
-    assert programs.peak_bytes() == 9
-
-
 def test_rows_in_order_are_in_order() -> None:
     assert InOrder().order(1, 2, 3, 4).tolist() == [0, 1, 2, 3]
 
