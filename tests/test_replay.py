@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from attrs import define
 
-from sigma_kernel.clock import TimeStep, after
+from sigma_kernel.clock import Moment, TimeScale, TimeStep, after
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
@@ -21,6 +21,7 @@ from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment, steered
 from sigma_kernel.training.chronicle import Past
 from sigma_kernel.training.commands import Stop
+from sigma_kernel.training.records import Records
 from sigma_kernel.training.replay import Replay, seamless, tail
 
 
@@ -245,6 +246,72 @@ def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost
         assert decisive(last.trainer("trainer")) == _whole()
 
 
+@pytest.mark.parametrize("goal", [{"iterations": 3}, {"iterations": 0}, {"epochs": 1}])
+def test_a_fit_that_ends_before_all_is_done_again_leaves_the_rest_to_the_next_resume(
+    tmp_path: Path, goal: dict[str, int]
+) -> None:
+    run = _crashed(tmp_path)
+    with steered({}) as early:
+        early.resume(run)
+        early.trainer("trainer").fit(**goal)
+        assert early.trainer("trainer").session.clock.moment.iteration == 2 + goal.get("iterations", 3)
+        with pytest.raises(SigmaStateError, match="Resume it from its folder once more"):
+            early.trainer("trainer").fit(**goal)
+    with steered({}) as late:
+        late.resume(run)
+        late.run()
+        assert decisive(late.trainer("trainer")) == _whole()
+    with steered({}) as last:
+        assert last.replay(run)[1] == {}
+        assert decisive(last.trainer("trainer")) == _whole()
+
+
+# -- hooks at the end --------------------------------------------------------------------------------------------------
+@define(eq=False, kw_only=True)
+class Farewell(Hook):
+    every: TimeStep = TimeStep(TimeScale.STOP)
+
+    def run(self, context: HookContext) -> None:
+        context.memory["times"] = context.memory.get("times", 0) + 1
+        context.command("save")
+
+
+def _farewell(folder: Path) -> Environment:
+    sigma = small_environment(Sweep(), hooks={"bye": Farewell()})
+    sigma.folder = folder
+    return sigma
+
+
+def _gone(self: Records, moment: Moment, force: bool) -> None:
+    if force and moment.iteration == 7:
+        raise RuntimeError("gone")
+
+
+def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _farewell(tmp_path) as sigma:
+        sigma.trainer("trainer").fit(iterations=7)
+        whole = decisive(sigma.trainer("trainer"))
+        sigma.trainer("trainer").fit(iterations=7)
+        assert sigma.trainer("trainer").session.runner.memory["bye"]["hook"] == {"times": 2}
+    with monkeypatch.context() as patch, _farewell(tmp_path) as sigma:
+        patch.setattr(Records, "row", _gone)
+        with pytest.raises(RuntimeError):
+            sigma.trainer("trainer").fit(iterations=7)
+        run = sigma.run_folder
+    assert run is not None
+    with _farewell(tmp_path) as late:
+        late.resume(run)
+        late.run()
+        assert decisive(late.trainer("trainer")) == whole
+        late.trainer("trainer").fit(iterations=7)
+        assert late.trainer("trainer").session.runner.memory["bye"]["hook"] == {"times": 2}
+    with _farewell(tmp_path) as again:
+        assert again.replay(run)[1] == {}
+
+
+# -- other settings ----------------------------------------------------------------------------------------------------
 def test_a_crash_amid_other_settings_loses_nothing_that_people_changed(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
     with steered({6: _fail}) as first:

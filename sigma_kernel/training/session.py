@@ -40,6 +40,7 @@ class Session(State):
     save_as: Callable[[Checkpoint], Any] | None = None
     forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
     workers: int = 1
+    _former: tuple[int | None, int | None] = field(default=(None, None), init=False)  # goals of what is done again
     _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last
 
     def __attrs_post_init__(self) -> None:
@@ -58,14 +59,16 @@ class Session(State):
         if replay is not None and (row := replay.begin(self.clock.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
         further, midway = epochs is not None or iterations is not None, self.midway
+        former = self.pause_at, self.until
         if not midway or further:
             self.pause_at, self.until = None, self.ahead(epochs, iterations)
+        self._former = former if midway else (self.pause_at, self.until)
         self._elapsed()
-        self.control.over = self._reached(self.until) or (midway == "over" and not further)
+        self.control.over = self._reached(self.until) or (midway in ("over", "ended") and not further)
         if not midway:
             self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
             self.tick(TimeScale.START)
-        self.midway, self.halted = "", False
+        self.midway, self.halted = "ended" if midway == "ended" and not further else "", False
         if midway == "paused":
             self.control.status = midway  # for what the journal holds of it; if that is nothing, training goes on
             if replay is None:
@@ -78,11 +81,14 @@ class Session(State):
             if not failed:
                 failed = True  # if one of these fails
                 self.finish()
-                self.tick(TimeScale.STOP)
+                if self.midway != "ended":  # else it was saved after them
+                    self.midway = "ended"
+                    self.tick(TimeScale.STOP)
                 failed = False
             self.records.row(self.clock.moment, force=True)
             self.note({"event": "end", "failed": failed})
         finally:
+            self.midway = ""
             self.background.forget()
             self.control.end("failed" if failed else "stopped")
 
@@ -121,6 +127,7 @@ class Session(State):
         """End training, if that is asked for, before all is done again; the rest waits for who resumes the run."""
         if self.control.awaits(commands.Stop) or (self.control.over and replay.ahead(self.clock.moment.iteration)):
             self.control.over, replay.left = False, True
+            self.pause_at, self.until = self._former
             self.act(self, commands.Stop("interrupted"))
 
     def distance(self) -> int:

@@ -60,7 +60,7 @@ class State:
     settled: Moment = field(factory=Moment, init=False)
     pause_at: int | None = field(default=None, init=False)  # iterations
     until: int | None = field(default=None, init=False)
-    midway: str = field(default="", init=False)  # put back as it was during training: running, paused, or over
+    midway: str = field(default="", init=False)  # put back as running, paused, over, or ended: its last hooks have run
     halted: bool = field(default=False, init=False)  # ended from outside
     chronicle: Chronicle = field(init=False)
     background: Background = field(init=False)
@@ -89,7 +89,9 @@ class State:
         return Checkpoint({**arrays, **self.kept}, values)
 
     def _midway(self) -> str:
-        """Return how training is under way, if it is: running, paused, or over; one stopped from outside goes on."""
+        """Return how training is under way, if it is; one stopped from outside goes on."""
+        if self.midway == "ended":
+            return self.midway
         status = self.control.status if self.control.status in ("running", "paused") else ""
         return "over" if status and self.control.over and not self.halted else status
 
