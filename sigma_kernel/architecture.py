@@ -284,17 +284,16 @@ class _Writer:
     def _call(self, layer: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
         first = next(iter(signature(type(layer)).parameters), "")
         kinds = {f.alias: f.metadata["kind"] for f in attrs.fields(type(layer)) if "kind" in f.metadata}
-        settings = [self._setting(kinds.get(first), x) for x in positional]
-        settings += [f"{name}={self._setting(kinds.get(name), x)}" for name, x in named.items()]
+        settings = [self._value(x, kinds.get(first)) for x in positional]
+        settings += [f"{name}={self._value(x, kinds.get(name))}" for name, x in named.items()]
         return f"{self.called('layer', layer._called or component_name(layer))}({', '.join(settings)})"
 
-    def _setting(self, kind: str | None, value: Any) -> str:
-        return self._value(self.called(kind, value) if kind and type(value) is str else value)
-
-    def _value(self, value: Any) -> str:
+    def _value(self, value: Any, kind: str | None = None) -> str:
         match value:
             case _Verbatim():
                 return value
+            case str() if kind:
+                return json.dumps(self.called(kind, value))
             case Architecture():
                 return self.expressions([value])[0]
             case None:

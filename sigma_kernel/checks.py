@@ -96,20 +96,19 @@ def deep_iterable(member: Check) -> Check:
     return checked(validators.deep_iterable(member), "a list")
 
 
-def written(pattern: str, words: str) -> Check:
-    """Return a check that a text has a form, which ``words`` describe."""
+def must(hold: Callable[[Any], Any], words: str) -> Check:
+    """Return a check that something holds of a value, which is then what ``words`` say."""
 
     def check(owner: Any, attribute: Attribute[Any], value: Any) -> None:
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        if not hold(value):
             raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be {words} (got {value!r}).")
 
     return check
 
 
-def whole(owner: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Raise SigmaConfigError unless a setting is a whole number."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a whole number (got {value!r}).")
+def written(pattern: str, words: str) -> Check:
+    """Return a check that a text has a form, which ``words`` describe."""
+    return must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), words)
 
 
 def is_finite(value: Any) -> bool:
@@ -120,10 +119,8 @@ def is_finite(value: Any) -> bool:
         return False
 
 
-def finite(owner: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Raise SigmaConfigError unless a setting is a finite number."""
-    if not is_finite(value):
-        raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be a finite number (got {value!r}).")
+whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
+finite = must(is_finite, "a finite number")
 
 
 def seed(value: Any) -> int:

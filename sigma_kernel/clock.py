@@ -44,7 +44,8 @@ class TimeScale(Enum):
 
 
 COUNTED = (TimeScale.ITERATION, TimeScale.EPOCH, TimeScale.SAMPLE, TimeScale.SECOND)
-EVENTS = (TimeScale.START, TimeScale.PAUSE, TimeScale.RESUME, TimeScale.RESET, TimeScale.STOP)
+EVENTS = tuple(scale for scale in TimeScale if scale not in COUNTED)
+UNITS = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
 Scale = TimeScale | str
 
 
@@ -110,11 +111,10 @@ def duration(text: str) -> tuple[float, TimeScale]:
     found = re.fullmatch(rf"({_NUMBER})\s*([a-z]*)", text.strip())
     if found is None:
         raise SigmaConfigError(f"{text!r} is no duration. Write a number and a unit, such as '2 epochs'.")
-    units = {name: scale for scale in COUNTED for name in (f"{scale.value}s", scale.value)}
-    if found[2] not in units:
-        hint = near(found[2], units) if found[2] else f" Add one, such as '{found[1]} epochs'."
+    if found[2] not in UNITS:
+        hint = near(found[2], UNITS) if found[2] else f" Add one, such as '{found[1]} epochs'."
         raise SigmaConfigError(f"{text!r}: the unit must be epochs, iterations, samples or seconds.{hint}")
-    return amount(float(found[1]), units[found[2]]), units[found[2]]
+    return amount(float(found[1]), UNITS[found[2]]), UNITS[found[2]]
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------

@@ -180,17 +180,14 @@ class Network:
             values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs)
             _check_value(placed, values[placed.name], inputs)
             if placed.layer.role == "cost":
-                costs[placed.name] = values[placed.name] * _weight(trace, placed)
+                weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
+                costs[placed.name] = values[placed.name] * weight
         predictions = {output.name: self._predicted(output, values[output.name]) for output in self.outputs}
         return Forward(values, predictions, costs, trace.state)
 
     def _predicted(self, output: Placed, value: Node) -> Node:
         judge = self._judge(output)
         return judge.layer.prediction(value) if judge else value
-
-
-def _weight(trace: Trace, cost: Placed) -> Node:
-    return trace.setting(f"{cost.name}.weight", live_settings(cost.layer)["weight"])
 
 
 def _sections(placed: Placed, sections: Mapping[str, Node]) -> list[Node]:

@@ -20,6 +20,7 @@ from attrs import define, field, frozen
 from sigma_kernel.addresses import levels as levels, literal as literal, matches as matches, specificity as specificity
 from sigma_kernel.errors import SigmaAddressError, near
 
+_Found = dict[tuple[str, str], "dict[str, _Leaf | Registry]"]  # by path and pattern
 Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
 
 
@@ -101,13 +102,12 @@ class _Watch:
 class Registry:
     """A tree of names; leaves are values, branches are registries with tags."""
 
-    _parent: Registry | None = None
     path: str = ""
     _lock: Any = field(factory=RLock)
     _tags: set[str] = field(factory=set)
     _items: dict[str, _Leaf | Registry] = field(factory=dict)
     _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order
-    _found: dict[str, dict[str, _Leaf | Registry]] = field(factory=dict)  # by pattern, until the structure changes
+    _found: _Found = field(factory=dict)  # of the whole tree, until its structure changes
 
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
@@ -169,7 +169,7 @@ class Registry:
         with self._lock:
             here = self._down(_plain(address))
             here._tags.update(tags)
-            here._changed()
+            self._found.clear()
             return here
 
     def bind(
@@ -187,7 +187,7 @@ class Registry:
             if isinstance(old, Registry):
                 raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
             parent._items[name] = leaf
-            parent._changed()
+            self._found.clear()
         self._tell(address, NOTHING if old is None else Mark.BOUND, Mark.BOUND)
 
     def remove(self, address: str) -> None:
@@ -196,9 +196,8 @@ class Registry:
         with self._lock:
             entry = self._at(address)
             gone = [address] if isinstance(entry, _Leaf) else [f"{address}.{inner}" for inner in entry.addresses()]
-            parent = self._down(path)
-            del parent._items[name]
-            parent._changed()
+            del self._down(path)._items[name]
+            self._found.clear()
         for each in gone:
             self._tell(each, Mark.BOUND, NOTHING)
 
@@ -206,18 +205,12 @@ class Registry:
         here = self
         for name in names:
             if name not in here._items:
-                here._items[name] = Registry(here, here._full(name), self._lock, watches=self._watches)
+                here._items[name] = Registry(here._full(name), self._lock, watches=self._watches, found=self._found)
             entry = here._items[name]
             if isinstance(entry, _Leaf):
                 raise SigmaAddressError(f"{here._full(name)}: is a value, and holds nothing further.")
             here = entry
         return here
-
-    def _changed(self) -> None:
-        here: Registry | None = self
-        while here is not None:
-            here._found.clear()
-            here = here._parent
 
     # -- observers -----------------------------------------------------------------------------------------------------
     def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
@@ -279,11 +272,12 @@ class Registry:
             entry = self._entry(pattern)
             return {} if entry is None else {pattern: entry}
         with self._lock:
-            if pattern not in self._found:
+            key = self.path, pattern
+            if key not in self._found:
                 if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
                     self._found.clear()
-                self._found[pattern] = {a: e for a, e in self._everything("") if matches(pattern, a, self.tags)}
-            return self._found[pattern]
+                self._found[key] = {a: e for a, e in self._everything("") if matches(pattern, a, self.tags)}
+            return self._found[key]
 
     def _everything(self, head: str) -> Iterator[tuple[str, _Leaf | Registry]]:
         for name, entry in self._items.items():

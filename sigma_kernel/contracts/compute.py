@@ -30,14 +30,10 @@ class Step:
     writes: tuple[str, ...]
     ring: tuple[str, ...]
 
-    def position(self, name: str) -> int:
-        """Return the place of a state entry among the inputs."""
-        return self.state.index(name)
-
     @property
     def donations(self) -> dict[int, int]:
         """Return for each output that replaces a state entry the input whose storage it may take."""
-        return {out: self.position(name) for out, name in enumerate(self.writes)}
+        return {out: self.state.index(name) for out, name in enumerate(self.writes)}
 
 
 @frozen
@@ -121,6 +117,7 @@ class LoopProgram:
         """Run ``n`` steps, one call each; see :class:`Program`."""
         values = [state[name] for name in self.step.state]
         live = [_per_step(steer[name], n) for name in self.step.steer]
+        watched = [k for k, name in enumerate(self.step.ring) if name == "loss"]
         records: list[list[np.ndarray]] = []
         for i in range(n):
             batch = [self.backend.take(block[name], rows[i]) for name in self.step.data]
@@ -128,15 +125,10 @@ class LoopProgram:
             for out, position in self.step.donations.items():
                 values[position] = results[out]
             records.append([self.backend.to_host(result) for result in results[len(self.step.writes) :]])
-            if not self._finite(records[-1]):
+            if not all(np.isfinite(records[-1][k]).all() for k in watched):
                 break
         ring = {name: np.stack([row[k] for row in records]) for k, name in enumerate(self.step.ring)}
         return Burst({**state, **dict(zip(self.step.state, values, strict=True))}, ring, len(records))
-
-    def _finite(self, record: Sequence[np.ndarray]) -> bool:
-        return all(
-            np.isfinite(value).all() for name, value in zip(self.step.ring, record, strict=True) if name == "loss"
-        )
 
 
 def _per_step(value: Any, n: int) -> Sequence[Any]:

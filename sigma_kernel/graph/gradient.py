@@ -32,11 +32,6 @@ def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(flows[target] if target in flows else _zeros(target) for target in targets)
 
 
-def differentiate(graph: Graph, wrt: Sequence[int]) -> Graph:
-    """Return the graph of the first output's gradient with respect to the inputs at these places."""
-    return Graph(graph.inputs, gradient(graph.outputs[0], [graph.inputs[i] for i in wrt]))
-
-
 def _zeros(like: Node) -> Node:
     return full(0.0, like.shape, like.dtype)
 

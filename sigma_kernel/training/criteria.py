@@ -25,14 +25,13 @@ from typing import Any, ClassVar
 
 from attrs import astuple, frozen
 
-from sigma_kernel.clock import COUNTED, Moment, TimeScale, amount, spoken, words
+from sigma_kernel.clock import UNITS, Moment, TimeScale, amount, spoken, words
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_kernel.registry import literal
 from sigma_kernel.scanning import Rule, Scanner
 
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
-CLOCK = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
 
 
 @frozen
@@ -76,9 +75,9 @@ class Criterion(ABC):
 
     def for_(self, count: float, scale: str, *, in_all: bool = False) -> Criterion:
         """Return the criterion that holds when this one did for so long, without a break unless ``in_all``."""
-        if scale not in CLOCK:
-            raise SigmaConfigError(f"for: {scale!r} is no unit. Use epochs, iterations or seconds.{near(scale, CLOCK)}")
-        return For(self, amount(count, CLOCK[scale]), CLOCK[scale], in_all)
+        if scale not in UNITS:
+            raise SigmaConfigError(f"for: {scale!r} is no unit. Use epochs, iterations or seconds.{near(scale, UNITS)}")
+        return For(self, amount(count, UNITS[scale]), UNITS[scale], in_all)
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -139,8 +138,8 @@ class Question(Criterion):
         return _any(answers) if self.quantifier == "any" else _all(answers)
 
     def _values(self, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
-        if self.subject in CLOCK:
-            return {"": moment.on(CLOCK[self.subject])}
+        if self.subject in UNITS:
+            return {"": moment.on(UNITS[self.subject])}
         found = lookup(self.subject)
         values = found if isinstance(found, Mapping) else {"": found}
         return {name: value for name, value in values.items() if value is not None}
@@ -318,7 +317,7 @@ def when(address: str, quantifier: str = "") -> Subject:
         raise SigmaConfigError(f"{address!r}: say whether 'any' or 'all' of what the pattern matches is meant.")
     if address in ("not", "any", "all"):
         raise SigmaConfigError(f"{address!r}: is a word of sentences, and cannot be the whole of an address in one.")
-    return Subject(CLOCK[address].value if address in CLOCK else address, quantifier)
+    return Subject(UNITS[address].value if address in UNITS else address, quantifier)
 
 
 # -- the sentence form -------------------------------------------------------------------------------------------------

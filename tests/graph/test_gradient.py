@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import differentiate, gradient, unbroadcast
+from sigma_kernel.graph.gradient import gradient, unbroadcast
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import OPS, Graph, Node, Op, Spec, symbol, trace
@@ -51,13 +51,6 @@ def test_a_target_may_be_the_loss_itself_or_a_node_on_the_way():
     flows = gradient(loss, (loss, y, x, x))
     one, by_y, by_x, again = interpret(Graph((x,), flows), NUMPY)(np.array([1.0, 2.0, 3.0]))
     assert (float(one), by_y.tolist(), by_x.tolist(), again.tolist()) == (1.0, [4, 8, 12], [8, 16, 24], [8, 16, 24])
-
-
-def test_differentiate_names_inputs_by_their_place():
-    graph = trace(lambda x, y: f.sum(x * y), Spec((2,), "float64"), Spec((2,), "float64"))
-    slopes = differentiate(graph, [1])
-    assert slopes.inputs == graph.inputs
-    assert interpret(slopes, NUMPY)(np.array([3.0, 4.0]), np.zeros(2))[0].tolist() == [3.0, 4.0]
 
 
 @pytest.mark.parametrize(
