@@ -238,16 +238,13 @@ def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lamb
     return "\n".join([*writer.statements, *unnamed])
 
 
-class _Verbatim(str):
-    """Text that already is notation."""
-
-
 @define
 class _Writer:
     """Say each layer once: what leads to several others gets a name, in a statement before its use."""
 
     called: Callable[[str, str], str]
     statements: list[str] = field(factory=list)
+    branches: dict[int, str] = field(factory=dict)  # by the identity of what is written as a branch
     _names: int = 0
 
     def expressions(self, ends: Sequence[Architecture]) -> list[str]:
@@ -270,12 +267,8 @@ class _Writer:
         return f"x{self._names}"
 
     def _layer(self, w: Wired, terms: Sequence[Sequence[str]]) -> str:
-        positional, named = arguments(w.layer)
-        if w.branches:
-            branches = [_Verbatim(_sum(terms[place])) for place in w.branches]
-            keyword = "branches" in named
-            positional, named = (positional, {**named, "branches": tuple(branches)}) if keyword else (branches, named)
-        text = self._call(w.layer, positional, named)
+        self.branches |= {id(a): _sum(terms[at]) for a, at in zip(_branches(w.layer), w.branches, strict=True)}
+        text = self._call(w.layer, *arguments(w.layer))
         if w.others:
             text = self._define(text)
             self.statements += [f"{_sum(terms[place])} -> {text}" for place in w.others]
@@ -290,12 +283,10 @@ class _Writer:
 
     def _value(self, value: Any, kind: str | None = None) -> str:
         match value:
-            case _Verbatim():
-                return value
             case str() if kind:
                 return json.dumps(self.called(kind, value))
             case Architecture():
-                return self.expressions([value])[0]
+                return self.branches.get(id(value)) or self.expressions([value])[0]
             case None:
                 return "none"
             case bool() | str():

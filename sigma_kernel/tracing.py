@@ -177,7 +177,7 @@ class Trace:
     def setting(self, address: str, setting: LiveSetting) -> Node:
         """Return a live setting as a scalar."""
         self.shapes.live[address] = setting
-        return self._node(address, Spec((), self.precision))
+        return self._node(address, ())
 
     def _context(self, address: str, layer: Any, inputs: Sequence[Node]) -> Context:
         specs = [Spec(x.shape[1:], x.dtype) for x in inputs]
@@ -216,19 +216,16 @@ class Trace:
                 raise SigmaNetworkError(
                     f"{address} is wanted with shapes {known.shape} and {parameter.shape}. Give what it owns two names."
                 )
-        return self._node(lender or address, self._spec(parameter))
+        return self._node(lender or address, parameter.shape, parameter.dtype)
 
     def _remembered(self, address: str, parameter: Parameter) -> Node:
         self.shapes.state[address] = parameter
         left = self.state.get(address)  # by a run before this one, where the layer that owns it runs it twice
-        return self._node(address, self._spec(parameter)) if left is None else left
+        return self._node(address, parameter.shape, parameter.dtype) if left is None else left
 
-    def _spec(self, parameter: Parameter) -> Spec:
-        return Spec(parameter.shape, parameter.dtype or self.precision)
-
-    def _node(self, address: str, spec: Spec) -> Node:
+    def _node(self, address: str, shape: Sequence[int], dtype: str | None = None) -> Node:
         if self.given is None:
-            return self._symbols.setdefault(address, symbol(spec.shape, spec.dtype, address))
+            return self._symbols.setdefault(address, symbol(shape, dtype or self.precision, address))
         if address not in self.given:
             raise SigmaNetworkError(f"there is no value for {address}. Network.declare tells what has to be given.")
         return self.given[address]

@@ -86,11 +86,9 @@ def plan(
     owner = _owners(graph, views)
     wanted = _candidates(graph, donated, owner)
     schedule, updated = _schedule(nodes, wanted, owner)
-    results = _results(graph, donated, owner, updated)
+    results, copies = _endings(graph, donated, owner, updated)
     arena, extra = _arena(graph, schedule, owner, {*updated, *results}, scratch)
     size = max((storage.end for storage in (*arena.values(), *extra.values())), default=0)
-    there = (_arrives(out, node, donated, owner, updated, results) for out, node in enumerate(graph.outputs))
-    copies = tuple(out for out, arrived in enumerate(there) if not arrived)
     fresh = [node for out, node in enumerate(graph.outputs) if out not in donated]
     peak = size + sum(_aligned(node) for node in (*graph.inputs, *fresh))
     return Plan(schedule, owner, arena, updated, results, copies, extra, size, peak)
@@ -190,27 +188,22 @@ def _waits(
     return waits, blocks
 
 
-def _results(
+def _endings(
     graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, Node], updated: Mapping[Node, Node]
-) -> dict[Node, int]:
-    """Return the owners that are computed straight into the new array of an output."""
-    found: dict[Node, int] = {}
+) -> tuple[dict[Node, int], tuple[int, ...]]:
+    """Return the owners that are computed straight into an output's new array, and the outputs to be copied."""
+    results: dict[Node, int] = {}
+    copies = []
     for out, node in enumerate(graph.outputs):
         value = owner[node]
-        if out not in donated and value.op not in LEAVES and value not in updated and _whole(node, value):
-            found.setdefault(value, out)
-    return found
-
-
-def _arrives(
-    out: int, node: Node, donated: Mapping[int, Node], owner: Mapping[Node, Node], updated: Mapping[Node, Node],
-    results: Mapping[Node, int],
-) -> bool:  # fmt: skip
-    """Say whether an output lies in its own place when all is computed."""
-    value = owner[node]
-    if out not in donated:
-        return results.get(value) == out
-    return _whole(node, value) and donated[out] in (value, updated.get(value))
+        if out in donated:
+            there = donated[out] in (value, updated.get(value))
+        else:
+            there = value.op not in LEAVES and value not in updated
+        there = there and _whole(node, value)
+        if not there or (out not in donated and results.setdefault(value, out) != out):
+            copies.append(out)
+    return results, tuple(copies)
 
 
 def _arena(
