@@ -26,7 +26,6 @@ LEGAL: dict[str, dict[str, str]] = {
 STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these lead nowhere else
 for _state in ("prepared", "running", "paused", "stopped"):
     LEGAL[_state] |= dict.fromkeys(STEERING, _state)
-CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 
 
 class Steering(ABC):
@@ -78,12 +77,12 @@ class Steering(ABC):
             self._check(command)
         names = self._concerned(command) if name is None else [name]
         if not names and command != "stop":  # others have been faster, or training has just ended
-            which = " or ".join(CONCERNED.get(command, ("there",)))
+            which = " or ".join(commands.CONCERNED.get(command, ("there",)))
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
         return self._deliver(dict.fromkeys(names, made))
 
     def _concerned(self, command: str) -> list[str]:
-        statuses = CONCERNED.get(command)
+        statuses = commands.CONCERNED.get(command)
         if command == "undo":
             return self._undoing()
         return [n for n, t in self.trainers.items() if statuses is None or t.session.control.status in statuses]

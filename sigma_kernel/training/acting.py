@@ -24,13 +24,13 @@ def act(session: Session, command: commands.Command) -> Moment:
         case commands.Undo():
             undo(session)
         case commands.Pause():
-            _expect(session, "running", command)
+            _expect(session, command)
             session.pause()
         case commands.Go():
-            _expect(session, "paused", command)
+            _expect(session, command)
             session.go()
         case commands.StepBy(count, scale):
-            _expect(session, "paused", command)
+            _expect(session, command)
             session.pause_at = session.ahead(**{f"{scale}s": count})
             session.go()
         case commands.Stop():
@@ -80,10 +80,11 @@ def _wanted(session: Session, command: commands.Command) -> Changes:
     return wanted[type(command)](session.makeup.changes, *astuple(command, recurse=False))
 
 
-def _expect(session: Session, status: str, command: commands.Command) -> None:
-    if session.control.status != status:
-        what = f"cannot {commands.NAMES[type(command)]} while {session.control.status}"
-        raise SigmaStateError(f"{session.name}: {what}. It must be {status} for that.")
+def _expect(session: Session, command: commands.Command) -> None:
+    """Write a command down; SigmaStateError where it does not concern a session as that is now."""
+    name, status = commands.NAMES[type(command)], session.control.status
+    if status not in (wanted := commands.CONCERNED[name]):
+        raise SigmaStateError(f"{session.name}: cannot {name} while {status}. It must be {wanted[0]} for that.")
     session.note(command.to_dict())
 
 

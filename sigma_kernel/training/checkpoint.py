@@ -40,7 +40,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version m
     "format": (None, int), "minor": (0, int), "files": (None, dict), "sizes": ({}, dict), "values": (None, dict),
     "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool),
 }  # fmt: skip
-VALUES = {"batch_size": int, "journal": int, "branch": int, "classes": list, "changes": dict}
+VALUES = {"batch_size": (0, int), "journal": (0, int), "branch": (0, int), "classes": ([], list), "changes": ({}, dict)}
 ABOUT = ("values", "made_with", "score", "keep")  # what of it is said of the arrays
 NUMBER = re.compile("0|[1-9][0-9]*")
 LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.([0-9]+\.)?(?P<what>part|old)")  # the number is of older versions
@@ -172,27 +172,26 @@ def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
 
 
 def _understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
-    manifest = {name: found.get(name, default) for name, (default, *_) in FIELDS.items()}
-    wrong = [name for name, (_, *types) in FIELDS.items() if type(manifest[name]) not in types]
+    manifest, wrong = _filled(found, FIELDS)
     if "values" not in wrong:
-        values = {name: manifest["values"].get(name, kind()) for name, kind in VALUES.items()}
-        wrong += [
-            name
-            for name, kind in VALUES.items()
-            if type(values[name]) is not kind or (kind is int and values[name] < 0)
-        ]
+        wrong += _filled(manifest["values"], VALUES)[1]
     major, minor = manifest["format"], manifest["minor"]
     here, there = f"format {FORMAT}.{MINOR}", f"format {major}.{minor}"
     if "format" not in wrong and major != FORMAT:
         remedy = "Update sigma-kernel" if major > FORMAT else "Use the sigma-kernel that wrote it"
         raise SigmaCheckpointError(f"{path}: has {there}, and this version reads {here}. {remedy}.")
-    if wrong or minor < 0:
-        raise SigmaCheckpointError(
-            f"{path}: is no manifest: {', '.join(wrong) or 'minor'} wrong. Use another checkpoint."
-        )
+    if wrong:
+        raise SigmaCheckpointError(f"{path}: is no manifest: {', '.join(wrong)} wrong. Use another checkpoint.")
     if minor > MINOR:
         say(f"{path}: has {there}, newer than {here}: what is unknown in it is ignored. Update sigma-kernel.")
     return manifest
+
+
+def _filled(found: Mapping[str, Any], known: Mapping[str, tuple[Any, ...]]) -> tuple[dict[str, Any], list[str]]:
+    """Return what is known of a table, and what in it has a wrong type or is a count below zero."""
+    filled = {name: found.get(name, default) for name, (default, *_) in known.items()}
+    below = [name for name, value in filled.items() if type(value) is int and value < 0]
+    return filled, [name for name, (_, *types) in known.items() if type(filled[name]) not in types or name in below]
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------

@@ -175,17 +175,12 @@ def digests(saved: Checkpoint, runner: Runner) -> dict[str, str]:
         "clock": {scale: count for scale, count in values["clock"].items() if scale != "second"},
         "cursor": values["cursor"],
         "live": values["live"],
-        "published": {name: v for name, v in values["published"].items() if not _aside(name, runner)},
+        "published": {name: v for name, v in values["published"].items() if not runner.aside(name)},
         **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
     }
     parts |= {"changes": values["changes"]} if values.get("changes") else {}
     found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(FORMER)}
     return found | {name: _short(json.dumps(part, sort_keys=True).encode()) for name, part in parts.items()}
-
-
-def _aside(name: str, runner: Runner) -> bool:
-    """Return whether a published value depends on the wall clock, or on how many workers there are."""
-    return runner.by_clock(name) or name.startswith("workers.")
 
 
 def _bytes(value: np.ndarray) -> bytes:

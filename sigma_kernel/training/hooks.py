@@ -202,9 +202,10 @@ class Runner:
         self.forget()
         self.memory |= {name: old for name, old in memory.items() if name in kept}
 
-    def by_clock(self, address: str) -> bool:
-        """Return whether a hook publishes this address whose doings depend on the wall clock."""
-        return any(meet(address, written) for name in self.timed for written in self.hooks[name].writes)
+    def aside(self, address: str) -> bool:
+        """Return whether a published value depends on the wall clock, or on how many workers there are."""
+        written = (pattern for name in self.timed for pattern in self.hooks[name].writes)
+        return address.startswith("workers.") or any(meet(address, pattern) for pattern in written)
 
     def forget(self) -> None:
         """Give every hook an empty memory."""
