@@ -20,6 +20,10 @@ Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
 DTYPES = (*FLOATS, *INTEGERS, "bool")
+BYTES = {
+    "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
+}  # fmt: skip
+ALIGNMENT = 64  # bytes, at a multiple of which arrays had best begin: a cache line, and the widest vector
 
 
 def _shape(sides: Sequence[int]) -> Shape:

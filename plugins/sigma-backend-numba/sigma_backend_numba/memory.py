@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from sigma_kernel.graph.plan import ALIGNMENT
+from sigma_kernel.graph.node import ALIGNMENT
 
 
 def aligned(size: int) -> np.ndarray:

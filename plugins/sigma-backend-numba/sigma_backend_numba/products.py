@@ -18,8 +18,7 @@ from sigma_backend_numba.layout import laid, source
 from sigma_backend_numba.nest import Nest
 from sigma_backend_numba.task import Task, indented, size
 from sigma_backend_numba.tiles import Tiles, depth, small
-from sigma_kernel.graph.node import Node
-from sigma_kernel.graph.plan import BYTES
+from sigma_kernel.graph.node import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # of a piece of a product of our own, about, or a multiple: whole tiles

@@ -9,8 +9,7 @@ from sigma_backend_numba.form import STATE, Form, Frame
 from sigma_backend_numba.layout import source
 from sigma_backend_numba.library import Library, write_all
 from sigma_backend_numba.task import Pointer, Task, indented, size
-from sigma_kernel.graph.node import Node
-from sigma_kernel.graph.plan import BYTES
+from sigma_kernel.graph.node import BYTES, Node
 
 
 @define(eq=False)

@@ -16,8 +16,7 @@ from sigma_backend_numba.groups import Group, Grouping, Space
 from sigma_backend_numba.layout import laid, regular, source
 from sigma_backend_numba.maps import Map, identity, operand, sides, values
 from sigma_backend_numba.regions import Region, regions
-from sigma_kernel.graph.node import Node, Shape
-from sigma_kernel.graph.plan import ALIGNMENT, BYTES
+from sigma_kernel.graph.node import ALIGNMENT, BYTES, Node, Shape
 
 
 @define(eq=False)

@@ -15,8 +15,7 @@ from sigma_backend_numba.expressions import SHORT
 from sigma_backend_numba.form import CHUNKS
 from sigma_backend_numba.groups import Group
 from sigma_backend_numba.schedule import Schedule
-from sigma_kernel.graph.node import Node
-from sigma_kernel.graph.plan import BYTES
+from sigma_kernel.graph.node import BYTES, Node
 
 
 @frozen

@@ -1,7 +1,7 @@
 """The table of kernels: what each op is in NumPy, writing into an array that is there already.
 
 A row prepares a node: it takes the node and the scratch bytes that :data:`SCRATCH` asks for, and returns a function of
-the operands and the result.  The result of an op in :data:`sigma_kernel.graph.plan.ALIGNED` may be one of its operands.
+the operands and the result.  The result of an op in :data:`.plan.ALIGNED` may be one of its operands.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from sigma_backend_numpy import windows
+from sigma_backend_numpy.plan import STRIDED
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import philox
 from sigma_kernel.graph.meaning import function
 from sigma_kernel.graph.namespace import erf, numpy_namespace
 from sigma_kernel.graph.node import Node
-from sigma_kernel.graph.plan import STRIDED
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]

@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 
-from sigma_kernel.graph.plan import ALIGNMENT, Storage
+from sigma_backend_numpy.plan import Storage
+from sigma_kernel.graph.node import ALIGNMENT
 
 
 def aligned(size: int) -> np.ndarray:

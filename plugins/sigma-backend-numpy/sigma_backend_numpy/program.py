@@ -10,9 +10,9 @@ import numpy as np
 
 from sigma_backend_numpy.kernels import prepare, scratch_bytes
 from sigma_backend_numpy.memory import aligned, empty, laid, piece
+from sigma_backend_numpy.plan import plan
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import Graph, Node
-from sigma_kernel.graph.plan import BYTES, plan
+from sigma_kernel.graph.node import BYTES, Graph, Node
 
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 View = Callable[[np.ndarray], np.ndarray]

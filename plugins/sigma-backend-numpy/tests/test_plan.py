@@ -8,10 +8,10 @@ from math import prod
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from sigma_backend_numpy.plan import ALIGNED, LEAVES, STRIDED, Plan, plan
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol, trace
-from sigma_kernel.graph.plan import ALIGNED, ALIGNMENT, BYTES, LEAVES, STRIDED, Plan, plan
+from sigma_kernel.graph.node import ALIGNMENT, BYTES, Graph, Node, Spec, constant, symbol, trace
 from sigma_kernel.testing.samples import samples
 
 

@@ -14,12 +14,8 @@ from math import inf, prod
 from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import Graph, Node
+from sigma_kernel.graph.node import ALIGNMENT, BYTES, Graph, Node
 
-ALIGNMENT = 64  # bytes: a cache line, and the widest vector
-BYTES = {
-    "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
-}  # fmt: skip
 LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: they take no part in the plan
 STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides
 FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
