@@ -113,15 +113,19 @@ class Environment(Steering):
             trainer.prepare()
         self._state = "prepared"
 
+    def _get_ready(self) -> None:
+        """Prepare if that is not done yet; SigmaStateError where nothing can be run."""
+        self._check("run")
+        if self._state == "created":
+            self.prepare()
+
     def run(self) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
         Ctrl-C or SIGTERM finishes the burst, saves and returns with the status ``interrupted``; the process goes
         on, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint and goes on.
         """
-        self._check("run")
-        if self._state == "created":
-            self.prepare()
+        self._get_ready()
         with Signals() as signals:
             self._open_folder()
             threads = self._threads()
@@ -251,9 +255,7 @@ class Environment(Steering):
         depend on, are told to ``say``, by default to those who watch.  Raises SigmaCheckpointError where it cannot be
         taken up, SigmaStateError while another process writes into it.
         """
-        if self._state == "created":
-            self.prepare()
-        self._check("run")
+        self._get_ready()
         self._keeping.resume(Path(run), self.trainers.values(), edits, self._describe, say or self.messages.say)
         self._noted = self.catalogue.versions(self.catalogue.used())
 
@@ -262,8 +264,7 @@ class Environment(Steering):
 
         Return the summary, and for each trainer that came out otherwise, in words, where that was seen first.
         """
-        if self._state == "created":
-            self.prepare()
+        self._get_ready()
         for trainer in self.trainers.values():
             resuming.relive(run, trainer.session, self.messages.say)
         summary = self.run()

@@ -126,5 +126,4 @@ def _rewind(session: Session, command: commands.Rewind) -> None:
     if session.save_as is not None:
         with chronicle.on_behalf("rewind"):
             act(session, commands.Save())
-    if session.forsake is not None:  # now that there is a checkpoint to go on from
-        session.forsake(moment.iteration, chronicle.branch - 1)
+    session.forsake(moment.iteration, chronicle.branch - 1)  # now that there is a checkpoint to go on from

@@ -175,7 +175,7 @@ class Feed:
                 "Choose a smaller batch_size, or last_batch = 'keep'."
             )
         self._orders, self._blocks = Ahead(self._drawn, self._beside), Ahead(self._load, self._beside)
-        self.rewind()
+        self._pass_over()
 
     # -- counting ------------------------------------------------------------------------------------------------------
     def batches(self, block: int) -> int:
@@ -217,7 +217,11 @@ class Feed:
     def rewind(self) -> None:
         """Go back to the start."""
         self.cursor = Cursor()
-        if not self.batches(0):
+        self._pass_over()
+
+    def _pass_over(self) -> None:
+        """Go on to the next block where this one is smaller than a batch, and such are dropped."""
+        if not self.batches(self.cursor.block):
             self.cursor = self._after(self.cursor)
 
     def _after(self, at: Cursor) -> Cursor:
@@ -238,16 +242,6 @@ class Feed:
                 raise
             raise SigmaDataError(f"block {block}: {error}") from error
         return {name: self.place(values) for name, values in prepared.items()}
-
-    # -- changes while training goes on --------------------------------------------------------------------------------
-    def reorder(self, order: Order) -> None:
-        """Go on with the rows in another order, from the cursor on."""
-        self.order, self._orders = order, Ahead(self._drawn, self._beside)
-
-    def move(self, place: Callable[[np.ndarray], Any]) -> None:
-        """Place blocks elsewhere from now on."""
-        self.close()
-        self.place, self._blocks = place, Ahead(self._load, self._beside)
 
     def close(self) -> None:
         """Stop reading ahead."""

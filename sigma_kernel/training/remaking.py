@@ -35,8 +35,9 @@ def remake(session: Session, wanted: Changes) -> None:
     _forget(session, parts, gone)
     if programs is not session.programs:
         _compute_with(session, programs)
-    if parts.order is not session.makeup.parts.order:
-        session.feed.reorder(parts.order)
+    if parts.order is not session.makeup.parts.order or parts.backend is not session.makeup.parts.backend:
+        session.feed.close()
+        session.feed = evolve(session.feed, order=parts.order, place=parts.backend.to_device)  # from the cursor on
     session.arrays, session.makeup.parts, session.makeup.changes = arrays, parts, dict(wanted)
     addresses.refresh(session, gone)
 
@@ -104,9 +105,6 @@ def _placed(session: Session, programs: Programs) -> dict[str, Any]:
 
 def _compute_with(session: Session, programs: Programs) -> None:
     """Let everything that computes go over to other programs, and to another optimiser where there is one."""
-    place = programs.backend.to_device
-    if programs.backend is not session.programs.backend:
-        session.feed.move(place)
     if programs.model is not session.model:
         live = Live(live_values(programs.model), session.live.dtype)
         live.restore({name: base for name, base in session.live.base.items() if name.startswith(LAYERS)})

@@ -38,7 +38,7 @@ class Session(State):
 
     initial: Callable[[], Mapping[str, np.ndarray]]
     save_as: Callable[[Checkpoint], Any] | None = None
-    forsake: Callable[[int, int], None] | None = None  # checkpoints beyond an iteration, on a branch that is left
+    forsake: Callable[[int, int], None] = lambda after, branch: None  # what was saved on a branch that is left
     workers: int = 1
     _former: tuple[int | None, int | None] = field(default=(None, None), init=False)  # goals of what is done again
     _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last

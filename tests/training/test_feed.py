@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.contracts import Dataset, Order, Preprocessor
@@ -221,7 +221,8 @@ def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() ->
         def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
             return np.arange(rows)[::-1]
 
-    feed.reorder(Backwards())
+    feed.close()
+    feed = evolve(feed, order=Backwards())
     feed.cursor = Cursor(epoch=8)
     assert feed.next(1).rows[0].tolist() == list(range(3000))[::-1]
     feed.close()
