@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_backend_numba.memory import aligned, copy
-from sigma_kernel.errors import SigmaGraphError, SigmaStateError
+from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import ALIGNMENT, BYTES, Node
 
 
@@ -60,15 +60,6 @@ class Places:
         if found.shape == (n,):
             return found
         raise SigmaGraphError(f"numba: {name} has shape {found.shape}. Give one number, or {n} of them.")
-
-
-def chosen(rows: np.ndarray, data: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Return the rows of every minibatch; one that a block does not have is a SigmaStateError."""
-    found = np.ascontiguousarray(rows, np.int32)
-    if data and n and found.size and found.view(np.uint32).max() >= (count := min(map(len, data))):
-        wrong = found.min() if found.min() < 0 else found.max()
-        raise SigmaStateError(f"numba: a minibatch names row {wrong} of a block of {count} rows.")
-    return found
 
 
 def rings(nodes: Sequence[Node], n: int) -> tuple[list[np.ndarray], list[int]]:

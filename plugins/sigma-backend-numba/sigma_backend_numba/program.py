@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_backend_numba.arguments import Places, admitted, chosen, owned, rings
+from sigma_backend_numba.arguments import Places, admitted, owned, rings
 from sigma_backend_numba.compiler.machine import Burst as Call
 from sigma_backend_numba.crew import CREW, cores
 from sigma_backend_numba.form import DATA, STATE, STEER, frame
 from sigma_backend_numba.memory import aligned, copy, empty
 from sigma_backend_numba.pace import Pace
-from sigma_backend_numba.source import Source, source
+from sigma_backend_numba.source import NO_ROW, Source, source
 from sigma_kernel.contracts import Burst, Step
-from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph.node import Graph, Node
 
 LINE = 128  # bytes: what threads write to lies so far apart
@@ -41,19 +41,23 @@ class Machine:
         """Return the bytes of the arena and of every thread's scratch."""
         return self.source.arena_bytes + SHARED_BYTES + self.source.scratch_bytes * self.source.threads
 
-    def run(self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int) -> int:
-        """Run n steps on what lies at addresses; return how many were done.
+    def run(
+        self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int, count: int = 0
+    ) -> int:
+        """Run n steps on what lies at addresses; return how many were done, -1 if a block does not have all the rows.
 
         ``moving`` says of each input whether it has a number for each step.  An index outside of its side is a
         SigmaGraphError.
         """
         memory, first = self._take()
         ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
-        special = (rows, arena, first, ended, fault, arena + self.source.arena_bytes)
+        special = (rows, count, arena, first, ended, fault, arena + self.source.arena_bytes)
         table = array("q", [*inputs, *outputs, *moving, *special])
         memory[:SHARED_BYTES] = 0
         try:
             done = self._together(table.buffer_info()[0], n)
+            if memory[fault - first] == NO_ROW:
+                return -1
             if memory[fault - first]:
                 raise SigmaGraphError(
                     "take: an index lies outside of its axis. Check the labels or places in the data."
@@ -142,15 +146,22 @@ class Program:
             held[name] = owned(held[name]) if self.in_place else copy(held[name])
         data = {name: places.array(block[name], next(nodes), name, rows=True) for name in step.data}
         live = {name: places.live(steer[name], next(nodes), name, n) for name in step.steer}
-        order = chosen(rows, list(data.values()), n)
+        order, count = np.ascontiguousarray(rows, np.int32), min(map(len, data.values()), default=0)
         ring, records = rings(self.machine.source.graph.outputs[len(step.writes) :], n)
         done = 0
         if n:
             given = [places.address(value, name) for name, value in (*held.items(), *data.items(), *live.items())]
             moving = [*[0] * (len(held) + len(data)), *(int(value.size > 1) for value in live.values())]
-            done = self.machine.run(given, [*[0] * len(step.writes), *records], moving, order.ctypes.data, n)
+            done = self.machine.run(given, [*[0] * len(step.writes), *records], moving, order.ctypes.data, n, count)
+            if done < 0:
+                raise _missing(order, count)
         found = {name: values[:done] for name, values in zip(step.ring, ring, strict=True)}
         return Burst({**state, **held}, found, done)
+
+
+def _missing(rows: np.ndarray, count: int) -> SigmaStateError:
+    wrong = rows.min() if rows.min() < 0 else rows.max()
+    return SigmaStateError(f"numba: a minibatch names row {wrong} of a block of {count} rows.")
 
 
 def _bytes(node: Node) -> int:

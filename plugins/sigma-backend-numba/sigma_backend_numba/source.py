@@ -1,7 +1,7 @@
 """A whole program as source: its tasks, and the burst that runs them, step by step, on any number of threads.
 
 The table that a burst is handed holds addresses: inputs, outputs, by how much each input moves on a step (in
-elements), then rows, arena, ticket, pieces done, faults and scratch.
+elements), then rows, how many a block has, arena, ticket, pieces done, faults and scratch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from sigma_backend_numba.library import Library, write_all
 from sigma_backend_numba.task import Block, Pointer, indented, size
 from sigma_kernel.graph.node import Graph
 
-SPECIAL = ("rows", "arena", "ticket", "ended", "fault", "scratch")
+SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
+NO_ROW = 2  # the fault of a minibatch that names a row which the block does not have
 
 
 @frozen(eq=False)
@@ -94,12 +95,21 @@ def _burst(program: Source, stages: list[list[Block]], batch: int, watched: int 
         *(f"{name} = as_i8(tab[{program.place(name)}])" for name in ("ticket", "ended")),
         f"fault = as_i8(tab[{program.place('fault')}])",
         *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in held.items()),
+        *(_checked(program, batch) if any(p.kind == "rows" for p in held) else []),
         "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
     ]  # fmt: skip
     body = [*_stages(stages, program.threads > 1), "done = step + 1", *_watch(program, watched)]
     for pointer, name in held.items():
         body += _moved(program, pointer, name, batch)
     return "\n    ".join(["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"])
+
+
+def _checked(program: Source, batch: int) -> list[str]:
+    """Return lines in which every thread looks whether a block has all rows of a burst; else it is over at once."""
+    return [
+        "worst = u4(0)", f"for q in range(n * {batch}):", "    worst = max(worst, u4(rows[q]))",
+        f"if i8(worst) >= tab[{program.place('count')}]:", f"    fault[0] = i8({NO_ROW})", "    n = i8(0)",
+    ]  # fmt: skip
 
 
 def _name(pointer: Pointer) -> str:
