@@ -238,7 +238,7 @@ def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lamb
     return "\n".join([*writer.statements, *unnamed])
 
 
-@define
+@define(eq=False, repr=False)
 class _Writer:
     """Say each layer once: what leads to several others gets a name, in a statement before its use."""
 

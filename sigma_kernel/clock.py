@@ -255,7 +255,7 @@ class Clock:
         self.moment = Moment(**state)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Timed:
     """Adds the seconds that are spent inside to a phase; entered several times a burst, so that it has to be light."""
 

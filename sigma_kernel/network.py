@@ -30,7 +30,7 @@ from sigma_kernel.tracing import (
 _BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pass for the batch by broadcasting
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class Forward:
     """A network traced on a batch: every layer's value, predictions by output, costs times their weights, new state.
 

@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.plugins import Catalogue
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class Resolver:
     """Turn what a setting says into an object."""
 

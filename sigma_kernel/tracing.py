@@ -136,7 +136,7 @@ class Shapes:
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Trace:
     """Run layers on nodes and note in ``shapes`` what they need; without ``given`` values, symbols stand for them."""
 

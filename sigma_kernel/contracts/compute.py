@@ -102,7 +102,7 @@ class Backend(ABC):
         return array[rows]
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class LoopProgram:
     """Run a lowered step by calling it once an iteration: the program of a backend without one of its own."""
 

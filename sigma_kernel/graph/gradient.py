@@ -70,7 +70,7 @@ def _lets_through(node: Node) -> bool:
     return row is not None and node.dtype in FLOATS and bool(row.gradient or row.expansion)
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class _Flows:
     """What has come back to each node so far; to a scan, what has come back to each of its parts."""
 

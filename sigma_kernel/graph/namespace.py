@@ -65,7 +65,7 @@ def unchanged(x: Array) -> Array:
     return x
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Namespace:
     """An array namespace, with the small helpers it needs.
 

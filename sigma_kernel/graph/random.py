@@ -36,7 +36,7 @@ class Streams:
         return self.numbers.setdefault(name, max(self.numbers.values(), default=-1) + 1)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Key:
     """Draw random nodes for one layer: its n-th draw is the stream ``name`` (n = 0) or ``name.n``.
 
@@ -104,7 +104,7 @@ class Key:
         return self.streams.number(f"{self.name}.{number}" if number else self.name)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Draw:
     """Draw on the host, with NumPy and in float64, whatever the backend: the numbers of one parameter's initial values.
 
