@@ -11,8 +11,6 @@ from math import inf
 from types import FrameType, TracebackType
 from typing import Any
 
-from attrs import define, field
-
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
 SAVING = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))
 TWICE = 0.2  # seconds: programs such as timeout send one signal to the process and again to its group
@@ -23,7 +21,6 @@ def terminate(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt(number)
 
 
-@define(eq=False)
 class Signals:
     """Take signals down while inside, in the main thread; one that somebody else handles, or ignores, stays his.
 
@@ -31,13 +28,17 @@ class Signals:
     raised wherever the main thread is.
     """
 
-    numbers: Iterable[int] = (*ENDING, *SAVING)
-    patience: int = 2
-    heed: Callable[[int], None] = lambda number: None
-    came: deque[int] = field(factory=deque, init=False)
-    ending: int = field(default=0, init=False)  # how often the end was asked for
-    _last: float = field(default=-inf, init=False)  # when the end was asked for last
-    _before: dict[int, Any] = field(factory=dict, init=False)
+    def __init__(  # not by attrs: the command begins with this module, and help has no need of attrs
+        self,
+        numbers: Iterable[int] = (*ENDING, *SAVING),
+        patience: int = 2,
+        heed: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        self.numbers, self.patience, self.heed = numbers, patience, heed
+        self.came = deque[int]()
+        self.ending = 0  # how often the end was asked for
+        self._last = -inf  # when the end was asked for last
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
