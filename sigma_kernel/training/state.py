@@ -108,8 +108,7 @@ class State:
         self.kept = {name: value for name, value in saved.arrays.items() if name.startswith(("kept.", FORMER))}
         self.arrays = {name: to_device(value) for name, value in saved.arrays.items() if name not in self.kept}
         self.clock = Clock()
-        if "clock" in values:
-            self.clock.restore(values["clock"])
+        self.clock.restore(values.get("clock", {}))
         self.feed.rewind()
         if "cursor" in values:
             self.feed.cursor = Cursor(*values["cursor"])

@@ -19,6 +19,7 @@ from sigma_kernel.training.changes import FORMER
 from sigma_kernel.training.commands import NAMES, Command, Undo
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.state import plain
+from sigma_kernel.training.step import OPTIMISER
 
 MOST = 16  # commands that can be undone
 MOST_BYTES = 64 * 2**20  # of arrays that are kept for that, in all
@@ -52,24 +53,27 @@ class Former:
     # -- what has changed since ----------------------------------------------------------------------------------------
     def values(self, session: Session) -> dict[str, Any]:
         """Return the former of what has changed and is no array, as plain values."""
-        memory = {n: old for n, old in self.memory.items() if session.runner.memory.get(n) is not old}
-        published = {n: v for n, v in self.published.items() if session.published.get(n) is not v}
-        base = session.live.base
+        swapped = self.changes.get("optimiser") != session.makeup.changes.get("optimiser")  # one comes as configured
+        settings = {name: old for name, old in self.live.items() if swapped and name.startswith(OPTIMISER)}
         return {
             "changes": dict(self.changes),
-            "live": {name: old for name, old in self.live.items() if base.get(name) != old},
-            "published": plain(published),
+            "live": settings | _changed(self.live, session.live.base),
+            "published": plain(_changed(self.published, session.published)),
             "new": [name for name in session.published if name not in self.published],
-            "memory": deepcopy(memory),
+            "memory": deepcopy(_changed(self.memory, session.runner.memory)),
         }
 
     def held(self, session: Session) -> dict[str, np.ndarray]:
         """Return the former arrays that have changed; what another backend holds now is the same."""
-        found = {name: old for name, old in self.kept.items() if session.kept.get(name) is not old}
+        found = _changed(self.kept, session.kept)
         if session.programs.backend is self.backend:
-            changed = (name for name, old in self.arrays.items() if session.arrays.get(name) is not old)
-            found |= {name: self.backend.to_host(self.arrays[name]) for name in changed}
+            found |= {n: self.backend.to_host(old) for n, old in _changed(self.arrays, session.arrays).items()}
         return {name: value for name, value in found.items() if not name.startswith(FORMER)}
+
+
+def _changed(old: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the former of what is another object now, or none."""
+    return {name: value for name, value in old.items() if now.get(name) is not value}
 
 
 def carry_out(session: Session, command: Command, act: Callable[[], Any]) -> None:

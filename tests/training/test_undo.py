@@ -201,3 +201,14 @@ def test_a_run_that_was_taken_up_again_can_undo_what_was_done_before(tmp_path: P
     with steered({**script, 8: lambda s: None, 10: lambda s: s.undo()}) as plain:
         plain.run()
         assert decisive(trainer(plain)) == found
+
+
+def test_a_setting_is_as_it_was_though_the_optimiser_that_was_swapped_in_had_it_too(
+    deep: Callable[..., Environment],
+) -> None:
+    with deep() as sigma:
+        sigma.prepare()
+        sigma.set("trainer.optimiser.learning_rate", HEAVY["learning_rate"])
+        sigma.swap("optimiser", HEAVY)
+        sigma.undo()
+        assert sigma.get("trainer.optimiser.learning_rate") == HEAVY["learning_rate"]
