@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric
@@ -60,19 +60,6 @@ def unpacked(value: Any) -> Any:
 
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------
-@frozen(eq=False)
-class Eyes:
-    """What it takes to evaluate: copies of the parameters, and the live values as they were."""
-
-    evaluator: Evaluator
-    arrays: Mapping[str, np.ndarray]
-    steer: Steer
-
-    def placed(self) -> dict[str, Any]:
-        """Return the arrays on the device."""
-        return {name: self.evaluator.programs.backend.to_device(value) for name, value in self.arrays.items()}
-
-
 @define(eq=False)
 class Firing:
     """One run of a hook in the background: what it sees of its session as it was, and a record of what it does."""
@@ -84,8 +71,9 @@ class Firing:
     folder: Path | None
     known: Mapping[str, Any]
     memory: Any  # packed, once it is over
-    eyes: Eyes | None
-    outline: Callable[[], tuple[Spec, Spec]]
+    evaluator: Evaluator
+    arrays: Mapping[str, np.ndarray]  # copies of the parameters, for who declares splits
+    steer: Steer
     fresh: dict[str, Any] = field(factory=dict)  # what hooks before it published, at the same boundary
     published: dict[str, Any] = field(factory=dict, init=False)
     commands: list[tuple[str, Any]] = field(factory=list, init=False)
@@ -118,25 +106,24 @@ class Firing:
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split, at the parameters as they were."""
-        eyes = self._eyes("evaluate")
-        return eyes.evaluator.evaluate(eyes.placed(), eyes.steer, on, metrics)
+        return self.evaluator.evaluate(self._placed("evaluate"), self.steer, on, metrics)
 
     def ends(self) -> tuple[Spec, Spec]:
         """Return what one sample of the first input is, and one row of the first output."""
-        return self.outline()
+        return self.evaluator.programs.model.ends()
 
     def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the first output for samples of the first input, and its slopes, at the parameters as they were."""
-        eyes = self._eyes("excite")
-        return eyes.evaluator.excite(eyes.placed(), eyes.steer, samples, directions)
+        return self.evaluator.excite(self._placed("excite"), self.steer, samples, directions)
 
-    def _eyes(self, what: str) -> Eyes:
-        if self.eyes is None:
+    def _placed(self, what: str) -> dict[str, Any]:
+        """Return the parameters as they were, on the device."""
+        if not self.arrays:
             raise SigmaStateError(
                 f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
                 "Declare them, or set background = false."
             )
-        return self.eyes
+        return {name: self.evaluator.programs.backend.to_device(value) for name, value in self.arrays.items()}
 
     def keep(self) -> None:
         """Refuse: the parameters have moved on."""

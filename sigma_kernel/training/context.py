@@ -16,7 +16,7 @@ from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
-from sigma_kernel.training.background import Eyes, Firing, unpacked
+from sigma_kernel.training.background import Firing, unpacked
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.state import State
@@ -107,20 +107,17 @@ class Context:
         for address in reads(hook):
             found = session.lookup(address, self.scope)
             known |= {address: found} if literal(address) else {**found, **session.lookup(self.scope + address)}
+        arrays = {n: session.host(n) for n in session.arrays if hook.splits and not n.startswith(SLOTS)}
+        live = Live(session.live.values if hook.splits else {}, session.live.dtype)  # else nothing can be evaluated
+        live.restore(session.live.base)
         return Firing(
             self.name, self.scope, hook, self.moment, self.folder,
             known=deepcopy(known),
             memory=deepcopy(self.memory),
-            eyes=self._eyes() if hook.splits else None,
-            outline=session.model.ends,
+            evaluator=session.background.evaluator,
+            arrays=arrays,
+            steer=partial(live.at, now=self.moment),
         )  # fmt: skip
-
-    def _eyes(self) -> Eyes:
-        session = self.session
-        arrays = {name: session.host(name) for name in session.arrays if not name.startswith(SLOTS)}
-        live = Live(session.live.values, session.live.dtype)
-        live.restore(session.live.base)
-        return Eyes(session.background.evaluator, arrays, partial(live.at, now=self.moment))
 
     def do_again(self, row: Mapping[str, Any]) -> None:
         """Do what a firing in the background did, as its row in the journal says."""
