@@ -356,7 +356,8 @@ def test_a_run_that_is_resumed_twice_has_the_bits_of_one_that_was_never_stopped(
 
 
 def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_training_goes_on(tmp_path: Path) -> None:
-    with steered({2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 6: _fail}, hooks={"end": End()}) as sigma:
+    script = {2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 5: _rate(0.02), 6: _fail}
+    with steered(script, hooks={"end": End()}) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(RuntimeError):
             sigma.run()
@@ -366,7 +367,9 @@ def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_tra
         again.resume(run, ["hooks={}"])
         again.run()
         assert again.trainer("trainer").session.clock.moment.iteration == 12
-        assert "what is done again was refused: detach: there is no hook 'end'" in again.messages.after(0)[0][1]
+        assert again.get("trainer.optimiser.learning_rate") == 0.02  # what came after it is done again
+        (said,) = (text for _, text in again.messages.after(0))
+        assert "what is done again was refused: detach: there is no hook 'end'" in said
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

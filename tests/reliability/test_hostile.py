@@ -266,6 +266,7 @@ def test_any_value_of_a_state_tree_is_used_or_refused_in_a_sentence(ran: Path, l
         manifest["values"][name] = value
         (newest / MANIFEST).write_text(json.dumps(manifest))
         sealed(newest)
+        signal.alarm(PATIENCE)  # for all of them
         with redirect_stdout(StringIO()) as said, redirect_stderr(said):
             codes = [main(command) for command in commands(run, ran.parent / "samples.csv")]
         shutil.rmtree(ran.parent / "spoiled")

@@ -328,6 +328,28 @@ def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tm
     assert "no checkpoint of 'trainer' to go on from: all is done again from the beginning" in said[1]
 
 
+def test_a_rewind_is_done_again_under_other_settings(tmp_path: Path) -> None:
+    def fail(sigma: Environment) -> None:
+        raise RuntimeError("gone")
+
+    with steered({8: lambda s: s.rewind(5)}, last=14) as plain:
+        plain.run()
+        wanted = decisive(trainer(plain))
+    with steered({2: lambda s: s.send("save"), 8: lambda s: s.rewind(5), 9: fail}, last=14) as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(RuntimeError):
+            sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    shutil.rmtree(run / "checkpoints" / "trainer" / "5")
+    with steered(last=14) as again:
+        again.resume(run, ["other=1"], say=lambda text: None)
+        again.run()
+        assert not again.messages.after(0)
+        assert decisive(trainer(again)) == wanted
+    assert [row["to"] for row in journal(run) if row.get("command") == "rewind"] == [5, 5]
+
+
 def test_where_every_checkpoint_is_damaged_nothing_is_done_again(tmp_path: Path) -> None:
     with _twice(tmp_path, {}) as sigma:
         sigma.run()

@@ -178,7 +178,7 @@ def test_early_stop_restores_the_very_bits_of_the_best_epoch() -> None:
 def test_a_run_that_an_early_stop_has_ended_trains_no_further_unless_it_is_given_more_patience(tmp_path: Path) -> None:
     def made(patience: int) -> Any:
         worse = FunctionHook(lambda context: context.publish("score", context.moment.epoch), outputs=["score"])
-        return small_environment(Sweep(), hooks={"score": worse, "early": EarlyStop("score", patience=patience)})
+        return small_environment(Sweep(9), hooks={"score": worse, "early": EarlyStop("score", patience=patience)})
 
     with made(2) as sigma:
         sigma.folder = tmp_path
