@@ -70,6 +70,7 @@ def test_a_run_goes_on_with_another_backend_and_back_within_tolerance_and_is_war
         assert (code, found["epochs"], found["backend"]) == (0, epochs, backend)
         assert f"backend was {other}, and is {backend} now: bits may differ" in err
         assert f'"sigma-backend-{backend}:{backend}"' in (run / "config.toml").read_text()
+        assert f'"run.backend={backend}"]' in (run / "journal.jsonl").read_text()
     assert found["metrics"].keys() == whole["metrics"].keys()
     for name, value in found["metrics"].items():
         assert value == pytest.approx(whole["metrics"][name], rel=1e-4), name
