@@ -79,7 +79,6 @@ class Environment(Steering):
     _failure: BaseException | None = field(default=None, init=False)
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins, with their versions
     _noting: threading.Lock = field(factory=threading.Lock, init=False)
-    _seconds: float = field(default=0.0, init=False)
 
     def __enter__(self) -> Environment:
         return self
@@ -130,7 +129,6 @@ class Environment(Steering):
             self._open_folder()
             threads = self._threads()
             self._state, self._failure, self.signal = "running", None, None
-            began = time.monotonic()
             try:
                 self._watch()
                 self._train(threads, signals)
@@ -138,7 +136,6 @@ class Environment(Steering):
                     self._save(*self.trainers.values())
             except BaseException as error:
                 self._failure = self._failure or error
-            self._seconds += time.monotonic() - began
             return self._finished()
 
     def _threads(self) -> dict[threading.Thread, threading.Event]:
@@ -275,10 +272,8 @@ class Environment(Steering):
     def _fitting(self, trainer: Trainer) -> Iterator[None]:
         """Leave the same files when one trainer is trained by itself."""
         self._open_folder()
-        began = time.monotonic()
         try:
             yield
-            self._seconds += time.monotonic() - began
             if self.run_folder is not None:
                 self._save(trainer)
                 self._leave(self.summary())
@@ -311,7 +306,6 @@ class Environment(Steering):
             status="interrupted" if self._aborted else reached(self.trainers, self.state, ended_by),
             reachable=not self._aborted,
             seed=self.seed,
-            seconds=round(self._seconds, 3),
         )
 
     # -- monitors ------------------------------------------------------------------------------------------------------

@@ -64,10 +64,13 @@ def test_a_run_goes_on_with_another_backend_and_back_within_tolerance_and_is_war
     pytest.importorskip("sigma_backend_numba")
     whole = json.loads(sigma("run", "xor", "--backend", first, *goal(30))[1])
     run = Path(json.loads(sigma("run", "xor", "--backend", first, *goal(10))[1])["folder"])
+    before = 0.0
     for backend, other, epochs in ((then, first, 20), (first, then, 30)):
         code, out, err = sigma("resume", run, "--backend", backend, *goal(epochs))
         found = json.loads(out)
         assert (code, found["epochs"], found["backend"]) == (0, epochs, backend)
+        before, spent = found["seconds"], before
+        assert found["seconds"] > spent  # of all that was trained, like epochs and iterations
         assert f"backend was {other}, and is {backend} now: bits may differ" in err
         assert f'"sigma-backend-{backend}:{backend}"' in (run / "config.toml").read_text()
         assert f'"run.backend={backend}"]' in (run / "journal.jsonl").read_text()

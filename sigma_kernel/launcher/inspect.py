@@ -91,10 +91,11 @@ def _show(found: dict[str, Any]) -> None:
     for reason in found["reasons"]:
         click.echo(reason)
     memory, bursts = found["memory"], found["bursts"]
-    ends = f"{', '.join(bursts['ended_by'])} due" if bursts["ended_by"] else "the end of the epoch"
+    ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     click.echo(f"\nmemory: {_bytes(memory['state_bytes'])} of state, {_bytes(memory['peak_bytes'])} for a step")
     click.echo(
-        f"bursts: {bursts['iterations_per_epoch']} iterations an epoch, at most {bursts['first']} at first, then {ends}"
+        f"bursts: {bursts['iterations_per_epoch']} iterations an epoch; the first burst has at most {bursts['first']}, "
+        f"others end {ends}"
     )
     for name, value in found["about"].items():
         click.echo(f"{name}: {value}")

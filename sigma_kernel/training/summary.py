@@ -16,7 +16,10 @@ from sigma_kernel.training.trainer import Trainer
 
 @frozen
 class Summary:
-    """What a run came to; ``status`` is finished, stopped, interrupted or failed, or how far a run is that goes on."""
+    """What a run came to; ``status`` is finished, stopped, interrupted or failed, or how far a run is that goes on.
+
+    ``seconds`` are those of training, over all processes that a run was resumed in.
+    """
 
     run: str
     folder: str | None
@@ -41,6 +44,7 @@ def summarise(trainers: Mapping[str, Trainer], reachable: bool = True, **about: 
         backend=", ".join(dict.fromkeys(trainer.backend_name for trainer in trainers.values())),
         epochs=max((moment.epoch for moment in moments), default=0),
         iterations=max((moment.iteration for moment in moments), default=0),
+        seconds=round(max((moment.second for moment in moments), default=0.0), 3),
         metrics=_metrics(trainers),
         parameters_sha256=_digest(trainers) if reachable else None,
         **about,
