@@ -8,6 +8,7 @@ import pytest
 
 from sigma_bench.contestants.sigma import Sigma
 from sigma_kernel.config import load
+from sigma_kernel.training.trainer import Trainer
 
 COUNT = "hooks.count={ type = 'running_time', every = '1 epoch' }"
 
@@ -20,9 +21,17 @@ def test_it_trains_for_as_long_as_it_is_told_and_with_its_hooks(small: Path) -> 
     assert len(sigma.trainer.history["running_time"]) == 6
 
 
-def test_a_hook_that_stops_it_on_the_way_ends_no_round(small: Path) -> None:
+def test_a_hook_that_stops_it_early_and_for_good_is_left_out(small: Path) -> None:
     stop = "{ type = 'early_stop', value = 'training.loss', every = '1 iteration', patience = 1 }"
-    sigma = Sigma(load(small, [f"hooks.early={stop}"]))
+    sigma = Sigma(load(small, [f"hooks.early={stop}", COUNT]))
+    sigma.run(30)
+    assert len(sigma.losses) == 30
+    assert list(sigma.trainer.hooks) == ["count"]
+
+
+def test_who_stops_it_on_the_way_ends_no_round(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sigma, fit = Sigma(load(small)), Trainer.fit
+    monkeypatch.setattr(Trainer, "fit", lambda trainer, iterations: fit(trainer, iterations=min(iterations, 7)))
     sigma.run(30)
     assert len(sigma.losses) == 30
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from sigma_bench.contest import Contestant
 from sigma_kernel.config import Configuration, Document, build, prepare, structured
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins import catalogue
 from sigma_kernel.training.step import LAYERS
@@ -27,7 +28,7 @@ class Sigma(Contestant):
         [self.trainer] = self.environment.trainers.values()
         self._place(backend)
         self.name = backend or self.trainer.backend_name
-        self.trainer.hooks = {name: hook for name, hook in self.trainer.hooks.items() if not hook.ends}
+        self.trainer.hooks = {name: hook for name, hook in self.trainer.hooks.items() if not _ends(hook)}
         prepare(configuration, self.environment)
         session = self.trainer.session
         if not drops:
@@ -66,6 +67,11 @@ class Sigma(Contestant):
     def close(self) -> None:
         """End the environment."""
         self.environment.close()
+
+
+def _ends(hook: Hook) -> bool:
+    """Say whether a hook is for ending training, or once it has ended it holds to that."""
+    return hook.ends or type(hook).over is not Hook.over
 
 
 def configured(document: Document, backend: str, drops: bool) -> Sigma:
