@@ -18,7 +18,7 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment, steered
+from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.chronicle import Past
 from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.records import Records
@@ -192,10 +192,6 @@ def _rate(value: float) -> Callable[[Environment], Any]:
     return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)
 
 
-def _fail(sigma: Environment) -> None:
-    raise RuntimeError("gone")
-
-
 def _stop(sigma: Environment) -> None:
     """Stop from another thread, as Ctrl-C does."""
     thread = threading.Thread(target=sigma.trainer("trainer").session.control.send, args=[Stop("interrupted")])
@@ -208,12 +204,8 @@ CHANGES = {4: _rate(0.02), 8: _rate(0.2)}
 
 def _crashed(folder: Path) -> Path:
     """Return a run that was saved at iteration 2, changed twice, and broken off at 10."""
-    with steered({2: lambda s: s.send("save"), **CHANGES, 10: _fail}) as sigma:
-        sigma.folder = folder
-        with pytest.raises(RuntimeError):
-            sigma.run()
-        assert sigma.run_folder is not None
-        return sigma.run_folder
+    with steered({2: lambda s: s.send("save"), **CHANGES, 10: crash}) as sigma:
+        return crashed(sigma, folder)
 
 
 def _whole(**settings: Any) -> Any:
@@ -284,7 +276,7 @@ def _farewell(folder: Path) -> Environment:
 
 def _gone(self: Records, moment: Moment, force: bool) -> None:
     if force and moment.iteration == 7:
-        raise RuntimeError("gone")
+        raise Crash
 
 
 def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
@@ -297,7 +289,7 @@ def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
         assert sigma.trainer("trainer").session.runner.memory["bye"]["hook"] == {"times": 2}
     with monkeypatch.context() as patch, _farewell(tmp_path) as sigma:
         patch.setattr(Records, "row", _gone)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(Crash):
             sigma.trainer("trainer").fit(iterations=7)
         run = sigma.run_folder
     assert run is not None
@@ -314,9 +306,9 @@ def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
 # -- other settings ----------------------------------------------------------------------------------------------------
 def test_a_crash_amid_other_settings_loses_nothing_that_people_changed(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
-    with steered({6: _fail}) as first:
+    with steered({6: crash}) as first:
         first.resume(run, ["other=1"])
-        with pytest.raises(RuntimeError):
+        with pytest.raises(Crash):
             first.run()
     with steered({}) as late:
         late.resume(run)
@@ -339,13 +331,13 @@ def test_a_run_that_went_on_with_other_settings_is_replayed_when_that_checkpoint
 
 def test_a_run_that_is_resumed_twice_has_the_bits_of_one_that_was_never_stopped(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
-    for at, stop in ((11, lambda s: s.stop()), (12, _fail)):
+    for at, stop in ((11, lambda s: s.stop()), (12, crash)):
         with steered({at: stop}, last=14) as sigma:
             sigma.resume(run)
             if at == 11:
                 sigma.run()
             else:
-                with pytest.raises(RuntimeError):
+                with pytest.raises(Crash):
                     sigma.run()
     with steered({}, last=14) as last, steered({}, last=14) as again:
         last.resume(run)
@@ -356,13 +348,9 @@ def test_a_run_that_is_resumed_twice_has_the_bits_of_one_that_was_never_stopped(
 
 
 def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_training_goes_on(tmp_path: Path) -> None:
-    script = {2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 5: _rate(0.02), 6: _fail}
+    script = {2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 5: _rate(0.02), 6: crash}
     with steered(script, hooks={"end": End()}) as sigma:
-        sigma.folder = tmp_path
-        with pytest.raises(RuntimeError):
-            sigma.run()
-        run = sigma.run_folder
-    assert run is not None
+        run = crashed(sigma, tmp_path)
     with steered({}) as again:
         again.resume(run, ["hooks={}"])
         again.run()

@@ -169,6 +169,26 @@ def steered(
     return operator.environment
 
 
+class Crash(RuntimeError):
+    """What a script raises where a run is to break off."""
+
+
+def crash(sigma: Environment) -> None:
+    """Break a run off."""
+    raise Crash
+
+
+def crashed(sigma: Environment, folder: Path) -> Path:
+    """Train in a folder until the run breaks off; return its run folder."""
+    sigma.folder = folder
+    try:
+        sigma.run()
+    except Crash:
+        assert sigma.run_folder is not None
+        return sigma.run_folder
+    raise AssertionError("the run did not break off")
+
+
 def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Return everything that decides what comes next, but for the wall clock and where a run ends."""
     values = dict(trainer.session.snapshot().values)

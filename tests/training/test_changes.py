@@ -13,7 +13,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.testing.steering import Slow, Sweep, decisive, small_environment, steered
+from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.trainer import Trainer
 
@@ -405,19 +405,12 @@ def test_a_run_that_was_changed_resumes_to_the_bits_of_one_that_never_ended(tmp_
 
 
 def test_a_crash_is_made_good_from_the_journal(tmp_path: Path) -> None:
-    def fail(sigma: Environment) -> None:
-        raise RuntimeError("gone")
-
     with much() as plain:
         plain.run()
         wanted = ends(plain)
-    script = {**MUCH, 3: lambda s: [MUCH[3](s), s.send("save", trainer="trainer")], 12: fail}
+    script = {**MUCH, 3: lambda s: [MUCH[3](s), s.send("save", trainer="trainer")], 12: crash}
     with much(script, last=13) as sigma:
-        sigma.folder = tmp_path
-        with pytest.raises(RuntimeError):
-            sigma.run()
-        run = sigma.run_folder
-    assert run is not None
+        run = crashed(sigma, tmp_path)
     with much({}) as again:
         again.resume(run)
         again.run()
@@ -426,16 +419,8 @@ def test_a_crash_is_made_good_from_the_journal(tmp_path: Path) -> None:
 
 def _crashed(folder: Path) -> Path:
     """Return a run that was saved at iteration 3 and broken off at 9."""
-
-    def fail(sigma: Environment) -> None:
-        raise RuntimeError("gone")
-
-    with much({3: lambda s: s.send("save"), 5: MUCH[5], 9: fail}) as sigma:
-        sigma.folder = folder
-        with pytest.raises(RuntimeError):
-            sigma.run()
-        assert sigma.run_folder is not None
-        return sigma.run_folder
+    with much({3: lambda s: s.send("save"), 5: MUCH[5], 9: crash}) as sigma:
+        return crashed(sigma, folder)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.testing.steering import Slow, decisive, steered
+from sigma_kernel.testing.steering import Slow, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoint import Checkpoint, read
 from sigma_kernel.training.chronicle import Past
 from sigma_kernel.training.journal import Lines
@@ -227,17 +227,11 @@ def _noted(done: list[int], at: int, steer: Callable[[Environment], Any]) -> Cal
 
 @pytest.mark.parametrize("set_aside", [True, False])
 def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path, set_aside: bool) -> None:
-    def fail(sigma: Environment) -> None:
-        raise RuntimeError("gone")
-
     script: Script = {
-        6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5), 9: _rate(0.2), 11: fail,
+        6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5), 9: _rate(0.2), 11: crash,
     }  # fmt: skip
     with _twice(tmp_path, script) as sigma:
-        with pytest.raises(RuntimeError):
-            sigma.run()
-        run = sigma.run_folder
-    assert run is not None
+        run = crashed(sigma, tmp_path)
     checkpoints = run / "checkpoints" / "trainer"
     if not set_aside:  # the crash came just before that
         (checkpoints / "6.branch-0").rename(checkpoints / "6")
@@ -329,18 +323,11 @@ def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tm
 
 
 def test_a_rewind_is_done_again_under_other_settings(tmp_path: Path) -> None:
-    def fail(sigma: Environment) -> None:
-        raise RuntimeError("gone")
-
     with steered({8: lambda s: s.rewind(5)}, last=14) as plain:
         plain.run()
         wanted = decisive(trainer(plain))
-    with steered({2: lambda s: s.send("save"), 8: lambda s: s.rewind(5), 9: fail}, last=14) as sigma:
-        sigma.folder = tmp_path
-        with pytest.raises(RuntimeError):
-            sigma.run()
-        run = sigma.run_folder
-    assert run is not None
+    with steered({2: lambda s: s.send("save"), 8: lambda s: s.rewind(5), 9: crash}, last=14) as sigma:
+        run = crashed(sigma, tmp_path)
     shutil.rmtree(run / "checkpoints" / "trainer" / "5")
     with steered(last=14) as again:
         again.resume(run, ["other=1"], say=lambda text: None)

@@ -206,7 +206,8 @@ def kernel_parts(task: Task, node: Node) -> None:
     samples, filters = node.inputs[1].shape[:2]
     each, whole = filters // how.groups, prod(node.shape[1:])
     task.cost = costs.product(_work(node.inputs[1].shape, how))
-    task.chunks, task.extent = node.attrs["parts"], samples
+    task.chunks = task.parts = node.attrs["parts"]
+    task.extent = samples
     columns = task.room(how.groups * how.height * how.columns, node.dtype)
     zero, one = literal(0, node.dtype), literal(1, node.dtype)
     lines = [f"sample = at({x}, n * {how.area})"]

@@ -29,18 +29,18 @@ class Library:
         return [f"def {name}{text}" for text, name in self.names.items()]
 
 
-def write_all(form: Form, library: Library, parallel: bool, by_sample: bool = True) -> list[list[Block]]:
+def write_all(form: Form, library: Library, by_sample: bool = True) -> list[list[Block]]:
     """Return the blocks of a form, stage by stage."""
     schedule = Schedule(form, Grouping(form), by_sample)
     return [
-        [_block(schedule, region, library, parallel) for region in stage if not _is_part(region.groups[0])]
+        [_block(schedule, region, library) for region in stage if not _is_part(region.groups[0])]
         for stage in schedule.stages
     ]
 
 
-def _block(schedule: Schedule, region: Region, library: Library, parallel: bool) -> Block:
-    tasks = [_written(schedule, group, library, parallel) for group in region.groups]
-    return Block(tasks, region.samples, region.parts or max(task.chunks for task in tasks))
+def _block(schedule: Schedule, region: Region, library: Library) -> Block:
+    tasks = [_written(schedule, group, library) for group in region.groups]
+    return Block(tasks, region.samples)
 
 
 def _is_part(group: Group) -> bool:
@@ -48,10 +48,10 @@ def _is_part(group: Group) -> bool:
     return group.core is not None and group.core.op == "part"
 
 
-def _written(schedule: Schedule, group: Group, library: Library, parallel: bool) -> Task:
+def _written(schedule: Schedule, group: Group, library: Library) -> Task:
     from sigma_backend_numba.scans import Scan  # a scan writes the tasks of its body
 
-    task = Task(schedule, group, parallel)
+    task = Task(schedule, group)
     if group.kind == "loop":
         cores.loop(task)
     elif group.kind == "fold":

@@ -94,17 +94,17 @@ class Product:
         else:
             self._plain()
 
-    def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", beta: str = "0") -> list[str]:
+    def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False) -> list[str]:
         """Return the call of BLAS, or our own product where that is faster."""
         kind, (_, columns, inner) = SHORT[self.core.dtype], self.sides
         scale = alpha or literal(1, self.core.dtype)
         if self._small:
-            return self._tiles(m, n, a, b, c, scale, beta == "1")
+            return self._tiles(m, n, a, b, c, scale, added)
         if self._own:
-            return [self._panels(m, n, a, b, c, scale, beta == "1")]
+            return [self._panels(m, n, a, b, c, scale, added)]
         return [
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
-            f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(float(beta), self.core.dtype)}, {c}, {columns})"
+            f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(added, self.core.dtype)}, {c}, {columns})"
         ]
 
     @property
@@ -205,10 +205,10 @@ class Product:
         to = self.task.storage(self.outs[0])
         if by_rows:
             places = (self.a.at("", row="e0"), self.b.at(""), f"at({to}, e0 * {columns})")
-            self.task.lines += self.gemm("e1 - e0", str(columns), *places, alpha, "1")
+            self.task.lines += self.gemm("e1 - e0", str(columns), *places, alpha, added=True)
         else:
             places = (self.a.at(""), self.b.at("", column="e0"), f"at({to}, e0)")
-            self.task.lines += self.gemm(str(rows), "e1 - e0", *places, alpha, "1")
+            self.task.lines += self.gemm(str(rows), "e1 - e0", *places, alpha, added=True)
 
     # -- batches of matrices -------------------------------------------------------------------------------------------
     def _batched(self) -> None:

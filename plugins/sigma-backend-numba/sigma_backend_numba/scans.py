@@ -28,8 +28,10 @@ class Scan:
             if part.op == "part" and part.inputs[0] is self.node:
                 self.parts.setdefault(part.attrs["index"], []).append(self.task.storage(part))
         form = Form(body, Frame((STATE,) * len(body.inputs), (None,) * len(body.outputs)))
-        blocks = [block for stage in write_all(form, self.library, parallel=False, by_sample=False) for block in stage]
+        blocks = [block for stage in write_all(form, self.library, by_sample=False) for block in stage]
         tasks = [task for block in blocks for task in block.tasks]
+        for task in tasks:
+            task.join()
         schedule = tasks[0].schedule if tasks else None
         lines = self._memory(schedule.arena_bytes if schedule else 0, max((t.scratch for t in tasks), default=0))
         lines += [f"c{i} = {name}" for i, name in enumerate(self._operands()[:carries])]

@@ -44,23 +44,18 @@ class Source:
 
 def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = None, approximate: bool = False) -> Source:
     """Return the program of a graph; ``watched`` is the output whose numbers must be finite for a burst to go on."""
-    form, library, stages = _written(graph, frame, parallel=True)
+    form, library = Form(expanded(graph), frame), Library()
+    stages = write_all(form, library)
     threads = _threads(stages)
-    if threads == 1:
-        form, library, stages = _written(graph, frame, parallel=False)
     tasks = [task for stage in stages for block in stage for task in block.tasks]
+    for task in tasks if threads == 1 else ():
+        task.join()
     scratch = max((task.scratch for task in tasks), default=0) + 256
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
     unfinished = Source(form.graph, frame, "", arena, scratch + local, threads, len(tasks))
     burst = _burst(unfinished, stages, batch, watched, f"local = scratch + {scratch}")
     text = "\n\n".join([*([ROUGHLY] if approximate else []), *library.text(), burst]) + "\n"
     return evolve(unfinished, text=text)
-
-
-def _written(graph: Graph, frame: Frame, parallel: bool) -> tuple[Form, Library, list[list[Block]]]:
-    """Return a graph's form, its functions, and its tasks stage by stage."""
-    form, library = Form(expanded(graph), frame), Library()
-    return form, library, write_all(form, library, parallel)
 
 
 def _threads(stages: list[list[Block]]) -> int:

@@ -37,10 +37,10 @@ class Task:
 
     schedule: Schedule
     group: Group
-    parallel: bool = True
     arguments: dict[Pointer, str] = field(factory=dict, init=False)
     lines: list[str] = field(factory=list, init=False)
     chunks: int = field(default=1, init=False)
+    parts: int = field(default=0, init=False)  # of a batch, with a sum for each: so many chunks, always
     extent: int = field(default=1, init=False)
     cost: float = field(default=0.0, init=False)
     scratch: int = field(default=0, init=False)
@@ -87,8 +87,11 @@ class Task:
     def cut(self, pieces: int, cost: float, extent: int, least: int = 1) -> None:
         """Cut the task into so many chunks, or as many as are allowed."""
         self.cost, self.extent = cost, extent
-        if self.parallel:
-            self.chunks = max(1, min(CHUNKS, pieces, extent // least))
+        self.chunks = max(1, min(CHUNKS, pieces, extent // least))
+
+    def join(self) -> None:
+        """Leave the task in one piece, for one thread."""
+        self.chunks = self.parts or 1
 
     def text(self) -> str:
         """Return the parameters and the body."""
@@ -113,11 +116,15 @@ class Task:
 
 @frozen(eq=False)
 class Block:
-    """Tasks that take turns sample by sample, or one task by itself.  ``chunks`` pieces may run at once."""
+    """Tasks that take turns sample by sample, or one task by itself."""
 
     tasks: list[Task]
     samples: int
-    chunks: int
+
+    @property
+    def chunks(self) -> int:
+        """Return how many pieces may run at once."""
+        return max(task.parts for task in self.tasks) or max(task.chunks for task in self.tasks)
 
     @property
     def cost(self) -> float:
