@@ -92,9 +92,9 @@ class Addresses:
         (x, indices), axis, m = node.inputs, node.attrs["axis"], self.space.maps[node]
         count = len(indices.shape)
         found = [0] * len(self.space.sides)
-        for k, stride in enumerate(laid(x).strides):
-            place = m[k] if k < axis else m[k + count - 1]
-            if k != axis and place is not None:
+        kept = (*m[:axis], None, *m[axis + count :])
+        for place, stride in zip(kept, laid(x).strides, strict=True):
+            if place is not None:
                 found[place] += stride
         return tuple(found)
 

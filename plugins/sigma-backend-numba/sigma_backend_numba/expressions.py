@@ -127,6 +127,7 @@ EXPRESSIONS: dict[str, Text] = {
     "logical_not": _pattern("(not {0})"),
     "is_finite": _pattern("(abs({0}) < inf)"),
     "where": _pattern("sel({0}, {1}, {2})"),
+    "iota": lambda node, x: literal(0, node.dtype),  # of one element: of more, nests count
 }
 COSTLY = frozenset({
     "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "pow", "div", "mod", "random_bits",

@@ -25,7 +25,7 @@ STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})
 DTYPES = frozenset({*FLOATS, "int32", "int64", "uint32", "bool"})
 LEAVES = frozenset({"input", "constant"})
-ELEMENTWISE = frozenset({*EXPRESSIONS, "cast", "copy", "iota", "random_bits", "gather", "take"})
+ELEMENTWISE = frozenset({*EXPRESSIONS, "cast", "copy", "random_bits", "gather", "take"})
 FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
     "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",
@@ -163,6 +163,8 @@ def _fit_for_blas(node: Node) -> bool:
 def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:
     """Return whether a matrix lies transposed, and its leading dimension; None if BLAS cannot read it."""
     (rows, columns), (down, along) = shape[-2:], strides[-2:]
+    if not rows * columns:
+        return False, max(columns, 1)
     if (along == 1 or columns <= 1) and (down >= max(columns, 1) or rows <= 1):
         return False, down if rows > 1 else max(columns, 1)
     if (down == 1 or rows <= 1) and (along >= max(rows, 1) or columns <= 1):
