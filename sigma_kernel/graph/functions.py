@@ -100,7 +100,11 @@ def hits(scores: Node, labels: Node, k: int = 1) -> Node:
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
 def cast(x: Node, dtype: str) -> Node:
-    """Return x in another dtype; a fraction is cut off, an integer wraps."""
+    """Return x in another dtype.
+
+    Into an integer, a fraction is cut off, a float beyond its range becomes its nearest end, and NaN becomes 0.  An
+    integer that does not fit wraps.  Into bool, everything but 0 is true, NaN too.
+    """
     return ops.cast(x, dtype=dtype)
 
 
@@ -110,18 +114,22 @@ def square(x: Node) -> Node:
 
 
 def clip(x: Node, low: Node | float, high: Node | float) -> Node:
-    """Return x, not below ``low`` and not above ``high``."""
-    return minimum(maximum(x, low), high)
+    """Return x, not below ``low`` and not above ``high``; at both ends its slope is 1, and theirs 0."""
+    above = where(x < low, low, x)
+    return where(above > high, high, above)
 
 
 def leaky_relu(x: Node, slope: Node | float = 0.01) -> Node:
-    """Return x above 0 and ``slope * x`` below (Maas, Hannun and Ng, 2013)."""
+    """Return x above 0 and ``slope * x`` below (Maas, Hannun and Ng, 2013); at 0 the slope is ``slope``."""
     return where(x > 0.0, x, x * slope)
 
 
 def elu(x: Node, alpha: Node | float = 1.0) -> Node:
-    """Return x above 0 and ``alpha * (exp(x) - 1)`` below (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289)."""
-    return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
+    """Return x above 0 and ``alpha * (exp(x) - 1)`` below (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289).
+
+    At 0 the slope is ``alpha``.
+    """
+    return where(x > 0.0, x, expm1(where(x > 0.0, 0.0, x)) * alpha)
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -132,13 +140,13 @@ def sum(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
 
 
 def max(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the largest entry over axes, over all by default."""
+    """Return the largest entry over axes, over all by default; those that are as large share its gradient evenly."""
     axes = _axes(x, axis)
     return _dropped(ops.max(x, axis=axes), axes, keepdims)
 
 
 def min(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the smallest entry over axes, over all by default."""
+    """Return the smallest entry over axes, over all by default; those that are as small share its gradient evenly."""
     return -max(-x, axis, keepdims)
 
 
@@ -160,7 +168,7 @@ def variance(x: Node, axis: Axis = None, keepdims: bool = False, correction: flo
 
 
 def norm(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the Euclidean norm over axes, over all by default; its gradient at 0 is 0."""
+    """Return the Euclidean norm over axes, over all by default; its slope at 0 is 0."""
     squares = sum(square(x), axis, keepdims)
     return where(equal(squares, 0.0), 0.0, sqrt(where(equal(squares, 0.0), 1.0, squares)))
 
@@ -275,7 +283,10 @@ def pad(
 
 
 def take(x: Node, indices: Node, axis: int = 0) -> Node:
-    """Read entries along an axis, at places int32 or int64 of any shape."""
+    """Read entries along an axis, at places int32 or int64 of any shape.
+
+    Places count from 0, never from the end: a negative one is refused, as is one beyond the end.
+    """
     return ops.take(x, indices, axis=_axis(x, axis))
 
 
@@ -298,7 +309,10 @@ def convolution(
 
 
 def max_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
-    """Return the largest entry of each window over samples ``(N, C, *S)``; the stride is the window by default."""
+    """Return the largest entry of each window over samples ``(N, C, *S)``; the stride is the window by default.
+
+    Of entries that are as large, the first one has all of the gradient.
+    """
     return ops.max_pool(x, **_window(x, window, stride, padding))
 
 

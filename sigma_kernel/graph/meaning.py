@@ -36,12 +36,14 @@ def _iota(ns: Namespace, *, shape: Axes, axis: int, dtype: str) -> Array:
 
 
 def _take(ns: Namespace, x: Array, indices: Array, *, axis: int) -> Array:
+    ns.inside("take", indices, x.shape[axis])
     taken = ns.xp.take(x, ns.xp.reshape(indices, (prod(indices.shape),)), axis=axis)
     return ns.xp.reshape(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def _scatter_add(ns: Namespace, x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
     """Bring the axis to the front and make both arrays matrices, so that the namespace adds rows."""
+    ns.inside("scatter_add", indices, x.shape[axis])
     places, rank = len(indices.shape), len(updates.shape)
     order = (axis, *(i for i in range(len(x.shape)) if i != axis))
     named = tuple(range(axis, axis + places))

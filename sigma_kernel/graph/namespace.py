@@ -14,6 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.node import INTEGERS
 
 Array = Any  # whatever the namespace computes with
 WORD = 0xFFFFFFFF
@@ -65,14 +66,24 @@ def unchanged(x: Array) -> Array:
     return x
 
 
+def inside(op: str, places: np.ndarray, side: int) -> None:
+    """Refuse places that a side does not have: they count from 0, and never from the end."""
+    if places.size and not (places.min() >= 0 and places.max() < side):
+        raise SigmaGraphError(
+            f"{op}: there are places from {places.min()} to {places.max()}, and a side of {side} has 0 to {side - 1}. "
+            "Check the labels or indices in the data."
+        )
+
+
 @frozen(eq=False, repr=False)
 class Namespace:
     """An array namespace, with the small helpers it needs.
 
     ``dtypes`` says how the graph's dtypes are called there; one that is absent is refused.  ``carrier`` is an integer
     type with exact 32-bit products of 16-bit halves.  ``word`` brings a result back to 32 bits where uint32 is held
-    in a wider type.  ``quiet`` silences warnings of floating-point arithmetic.  ``own`` gives meanings that the
-    namespace has a better way for (composites and scan too).
+    in a wider type.  ``inside`` refuses places that a side does not have, where values can be
+    looked at.  ``quiet`` silences warnings of floating-point arithmetic.  ``own`` gives meanings that the namespace has
+    a better way for (composites and scan too).
     """
 
     name: str
@@ -82,6 +93,7 @@ class Namespace:
     word: Callable[[Array], Array] = unchanged
     erf: Callable[[Any, Array], Array] = erf
     scatter_add: Callable[[Any, Array, Array, Array], Array] = scatter_add
+    inside: Callable[[str, Array, int], None] = lambda op, places, side: None
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     own: Mapping[str, Callable[..., Any]] = field(factory=dict)
 
@@ -102,9 +114,18 @@ class Namespace:
         return self.xp.full(tuple(shape), kind(value), dtype=like.dtype)
 
     def cast(self, x: Array, dtype: str) -> Array:
-        """Return the array in another of the graph's dtypes; integers wrap, fractions are cut off."""
+        """Return the array in another of the graph's dtypes; :func:`.functions.cast` says how."""
+        if dtype in INTEGERS and self.xp.isdtype(x.dtype, "real floating"):
+            return self._cut(x, dtype, INTEGERS[dtype])
         cast = self.xp.astype(x, self.dtype(dtype))
         return self.word(cast) if dtype == "uint32" else cast
+
+    def _cut(self, x: Array, dtype: str, span: range) -> Array:
+        """Return floats as integers: those beyond the range are its ends, and NaN is 0."""
+        low, high = (self.full((), end, x) for end in (span.start, span.stop))  # powers of two: exact
+        whole = self.xp.astype(self.xp.where((x > low) & (x < high), x, self.full((), 0, x)), self.dtype(dtype))
+        first, last = (self.array(end, dtype) for end in (span[0], span[-1]))
+        return self.xp.where(x <= low, first, self.xp.where(x >= high, last, whole))
 
     def carried(self, value: Any) -> Array:
         """Return words in the carrier type."""
@@ -123,4 +144,4 @@ def numpy_namespace() -> Namespace:
     names = ("float16", "float32", "float64", "int32", "int64", "uint32", "bool")
     quiet = partial(np.errstate, all="ignore")
     dtypes = {name: np.dtype(name) for name in names}
-    return Namespace("numpy", np, dtypes, np.int64, scatter_add=_numpy_scatter_add, quiet=quiet)
+    return Namespace("numpy", np, dtypes, np.int64, scatter_add=_numpy_scatter_add, inside=inside, quiet=quiet)

@@ -73,6 +73,11 @@ def _power(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return g * slope, g * z * log(where(equal(x, 0.0), 1.0, x))
 
 
+def _won(g: Node, won: Node, x: Node, y: Node) -> Node:
+    """Return all of the gradient where an operand is the one chosen, and half of it where both are equal."""
+    return where(won, g, where(equal(x, y), g * 0.5, 0.0))
+
+
 def _shares(g: Node, z: Node, x: Node, axis: Shape) -> Node:
     """Split the gradient of a largest entry evenly among those that are as large."""
     largest = equal(x, z)
@@ -163,9 +168,9 @@ div: Op = op("div", shapes.binary, dtypes.floating, lambda g, z, x, y: (g / y, -
 pow: Op = op("pow", shapes.binary, dtypes.floating, _power)
 mod: Op = op("mod", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -(g * floor(x / y))))
 maximum: Op = op("maximum", shapes.binary, dtypes.number,
-                 lambda g, z, x, y: (where(x > y, g, 0.0), where(x > y, 0.0, g)))
+                 lambda g, z, x, y: (_won(g, x > y, x, y), _won(g, y > x, x, y)))
 minimum: Op = op("minimum", shapes.binary, dtypes.number,
-                 lambda g, z, x, y: (where(x < y, g, 0.0), where(x < y, 0.0, g)))
+                 lambda g, z, x, y: (_won(g, x < y, x, y), _won(g, y < x, x, y)))
 neg: Op = op("neg", shapes.same, dtypes.number, lambda g, z, x: -g)
 abs: Op = op("abs", shapes.same, dtypes.number, lambda g, z, x: g * sign(x))
 sign: Op = op("sign", shapes.same, dtypes.number)

@@ -26,8 +26,8 @@ def rewrite(graph: Graph, keep: Container[str] = ()) -> Graph:
 
     Do it before a gradient is taken too: the gradient inherits what was simplified.
     """
-    graph = expand(graph, keep)
-    return _changed(_pooled_first(graph), _sharing(), lambda body: rewrite(body, keep))
+    graph = expand(_pooled_first(graph), keep)
+    return _changed(graph, _sharing(), lambda body: rewrite(body, keep))
 
 
 def expand(graph: Graph, keep: Container[str] = ()) -> Graph:
@@ -220,14 +220,8 @@ def _pooled_first(graph: Graph) -> Graph:
     uses = Counter(x for node in graph for x in node.inputs) + Counter(graph.outputs)
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        source = node.inputs[0] if node.op == "max_pool" else node
-        if source is node or uses[source] > 1 or not _rectifies(source):
-            return _with(node, inputs)
-        pooled = ops.max_pool(inputs[0].inputs[0], **node.attrs)
-        return evolve(inputs[0], inputs=(pooled, *inputs[0].inputs[1:]), shape=node.shape)
+        if node.op == "max_pool" and node.inputs[0].op == "relu" and uses[node.inputs[0]] == 1:
+            return ops.relu(ops.max_pool(inputs[0].inputs[0], **node.attrs))
+        return _with(node, inputs)
 
     return _changed(graph, change, lambda body: body)
-
-
-def _rectifies(node: Node) -> bool:
-    return node.op == "relu" or (node.op == "maximum" and node.inputs[1].shape == () != node.inputs[0].shape)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,10 +24,12 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, symbol
+from sigma_kernel.testing.edges import SIGNED, denormals, edges, outside
 from sigma_kernel.testing.samples import Sample, samples
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")
+AT_ONCE = 32  # samples in one graph
 RATE = np.float32(0.5)
 
 
@@ -40,6 +42,19 @@ def training_step(batch: int = 5) -> Step:
     outputs = (weights - rate * slope, iteration + 1, loss)
     graph = Graph((weights, iteration, x, y, rate), outputs)
     return Step(graph, STATE, ("inputs", "targets"), ("rate",), STATE, ("loss",))
+
+
+def _meant(sample: Sample, precision: str) -> np.ndarray:
+    """Return the result of an op alone, as the reference has it."""
+    with np.errstate(all="ignore"):
+        return np.asarray(interpret(sample.graph(precision), numpy_namespace())(*sample.at(precision))[0])
+
+
+def _alike(found: np.ndarray, wanted: np.ndarray, precision: str, text: str) -> None:
+    """Check a result against the reference's: integers to the last one, floats within the tolerance."""
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), text
+    tolerance = TOLERANCE[precision] if wanted.dtype.kind == "f" else 0.0
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, err_msg=text)
 
 
 class BackendSuite(ABC):
@@ -65,10 +80,40 @@ class BackendSuite(ABC):
             wanted = interpret(graph, numpy_namespace())(*sample.at(precision))
         found = backend.lower(graph, {})(*(backend.to_device(x) for x in sample.at(precision)))
         for a, b in zip(found, wanted, strict=True):
-            host, reference = backend.to_host(a), np.asarray(b)
-            assert (host.dtype, host.shape) == (reference.dtype, reference.shape), str(sample)
-            tolerance = TOLERANCE[precision] if reference.dtype.kind == "f" else 0.0
-            np.testing.assert_allclose(host, reference, rtol=tolerance, atol=tolerance, err_msg=str(sample))
+            _alike(backend.to_host(a), np.asarray(b), precision, str(sample))
+
+    def test_edge_inputs_give_what_the_meaning_gives(self) -> None:
+        for precision in self.precisions:
+            for sample, found in self._each(list(edges()), precision):
+                wanted = _meant(sample, precision)
+                _alike(found, wanted, precision, str(sample))
+                if sample.op in SIGNED:
+                    signs = [np.signbit(np.where(x == 0.0, x, 1.0)) for x in (found, wanted)]
+                    np.testing.assert_array_equal(signs[0], signs[1], err_msg=f"the sign of a zero: {sample}")
+
+    def test_denormals_are_what_they_are_or_zeros(self) -> None:
+        for precision in self.precisions:
+            pairs = list(denormals(precision))
+            results = self._each([sample for sample, _ in pairs], precision)
+            for (sample, found), (_, flushed) in zip(results, pairs, strict=True):
+                wanted = [_meant(x, precision) for x in (sample, flushed)]
+                how = TOLERANCE[precision], np.finfo(precision).tiny
+                near = [np.isclose(found, x, *how, equal_nan=True) for x in wanted]
+                assert np.logical_or(*near).all(), f"{sample}: {found} is neither of {wanted}"
+
+    def test_places_outside_of_a_side_are_refused(self) -> None:
+        for sample in outside():
+            with pytest.raises(SigmaError, match=r"\bplace"):
+                list(self._each([sample], "float32"))
+
+    def _each(self, every: Sequence[Sample], precision: str) -> Iterator[tuple[Sample, np.ndarray]]:
+        """Yield samples of one result with what the backend makes of them, many in one graph: compiling takes long."""
+        backend = self.backend()
+        for some in (every[i : i + AT_ONCE] for i in range(0, len(every), AT_ONCE)):
+            graphs = [sample.graph(precision) for sample in some]
+            whole = Graph(tuple(x for g in graphs for x in g.inputs), tuple(x for g in graphs for x in g.outputs))
+            arrays = [backend.to_device(x) for sample in some for x in sample.at(precision)]
+            yield from zip(some, map(backend.to_host, backend.lower(whole, {})(*arrays)), strict=True)
 
     def test_a_donated_input_gives_the_same_result(self) -> None:
         backend = self.backend()

@@ -33,16 +33,15 @@ def lowest(dtype: str) -> str:
 
 
 def converted(text: str, source: str, to: str) -> str:
-    """Return a value in another dtype: integers wrap, fractions are cut off."""
+    """Return a value in another dtype: integers wrap, floats are cut off, at the ends of a range too."""
     if source == to:
         return text
     if source == "bool":
         return f"sel({text}, {literal(1, to)}, {literal(0, to)})"
     if to == "bool":
         return f"({text} != {literal(0, source)})"
-    if to == "uint32" and source in FLOATING:
-        text = f"i8({text})"
-    return f"{SHORT[to]}({text})"
+    cut = "cut_" if source in FLOATING and to not in FLOATING else ""
+    return f"{cut}{SHORT[to]}({text})"
 
 
 def arithmetic(op: str, dtype: str, x: str, y: str) -> str:
@@ -96,7 +95,7 @@ def _library(name: str, fast: str = "") -> Text:
     def text(node: Node, x: Sequence[str]) -> str:
         if fast and node.dtype == "float32":
             return f"{fast}({x[0]})"
-        return f"{name}({x[0]})"
+        return f"{name}({', '.join(x)})"
 
     return text
 
@@ -108,7 +107,7 @@ def _pattern(pattern: str) -> Text:
 EXPRESSIONS: dict[str, Text] = {
     **dict.fromkeys(("add", "sub", "mul", "div"), _arithmetic),
     **dict.fromkeys(("maximum", "minimum"), _larger),
-    "pow": _pattern("pow({0}, {1})"),
+    "pow": _library("pow"),
     "mod": _remainder,
     "neg": _negative,
     "abs": _size,

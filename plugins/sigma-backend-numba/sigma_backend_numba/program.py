@@ -60,7 +60,7 @@ class Machine:
                 return -1
             if memory[fault - first]:
                 raise SigmaGraphError(
-                    "take: an index lies outside of its axis. Check the labels or places in the data."
+                    "take: there is a place that its side does not have. Check the labels or indices in the data."
                 )
         finally:
             self._free.append((memory, first))

@@ -14,11 +14,10 @@ import numpy as np
 
 from sigma_backend_numpy import windows
 from sigma_backend_numpy.plan import STRIDED
-from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import philox
 from sigma_kernel.graph.meaning import function
-from sigma_kernel.graph.namespace import erf, numpy_namespace
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph.namespace import erf, inside, numpy_namespace
+from sigma_kernel.graph.node import FLOATS, INTEGERS, Node
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
@@ -96,6 +95,8 @@ def _choose(x: np.ndarray, y: np.ndarray, mask: np.ndarray, rest: np.ndarray, ou
 
 
 def _cast(node: Node, scratch: np.ndarray) -> Call:
+    if node.dtype in INTEGERS and node.inputs[0].dtype in FLOATS:
+        return _meant(node, scratch)
     return lambda x, out: np.copyto(out, x, "unsafe")
 
 
@@ -139,19 +140,11 @@ def _concat(node: Node, scratch: np.ndarray) -> Call:
 
 
 # -- gathering ---------------------------------------------------------------------------------------------------------
-def _checked(node: Node, places: np.ndarray, side: int) -> None:
-    if places.size and not (places.min() >= 0 and places.max() < side):
-        raise SigmaGraphError(
-            f"{node.op}: there are places from {places.min()} to {places.max()} for a side of {side}. "
-            "Check the labels or indices in the data."
-        )
-
-
 def _take(node: Node, scratch: np.ndarray) -> Call:
     axis, side = node.attrs["axis"], node.inputs[0].shape[node.attrs["axis"]]
 
     def call(x: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
-        _checked(node, places, side)
+        inside(node.op, places, side)
         np.take(x, places, axis, out, "clip")  # with any other mode NumPy writes to a buffer first
 
     return call
@@ -162,7 +155,7 @@ def _scatter_add(node: Node, scratch: np.ndarray) -> Call:
     rank = len(node.inputs[1].shape)
 
     def call(x: np.ndarray, places: np.ndarray, updates: np.ndarray, out: np.ndarray) -> None:
-        _checked(node, places, side)
+        inside(node.op, places, side)
         np.copyto(out, x)
         front = np.moveaxis(out, axis, 0)
         rows = np.moveaxis(updates, range(axis, axis + rank), range(rank))

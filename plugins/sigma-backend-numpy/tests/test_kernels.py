@@ -100,7 +100,7 @@ def test_adding_at_no_place_changes_nothing():
 @pytest.mark.parametrize("place", [-1, 4])
 def test_a_place_that_does_not_exist_is_refused(place):
     places = np.array([0, place, 2], "int32")
-    with pytest.raises(SigmaGraphError, match=r"take: there are places from .* for a side of 4. Check the labels"):
+    with pytest.raises(SigmaGraphError, match=r"take: there are places .* a side of 4 has 0 to 3. Check the labels"):
         both(lambda x, i: ops.take(x, i, axis=0), np.zeros((4, 2)), places)
     with pytest.raises(SigmaGraphError, match="scatter_add: there are places"):
         both(lambda x, i, u: ops.scatter_add(x, i, u, axis=0), np.zeros((4, 2)), places, np.zeros((3, 2)))

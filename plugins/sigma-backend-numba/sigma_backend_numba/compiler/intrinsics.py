@@ -43,7 +43,8 @@ def external(b: Any, name: str, operands: Sequence[Value]) -> Value | None:
 def c_function(b: Any, name: str, *operands: Value) -> Value:
     """Call a function of the C library, in the precision of its first operand."""
     kind = operands[0].kind if operands[0].kind in FLOATS else "f8"
-    given = [converted(b, x, kind).ir for x in operands]
+    flushed = [_unary(b, "canonicalize", converted(b, x, kind)) for x in operands]  # or bits of denormals are read
+    given = [x.ir for x in flushed]
     called = function(b, name + ("f" if kind == "f4" else ""), TYPES[kind], [TYPES[kind]] * len(given))
     return Value(kind, b.call(called, given))
 
@@ -54,6 +55,17 @@ def _unary(b: Any, name: str, x: Value) -> Value:
     suffix = "f32" if kind == "f4" else "f64"
     called = function(b, f"llvm.{name}.{suffix}", TYPES[kind], [TYPES[kind]])
     return Value(kind, b.call(called, [converted(b, x, kind).ir], fastmath=("contract",)))
+
+
+def _cut(kind: str) -> Meaning:
+    """Turn a float into an integer: one beyond the range into its end, NaN into 0."""
+    way, width = "ui" if kind in kinds.UNSIGNED else "si", kinds.WIDTHS[kind]
+
+    def meaning(b: Any, x: Value) -> Value:
+        called = function(b, f"llvm.fpto{way}.sat.i{width}.f{8 * kinds.BYTES[x.kind]}", TYPES[kind], [TYPES[x.kind]])
+        return Value(kind, b.call(called, [x.ir]))
+
+    return meaning
 
 
 def _size(b: Any, x: Value) -> Value:
@@ -198,7 +210,7 @@ def _restore(b: Any, word: Value) -> None:
 
 
 WORDS: dict[str, Meaning] = {
-    **{kind: _cast(kind) for kind in NUMBERS},
+    **{kind: _cast(kind) for kind in NUMBERS}, **{f"cut_{kind}": _cut(kind) for kind in ("i4", "i8", "u4")},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
     "wide": _wide(), "spread": _spread(), "zeros": _zeros, "fetch": _fetch,

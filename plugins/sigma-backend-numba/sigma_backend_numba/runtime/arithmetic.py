@@ -2,7 +2,7 @@
 
 The float32 exponential, logarithm and hyperbolic tangent are polynomials, right to two units in the last place (S. L.
 Moshier, Cephes mathematical library, 1989).  What is called rough is right to a ten-thousandth of the value, and used
-where a user asks for it.  None of these functions hides a NaN or an infinity.
+where a user asks for it.  None of these functions hides a NaN, an infinity or the sign of a zero.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def tangent(x: Any) -> Any:
     p = p * z - f4(3.33332819422e-1)
     outer = f4(1.0) - f4(2.0) / (exponential(f4(2.0) * sel(size < f4(15.0), size, f4(15.0))) + f4(1.0))
     value = sel(size < f4(0.625), x + x * z * p, sel(x < f4(0.0), -outer, outer))
-    return sel(x != x, x, value)
+    return sel(size > f4(0.0), value, x)  # NaN, and zeros with their signs
 
 
 @driver

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigma_backend_numba.compiler.words import driver, i8, sel
+from sigma_backend_numba.compiler.words import driver, i8
 
 
 @driver
 def within(index: Any, side: Any, fault: Any) -> Any:
-    """Return an index counted from the start; one outside of the side is reported, and stands for 0."""
-    place = sel(index < 0, index + side, index)
+    """Return an index; one outside of the side is reported, and stands for 0."""
+    place = index
     if place < 0 or place >= side:
         fault[0] = i8(1)
         place = i8(0)

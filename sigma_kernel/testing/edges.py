@@ -1,0 +1,123 @@
+"""Operands at the edge of what an op takes: infinities, NaN, ties, the ends of integers, empty sides, places outside.
+
+A backend's results must be those of the meaning: NaN where that is NaN, the same infinities, whole numbers to the last
+one, and zeros with the same sign for the ops in :data:`SIGNED`.  Which zero is the larger one is not defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.graph.node import INTEGERS
+from sigma_kernel.testing.samples import Sample
+
+ONE = ("neg", "abs", "sign", "floor", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "is_finite",
+       "stop", "relu", "sigmoid", "silu", "gelu", "softplus")  # fmt: skip
+TWO = ("add", "sub", "mul", "div", "pow", "mod", "maximum", "minimum", "equal", "greater", "greater_equal")
+SIGNED = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "sqrt", "sin", "tanh", "erf", "expm1",
+                    "log1p", "stop", "cast", "where", "take", "reshape", "permute", "concat"})  # fmt: skip
+SMALL = {"float32": 1e-40, "float64": 1e-310}  # denormal in a precision: a backend may count them as zeros
+FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, -1e4, 1e30, -1e30])
+BEYOND = (2.0**31, -(2.0**31), 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 0.75, -0.75, -3.5)  # of integers' ranges
+NOWHERE = (-1, 3)  # places that a side of 3 does not have
+
+
+def edges() -> Iterator[Sample]:
+    """Yield samples of all ops that have an edge."""
+    for group in (_elementwise, _integers, _casts, _reductions, _places, _products, _composites):
+        yield from group()
+
+
+def denormals(precision: str) -> Iterator[tuple[Sample, Sample]]:
+    """Yield samples with denormal operands, each with that in which they are zeros."""
+    small = SMALL[precision] * np.array([1.0, -1.0, 3.0])
+    for x, flushed in ((small, small * 0.0), (small[:, None] * np.ones(4), small[:, None] * np.zeros(4))):
+        yield from ((Sample(op, (x,)), Sample(op, (flushed,))) for op in ONE)
+        rest = np.array([0.0, 1.0, -2.5, np.inf]) if x.ndim > 1 else np.array(0.5)
+        for op in TWO:
+            yield Sample(op, (x, rest)), Sample(op, (flushed, rest))
+            yield Sample(op, (rest, x)), Sample(op, (rest, flushed))
+
+
+def outside() -> Iterator[Sample]:
+    """Yield samples that name places which a side does not have."""
+    for place in NOWHERE:
+        for places in (np.array([0, place], "int32"), np.array(place, "int64")):
+            yield Sample("take", (np.ones((3, 2)), places), {"axis": 0})
+            yield Sample("scatter_add", (np.ones((2, 3)), places, np.ones((2, *places.shape))), {"axis": 1})
+
+
+def _elementwise() -> Iterator[Sample]:
+    yield from (Sample(op, (FLOATS,)) for op in ONE)
+    yield from (Sample(op, (FLOATS[:, None], FLOATS)) for op in TWO)
+    yield from (Sample(op, (FLOATS, np.array(y))) for op in TWO for y in (0.0, np.nan, np.inf, -1.0))
+    yield from (Sample(op, (np.zeros((0, 3)), np.ones((1, 3)))) for op in TWO)
+    yield Sample("where", (np.arange(14) % 2 > 0, FLOATS, FLOATS[::-1]))
+
+
+def _integers() -> Iterator[Sample]:
+    for dtype, span in INTEGERS.items():
+        x = np.array([span[0], span[0] + 1, 0, 1, 3, 7, span[-1] - 1, span[-1]], dtype)
+        yield from (Sample(op, (x,)) for op in ("neg", "abs", "sign", "floor", "stop", "relu"))
+        yield from (Sample(op, (x[:, None], x)) for op in TWO if op not in ("div", "pow"))
+        yield from (Sample("mod", (x, np.array(y).astype(dtype))) for y in (0, -1, -3, 5))
+        yield from (Sample(op, (x,), {"axis": (0,)}) for op in ("sum", "max"))
+        yield from (Sample("cast", (x,), {"dtype": other}) for other in (*INTEGERS, "bool", "float32", "float64"))
+        yield Sample("matmul", (x[None], x[:, None]))
+
+
+def _casts() -> Iterator[Sample]:
+    x = np.concatenate([FLOATS, BEYOND])
+    yield from (Sample("cast", (x,), {"dtype": dtype}) for dtype in (*INTEGERS, "bool", "float32", "float64"))
+
+
+def _reductions() -> Iterator[Sample]:
+    tied = np.array([[1.0, 3.0, 3.0], [np.nan, 1.0, np.nan], [-np.inf] * 3, [np.inf, -np.inf, 2.0], [0.0, 5.0, np.nan]])
+    for axis in (0, 1):
+        yield from (Sample(op, (tied,), {"axis": (axis,)}) for op in ("sum", "max"))
+        yield from (Sample(op, (tied,), {"axis": axis}) for op in ("argmax", "softmax", "log_softmax"))
+    for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
+        axes = [(k,) for k in range(len(shape))]
+        yield from (Sample("sum", (np.ones(shape),), {"axis": axis}) for axis in [*axes, tuple(range(len(shape)))])
+        yield from (Sample("max", (np.ones(shape),), {"axis": axis}) for axis in axes if shape[axis[0]])
+        yield from (Sample("concat", (np.ones(shape), np.ones(shape)), {"axis": axis}) for (axis,) in axes)
+    how: dict[str, Any] = {"window": (1, 2), "stride": (1, 1), "padding": ((0, 0), (1, 0))}
+    for x in (tied[None, None], np.zeros((0, 2, 3, 4))):
+        yield from (Sample(op, (x,), how) for op in ("max_pool", "pool_argmax", "sum_pool"))
+
+
+def _places() -> Iterator[Sample]:
+    for shape in ((1,), (3,), (0,), (2, 3), (2, 0), (3, 1)):
+        x = np.arange(float(np.prod(shape))).reshape(shape)
+        for axis, side in enumerate(shape):
+            for places in (np.zeros(s, "int32") + max(side - 1, 0) for s in ((), (1,), (2,), (0,), (2, 2))):
+                if not side and places.size:
+                    continue
+                updates = np.ones((*shape[:axis], *places.shape, *shape[axis + 1 :]))
+                yield Sample("take", (x, places), {"axis": axis})
+                yield Sample("scatter_add", (x, places, updates), {"axis": axis})
+    yield from (Sample("iota", (), {"shape": s, "axis": 0, "dtype": "int64"}) for s in ((1,), (1, 1), (1, 3), (0, 2)))
+
+
+def _products() -> Iterator[Sample]:
+    sides = [(m, k, n) for m in (0, 1, 3) for k in (0, 1, 3) for n in (0, 1, 3)]
+    for m, k, n in sides:
+        yield from (Sample("matmul", (np.ones((*lead, m, k)), np.ones((*lead, k, n)))) for lead in ((), (2,), (0,)))
+    yield Sample("matmul", (np.array([[np.inf, 1.0], [np.nan, 0.0]]), np.array([[0.0, 2.0], [-np.inf, 1.0]])))
+    how = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+    yield Sample("convolution", (np.ones((0, 2, 4, 4)), np.ones((3, 2, 2, 2))), how)
+
+
+def _composites() -> Iterator[Sample]:
+    scores = np.array(
+        [[1.0, np.inf, 0.0], [-np.inf, 2.0, 1.0], [np.nan, 0.0, 1.0], [-np.inf] * 3, [900.0, -900.0, 0.0]]
+    )
+    yield from (Sample("softmax_cross_entropy", (scores, np.full(5, k, "int32"))) for k in (0, 2, -1, 3))
+    for lead in ((), (1,), (2,), (0,), (2, 1)):
+        for classes in (1, 2):
+            operands = np.ones((*lead, classes)), np.zeros(lead, "int32")
+            yield Sample("softmax_cross_entropy", operands)
+    yield Sample("layer_norm", (np.full((2, 3), 4.0), np.ones(3), np.ones(3)), {"epsilon": 1e-5})
