@@ -24,7 +24,7 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, symbol
-from sigma_kernel.testing.edges import SIGNED, denormals, edges, outside
+from sigma_kernel.testing.edges import SIGNED, TIES, denormals, edges, outside
 from sigma_kernel.testing.samples import Sample, samples
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
@@ -106,14 +106,25 @@ class BackendSuite(ABC):
             with pytest.raises(SigmaError, match=r"\bplace"):
                 list(self._each([sample], "float32"))
 
+    def test_slopes_at_ties_are_those_that_are_documented(self) -> None:
+        for precision in self.precisions:
+            arrays = [tie.at.astype(precision) for tie in TIES.values()]
+            found = self._together([tie.graph(precision) for tie in TIES.values()], arrays)
+            for name, tie, slope, curvature in zip(TIES, TIES.values(), found[::2], found[1::2], strict=True):
+                np.testing.assert_allclose(slope, tie.slope, 1e-6, err_msg=name)
+                np.testing.assert_allclose(curvature, np.broadcast_to(tie.curvature, slope.shape), 1e-6, err_msg=name)
+
     def _each(self, every: Sequence[Sample], precision: str) -> Iterator[tuple[Sample, np.ndarray]]:
         """Yield samples of one result with what the backend makes of them, many in one graph: compiling takes long."""
-        backend = self.backend()
         for some in (every[i : i + AT_ONCE] for i in range(0, len(every), AT_ONCE)):
-            graphs = [sample.graph(precision) for sample in some]
-            whole = Graph(tuple(x for g in graphs for x in g.inputs), tuple(x for g in graphs for x in g.outputs))
-            arrays = [backend.to_device(x) for sample in some for x in sample.at(precision)]
-            yield from zip(some, map(backend.to_host, backend.lower(whole, {})(*arrays)), strict=True)
+            arrays = [x for sample in some for x in sample.at(precision)]
+            yield from zip(some, self._together([sample.graph(precision) for sample in some], arrays), strict=True)
+
+    def _together(self, graphs: Sequence[Graph], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the outputs of several graphs as one."""
+        backend = self.backend()
+        whole = Graph(tuple(x for g in graphs for x in g.inputs), tuple(x for g in graphs for x in g.outputs))
+        return [backend.to_host(x) for x in backend.lower(whole, {})(*map(backend.to_device, arrays))]
 
     def test_a_donated_input_gives_the_same_result(self) -> None:
         backend = self.backend()

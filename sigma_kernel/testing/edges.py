@@ -6,12 +6,15 @@ one, and zeros with the same sign for the ops in :data:`SIGNED`.  Which zero is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from attrs import field, frozen
 
-from sigma_kernel.graph.node import INTEGERS
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.node import INTEGERS, Graph, Node, symbol
 from sigma_kernel.testing.samples import Sample
 
 ONE = ("neg", "abs", "sign", "floor", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "is_finite",
@@ -23,6 +26,53 @@ SMALL = {"float32": 1e-40, "float64": 1e-310}  # denormal in a precision: a back
 FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, -1e4, 1e30, -1e30])
 BEYOND = (2.0**31, -(2.0**31), 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 0.75, -0.75, -3.5)  # of integers' ranges
 NOWHERE = (-1, 3)  # places that a side of 3 does not have
+
+
+@frozen(eq=False)
+class Tie:
+    """A function where it has no derivative, or might lose it; what stands for its first and second one."""
+
+    function: Callable[[Node], Node]
+    at: np.ndarray = field(converter=np.array)
+    slope: np.ndarray = field(converter=np.array)
+    curvature: np.ndarray = field(default=0.0, converter=np.array)
+
+    def graph(self, precision: str) -> Graph:
+        """Return both derivatives as a graph."""
+        x = symbol(self.at.shape, precision)
+        (slope,) = gradient(f.sum(self.function(x)), [x])
+        return Graph((x,), (slope, *gradient(f.sum(slope), [x])))
+
+
+def _halves(function: Callable[..., Node]) -> Callable[[Node], Node]:
+    return lambda x: function(*f.split(x, 2))
+
+
+ZEROS, PAIRS = [-1.0, -0.0, 0.0, 1.0], [1.0, 0.0, 2.0, 1.0, -0.0, 3.0]
+TIES = {
+    "abs": Tie(f.abs, ZEROS, [-1, 0, 0, 1]),
+    "sign": Tie(f.sign, ZEROS, [0, 0, 0, 0]),
+    "floor": Tie(f.floor, ZEROS, [0, 0, 0, 0]),
+    "relu": Tie(f.relu, ZEROS, [0, 0, 0, 1]),
+    "leaky_relu": Tie(lambda x: f.leaky_relu(x, 0.25), ZEROS, [0.25, 0.25, 0.25, 1]),
+    "elu": Tie(f.elu, [-0.0, 0.0], [1, 1], 1.0),
+    "elu of another scale": Tie(lambda x: f.elu(x, 0.5), [-0.0, 0.0], [0.5, 0.5], 0.5),
+    "clip": Tie(lambda x: f.clip(x, -1.0, 2.0), [-1.5, -1.0, 0.0, 2.0, 2.5], [0, 1, 1, 1, 0]),
+    "the ends of clip": Tie(lambda x: f.clip(f.stop(x), *f.split(x, 2)), [1.0, 2.0], [0, 0]),
+    "maximum": Tie(_halves(f.maximum), PAIRS, [0.5, 0.5, 0, 0.5, 0.5, 1]),
+    "minimum": Tie(_halves(f.minimum), PAIRS, [0.5, 0.5, 1, 0.5, 0.5, 0]),
+    "max": Tie(lambda x: f.max(x), [1.0, 3.0, 3.0], [0, 0.5, 0.5]),
+    "min": Tie(lambda x: f.min(x), [1.0, 1.0, 3.0], [0.5, 0.5, 0]),
+    "max_pool": Tie(lambda x: f.max_pool(x, 2), [[[3.0, 3.0, 1.0, 2.0]]], [[[1, 0, 0, 1]]]),
+    "max_pool over others": Tie(lambda x: f.max_pool(x, 3, 2, 1), [[[3.0, 3.0, 3.0, 1.0]]], [[[1, 1, 0, 0]]]),
+    "where": Tie(lambda x: f.where(x > 0.0, x * 2.0, x * 3.0), ZEROS, [3, 3, 3, 2]),
+    "norm": Tie(f.norm, [0.0, -0.0, 0.0], [0, 0, 0]),
+    "mod": Tie(_halves(f.mod), [2.0, -2.0, 1.0, 1.0], [1, 1, -2, 2]),
+    "power 0": Tie(lambda x: x**0.0, [0.0], [0]),
+    "power 1": Tie(lambda x: x**1.0, [0.0], [1]),
+    "power 2": Tie(lambda x: x**2.0, [0.0], [0], 2.0),
+    "power of its own": Tie(lambda x: f.sum(_halves(f.pow)(x)), [0.0, 2.0], [0, 0], [2, 0]),
+}
 
 
 def edges() -> Iterator[Sample]:

@@ -1,0 +1,71 @@
+"""First and second derivatives where there is none, against PyTorch and JAX, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.testing.edges import TIES
+
+torch = pytest.importorskip("torch")
+jax = pytest.importorskip("jax")
+nn, jnp = torch.nn.functional, jax.numpy
+
+TORCH = {
+    "abs": torch.abs, "sign": torch.sign, "floor": torch.floor, "relu": nn.relu, "elu": nn.elu,
+    "leaky_relu": lambda x: nn.leaky_relu(x, 0.25), "elu of another scale": lambda x: nn.elu(x, 0.5),
+    "clip": lambda x: torch.clamp(x, -1.0, 2.0),
+    "the ends of clip": lambda x: torch.clamp(x.detach(), *torch.split(x, 1)),
+    "maximum": lambda x: torch.maximum(*torch.split(x, 3)), "minimum": lambda x: torch.minimum(*torch.split(x, 3)),
+    "max": torch.amax, "min": torch.amin, "max_pool": lambda x: nn.max_pool1d(x, 2),
+    "max_pool over others": lambda x: nn.max_pool1d(x, 3, 2, 1),
+    "where": lambda x: torch.where(x > 0.0, x * 2.0, x * 3.0), "norm": torch.linalg.vector_norm,
+    "mod": lambda x: torch.remainder(*torch.split(x, 2)), "power 0": lambda x: x**0.0, "power 1": lambda x: x**1.0,
+    "power 2": lambda x: x**2.0, "power of its own": lambda x: torch.pow(*torch.split(x, 1)),
+}  # fmt: skip
+JAX = {
+    "sign": jnp.sign, "floor": jnp.floor, "relu": jax.nn.relu, "elu": jax.nn.elu,
+    "elu of another scale": lambda x: jax.nn.elu(x, 0.5),
+    "maximum": lambda x: jnp.maximum(*jnp.split(x, 2)), "minimum": lambda x: jnp.minimum(*jnp.split(x, 2)),
+    "max": jnp.max, "min": jnp.min, "mod": lambda x: jnp.remainder(*jnp.split(x, 2)),
+    "max_pool": lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2), (1, 1, 2), "VALID"),
+    "where": lambda x: jnp.where(x > 0.0, x * 2.0, x * 3.0), "power 1": lambda x: x**1.0,
+    "power 2": lambda x: x**2.0, "power of its own": lambda x: jnp.power(*jnp.split(x, 2)),
+}  # fmt: skip
+OTHER = {"abs", "leaky_relu", "clip", "the ends of clip", "norm", "power 0"}  # JAX: 1, 1, a half twice, NaN twice
+FIRST_ONLY = {  # the curvature of elu is 0 in PyTorch, and all others are NaN
+    torch: {"elu", "elu of another scale", "norm", "power of its own"}, jax: {"power 1"},
+}  # fmt: skip
+
+
+def agree(name: str, library: object, *wanted: np.ndarray) -> None:
+    found = interpret(TIES[name].graph("float64"), numpy_namespace())(TIES[name].at)
+    for a, b in list(zip(found, wanted, strict=True))[: 1 if name in FIRST_ONLY[library] else 2]:
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_every_tie_has_its_peer():
+    assert set(TORCH) == set(TIES)
+    assert set(JAX) == set(TIES) - OTHER - {"max_pool over others"}  # JAX pads otherwise
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_derivatives_at_a_tie_are_those_of_torch(name):
+    x = torch.tensor(TIES[name].at, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(TORCH[name](x).sum(), x, create_graph=True)
+    second = torch.zeros_like(x)
+    if slope.requires_grad:
+        (second,) = torch.autograd.grad(slope.sum(), x, materialize_grads=True, allow_unused=True)
+    agree(name, torch, *(y.detach().numpy(force=True) for y in (slope, second)))
+
+
+@pytest.mark.parametrize("name", JAX)
+def test_derivatives_at_a_tie_are_those_of_jax(name):
+    def slope(x):
+        return jax.grad(lambda x: JAX[name](x).sum())(x)
+
+    with jax.enable_x64(True):
+        x = jnp.asarray(TIES[name].at, "float64")
+        agree(name, jax, *map(np.asarray, (slope(x), jax.grad(lambda x: slope(x).sum())(x))))
