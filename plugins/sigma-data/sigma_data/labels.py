@@ -33,7 +33,20 @@ def _whole(values: np.ndarray, where: str, row: Callable[[int], str]) -> list[st
         raise SigmaDataError(
             f"{where}: {row(wrong[0])} holds {values[wrong[0]]}, which is no class. Use whole numbers or names."
         )
+    if values.dtype.kind == "f":
+        _apart(values, where, row)
     return [str(int(value)) for value in values.tolist()]
+
+
+def _apart(values: np.ndarray, where: str, row: Callable[[int], str]) -> None:
+    """Refuse whole numbers that floats of this type do not tell from their neighbours."""
+    limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    merged = np.flatnonzero(np.abs(values) >= limit)
+    if len(merged):
+        raise SigmaDataError(
+            f"{where}: {row(merged[0])} holds {values[merged[0]]:.0f}, and {values.dtype} does not tell whole numbers "
+            f"beyond {limit:.0f} apart: classes would merge. Read them as integers of 64 bits, or as words."
+        )
 
 
 def _rank(name: str) -> tuple[bool, int, str]:

@@ -37,6 +37,14 @@ def test_samples_are_cut_into_a_shape(records):
         Columns({"inputs": Column((0, 1), shape=(3,))}).extract(records)
 
 
+def test_classes_that_floats_have_merged_are_refused():
+    table = {"y": np.array([1.0, 2.0**53])}
+    with pytest.raises(SigmaDataError, match="column 'y': row 1 holds 9007199254740992, and float64 does not tell"):
+        Columns({"targets": Column("y", dtype="class")}).extract(table)
+    kept = Columns({"targets": Column("y", dtype="class")}).extract({"y": np.array([2**53 + 1, 2**53])})
+    assert kept["targets"].tolist() == [1, 0]
+
+
 def test_whole_numbers_can_be_classes_too(records):
     sections = Columns({"targets": Column("weight", dtype="class")}).extract(records)
     assert sections["targets"].tolist() == [0, 1, 2]

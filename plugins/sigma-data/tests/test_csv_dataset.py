@@ -60,6 +60,22 @@ def test_classes_by_number_are_in_numerical_order(tmp_path):
     assert block["targets"].tolist() == [2, 1, 0, 3]
 
 
+def test_classes_by_number_stay_apart_where_floats_are_equal(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"1,{2**53 + i}\n" for i in (1, 0, 2, 1)))
+    block, classes = read(tmp_path / "a.csv", "y")
+    assert classes == ("9007199254740992", "9007199254740993", "9007199254740994")
+    assert block["targets"].tolist() == [1, 0, 2, 1]
+    assert read(tmp_path / "a.csv", "y", missing="drop")[1] == classes
+    assert read(tmp_path / "a.csv", "y", targets="numbers")[0]["targets"].tolist() == [[2.0**53]] * 4
+
+
+@pytest.mark.parametrize("other", ["9007199254740993.0", "1e20", str(2**64)])
+def test_classes_that_only_floats_hold_are_refused_where_they_would_merge(tmp_path, other):
+    (tmp_path / "a.csv").write_text(f"x,y\n1,7\n1,{other}\n")
+    with pytest.raises(SigmaDataError, match="the target: line 3 holds .* float64 does not tell .* apart.*as words"):
+        read(tmp_path / "a.csv", "y", targets="classes")
+
+
 def test_several_targets_are_a_vector_of_numbers(path):
     block, classes = read(path, ("weight", "length"), inputs=("width",))
     assert (block["targets"].tolist()[0], classes) == ([1.5, 1.0], ())

@@ -111,7 +111,7 @@ class Csv(Divided):
     def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
         """Return words as the numbers that they are, NaN for a missing one; as they are, if they may be classes."""
         with suppress(ValueError):
-            return np.asarray(words.astype(np.float64))
+            return _exact(words, words.astype(np.float64))
         cells = words.tolist()
         gaps = np.array([is_gap(cell) for cell in cells])
         wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or is_number(cell))), None)
@@ -161,6 +161,14 @@ class Csv(Divided):
         return len(listed(self.target)) == 1 and self.targets != "numbers"
 
 
+def _exact(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return words as the floats that they are, or as integers where floats would not tell some of them apart."""
+    if np.abs(numbers).max(initial=0.0) >= 2.0**53:
+        with suppress(ValueError, OverflowError):  # they are no integers, or none of 64 bits
+            return np.asarray(words.astype(np.int64))
+    return numbers
+
+
 def _lost(values: np.ndarray) -> np.ndarray:
     """Return which targets are missing; among words, blanks alone."""
-    return np.isnan(values) if values.dtype.kind == "f" else np.array([not cell.strip() for cell in values.tolist()])
+    return np.isnan(values) if values.dtype.kind in "fi" else np.array([not cell.strip() for cell in values.tolist()])
