@@ -2,6 +2,10 @@
 
 The table's ops, with axes that may count from the end and defaults for what is usual, and functions made of them.
 Every function takes nodes and returns nodes; a number beside a node takes its dtype.
+
+Where an op has no derivative, it has these slopes: ``abs``, ``sign``, ``floor`` and ``relu`` 0; ``maximum`` and
+``minimum`` of equals a half for each; ``where`` that of the operand it chooses; ``mod`` 1 and ``-floor(x / y)``;
+``x ** 0`` 0 and ``sqrt`` infinity at 0.  The functions below say their own.
 """
 
 # ruff: noqa: I001  (one name a line would make the table of names below unreadable)
@@ -114,9 +118,9 @@ def square(x: Node) -> Node:
 
 
 def clip(x: Node, low: Node | float, high: Node | float) -> Node:
-    """Return x, not below ``low`` and not above ``high``; at both ends its slope is 1, and theirs 0."""
-    above = where(x < low, low, x)
-    return where(above > high, high, above)
+    """Return x, not below ``low`` and not above ``high``; NaN if one is NaN.  At an end x has slope 1, the end 0."""
+    above = where(x >= low, x, maximum(x, low))
+    return where(above <= high, above, minimum(above, high))
 
 
 def leaky_relu(x: Node, slope: Node | float = 0.01) -> Node:

@@ -34,7 +34,12 @@ JAX = {
     "where": lambda x: jnp.where(x > 0.0, x * 2.0, x * 3.0), "power 1": lambda x: x**1.0,
     "power 2": lambda x: x**2.0, "power of its own": lambda x: jnp.power(*jnp.split(x, 2)),
 }  # fmt: skip
-OTHER = {"abs", "leaky_relu", "clip", "the ends of clip", "norm", "power 0"}  # JAX: 1, 1, a half twice, NaN twice
+OTHER = {
+    "abs": (jnp.abs, [-1, 1, 1, 1]), "leaky_relu": (lambda x: jax.nn.leaky_relu(x, 0.25), [0.25, 1, 1, 1]),
+    "clip": (lambda x: jnp.clip(x, -1.0, 2.0), [0, 0.5, 1, 0.5, 0]), "norm": (jnp.linalg.norm, [np.nan] * 3),
+    "the ends of clip": (lambda x: jnp.clip(jax.lax.stop_gradient(x), *jnp.split(x, 2)), [0.5, 0.5]),
+    "power 0": (lambda x: x**0.0, [np.nan]),
+}  # fmt: skip  # which JAX decides otherwise
 FIRST_ONLY = {  # the curvature of elu is 0 in PyTorch, and all others are NaN
     torch: {"elu", "elu of another scale", "norm", "power of its own"}, jax: {"power 1"},
 }  # fmt: skip
@@ -48,7 +53,7 @@ def agree(name: str, library: object, *wanted: np.ndarray) -> None:
 
 def test_every_tie_has_its_peer():
     assert set(TORCH) == set(TIES)
-    assert set(JAX) == set(TIES) - OTHER - {"max_pool over others"}  # JAX pads otherwise
+    assert set(JAX) == set(TIES) - set(OTHER) - {"max_pool over others"}  # JAX pads otherwise
 
 
 @pytest.mark.parametrize("name", TORCH)
@@ -69,3 +74,11 @@ def test_derivatives_at_a_tie_are_those_of_jax(name):
     with jax.enable_x64(True):
         x = jnp.asarray(TIES[name].at, "float64")
         agree(name, jax, *map(np.asarray, (slope(x), jax.grad(lambda x: slope(x).sum())(x))))
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_jax_has_the_other_slopes_that_the_documentation_names(name):
+    function, wanted = OTHER[name]
+    with jax.enable_x64(True):
+        found = jax.grad(lambda x: function(x).sum())(jnp.asarray(TIES[name].at, "float64"))
+    np.testing.assert_array_equal(np.asarray(found), wanted)
