@@ -97,6 +97,29 @@ def test_scatter_add_adds_every_update_where_take_would_read(sample):
     np.testing.assert_allclose(run(sample)[0], expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("precision", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("dtype", "wanted"),
+    [
+        ("int32", [0, 2**31 - 1, -(2**31), 2**31 - 1, -(2**31), -1, 7]),
+        ("int64", [0, 2**63 - 1, -(2**63), 2**63 - 1, -(2**63), -1, 7]),
+        ("uint32", [0, 2**32 - 1, 0, 2**32 - 1, 0, 0, 7]),
+    ],
+)
+def test_floats_beyond_an_integer_become_its_ends_and_nan_becomes_zero(dtype, wanted, precision):
+    far = np.inf if precision == "float16" else 1e20
+    x = np.array([np.nan, np.inf, -np.inf, far, -far, -1.75, 7.9], precision)
+    graph = trace(lambda x: ops.cast(x, dtype=dtype), Spec(x.shape, precision))
+    assert interpret(graph, NUMPY)(x)[0].tolist() == wanted
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_the_reference_names_places_that_a_side_does_not_have(place):
+    graph = trace(lambda x, i: ops.take(x, i, axis=0), Spec((3,)), Spec((2,), "int32"))
+    with pytest.raises(SigmaGraphError, match=r"take: there are places from .* a side of 3 has 0 to 2. Check the lab"):
+        interpret(graph, NUMPY)(np.ones(3, "float32"), np.array([1, place], "int32"))
+
+
 def test_the_general_scatter_add_equals_that_of_numpy():
     x, places, updates = np.ones((4, 3)), np.array([2, 0, 2]), np.arange(9.0).reshape(3, 3)
     np.testing.assert_array_equal(scatter_add(np, x, places, updates), NUMPY.scatter_add(np, x, places, updates))
