@@ -60,7 +60,8 @@ class Machine:
                 return -1
             if memory[fault - first]:
                 raise SigmaGraphError(
-                    "take: there is a place that its side does not have. Check the labels or indices in the data."
+                    "take or scatter_add: there is a place that its side does not have. Check the labels or indices in "
+                    "the data."
                 )
         finally:
             self._free.append((memory, first))
