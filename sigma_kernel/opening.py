@@ -136,7 +136,7 @@ def load(
         chosen.backend = backend
     made = choices.one(chosen.resolve, f"{chosen.name}.backend", "backend", Backend, chosen.backend)
     supported(chosen, made)
-    network = choices.network(chosen.resolve, chosen.network)
+    network = choices.network(chosen.resolve, chosen.name, chosen.network)
     shapes = _shapes(chosen, network)
     wanted = _layers(chosen, _model(chosen, network, shapes, {}))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO
+from typing import IO, ClassVar
 
 import numpy as np
 
@@ -39,9 +39,13 @@ class Extractor(ABC):
 
 
 class Preprocessor(ABC):
-    """Change one section; what it learns from the training split is saved with the model."""
+    """Change one section; what it learns from the training split is saved with the model.
+
+    One that ``takes_classes`` is given words, and whole numbers of a table, as class indices.
+    """
 
     section: str
+    takes_classes: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -56,8 +60,8 @@ class Dataset(ABC):
     """Rows in blocks: a burst runs on one resident block; a small dataset is one block.
 
     A data set, or the mapping of splits that a configuration names, may also say what its ``classes`` are called (in
-    the order of their indices), what number a ``white`` pixel is in its inputs, and how it reads a file to predict
-    from: ``samples(path, shape, white) -> array`` with one row a sample.
+    the order of their indices; :meth:`class_names` of the training split come first), what number a ``white`` pixel is
+    in its inputs, and how it reads a file to predict from: ``samples(path, shape, white) -> array``, a row each sample.
     """
 
     @property
@@ -77,6 +81,19 @@ class Dataset(ABC):
     @abstractmethod
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the arrays of a block, by section."""
+
+    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
+        """Return the data set with words, and whole numbers of a table, in a section as class indices.
+
+        ``classes`` is how many there are, 0 while that is not known; None asks for numbers, which words are not.
+        ``names`` are the classes of the training split, in the order of their indices.  All else stays as it is.
+        Raises SigmaDataError for words that are wanted as numbers, and for classes that do not fit.
+        """
+        return self
+
+    def class_names(self, section: str) -> Sequence[str]:
+        """Return what the classes of a section are called, in the order of their indices, if it has any."""
+        return ()
 
     def __len__(self) -> int:
         return sum(self.rows(block) for block in range(self.blocks))

@@ -52,7 +52,8 @@ class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
     ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.  A cost that
-    ``chooses`` has predictions whose last axis holds the probability of each class.
+    ``chooses`` has predictions whose last axis holds the probability of each class; one that ``decides`` answers yes or
+    no.  These two take words, and whole numbers of a table, as class indices; any other takes numbers as they are.
     """
 
     targets: str = "targets"
@@ -60,6 +61,7 @@ class CostLayer(Layer):
 
     role: ClassVar[str] = "cost"
     chooses: ClassVar[bool] = False
+    decides: ClassVar[bool] = False
 
     def prediction(self, output: Node) -> Node:
         """Return what a user wants to see for this output, such as probabilities for scores."""

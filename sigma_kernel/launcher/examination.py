@@ -23,6 +23,7 @@ from sigma_kernel.contracts import Dataset, Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, live_settings
+from sigma_kernel.training import choices
 from sigma_kernel.training.beginning import check_hooks, check_memory, check_precision
 from sigma_kernel.training.choices import check_split
 from sigma_kernel.training.feed import Feed, Preparation, specs
@@ -61,7 +62,8 @@ def examine(trainer: Trainer, missing: Container[str] = ()) -> list[tuple[Place,
         _parameters(trainer, model, faults)
     if rows is not None and model is not None and model.sections == rows.sections:
         with faults.at("data"):
-            ready_block(model, rows.preparation, rows.dataset.block(0))
+            dataset = _encoded(trainer, model.network, rows.dataset, model.shapes.outputs)
+            ready_block(model, rows.preparation, dataset.block(0))
     _hooks(trainer, faults, "data" in missing, "hooks" in missing)
     if model is not None and model.network.costs and {*model.network.sections()} <= {*model.sections}:
         for name, hook in trainer.hooks.items():
@@ -110,12 +112,20 @@ def _rows(trainer: Trainer, faults: Faults) -> Rows | None:
     with faults.at(*LOADING):
         data = trainer.data
         dataset: Dataset = data["training"] if isinstance(data, Mapping) else data
+        with suppress(SigmaNetworkError):  # told where the network is looked at
+            dataset = _encoded(trainer, Network.build(trainer.network), dataset)
         with faults.at("data", "batch_size"):
             size = batch_size(trainer, len(dataset))
             Feed(dataset, size, 0, dict, lambda values: values, keep_last=trainer.last_batch == "keep")
         preparation = _preparation(trainer, dataset, faults)
         return Rows(dataset, preparation, specs(preparation(dataset.block(0)))) if preparation else None
     return None
+
+
+def _encoded(
+    trainer: Trainer, network: Network, dataset: Dataset, outputs: Mapping[str, Spec] | None = None
+) -> Dataset:
+    return choices.encoded({"training": dataset}, network, trainer.preprocessors, outputs)["training"]
 
 
 def _preparation(trainer: Trainer, dataset: Dataset, faults: Faults) -> Preparation | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sigma_kernel.architecture import component_name
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Schedule, Transform
-from sigma_kernel.errors import SigmaConfigError, near, said
+from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Preprocessor, Schedule, Transform
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, near, said
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, Resolve
 from sigma_kernel.notation import parse
 from sigma_kernel.training.criteria import Criterion
@@ -129,13 +130,43 @@ def splits(where: str, chosen: Any) -> dict[str, Dataset]:
     return {name: dataset(x, f"{where}.data" if alone else f"{where}.data.{name}") for name, x in chosen.items()}
 
 
+def encoded(
+    splits: Mapping[str, Dataset],
+    network: Network,
+    steps: Mapping[str, Preprocessor],
+    outputs: Mapping[str, Spec] | None = None,
+) -> dict[str, Dataset]:
+    """Return the splits with every section as the network reads it: class indices for costs of classes, else numbers.
+
+    Where the specs of ``outputs`` are known, the classes are as many as these have.
+    """
+    takers = {step.section: 0 for step in steps.values() if step.takes_classes}
+    for cost in network.costs:
+        if cost.layer.chooses or cost.layer.decides:
+            known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
+            takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
+    for section in network.sections():
+        first = splits["training"].encode(section, takers.get(section))
+        names = first.class_names(section)
+        others = {name: x.encode(section, takers.get(section), names) for name, x in splits.items()}
+        splits = {**others, "training": first}
+    return dict(splits)
+
+
+def class_names(data: Dataset, network: Network) -> Sequence[str]:
+    """Return what the classes of the first cost that has some are called."""
+    return next(filter(None, (data.class_names(cost.layer.targets) for cost in network.costs)), ())
+
+
 def _in_splits(chosen: Mapping[str, Any]) -> bool:
     """Return whether a mapping holds data sets, and no arrays."""
     return "training" in chosen or any(isinstance(given, Dataset | Mapping | tuple) for given in chosen.values())
 
 
-def network(resolve: Resolve, chosen: Any) -> Any:
+def network(resolve: Resolve, where: str, chosen: Any) -> Any:
     """Return the network: of its text form, of an architecture, of several ends; what can declare itself is one."""
+    if chosen is None:
+        raise SigmaNetworkError(f"{where}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
     if hasattr(chosen, "declare"):
         return chosen
     return Network.build(parse(chosen, resolve) if isinstance(chosen, str) else chosen)

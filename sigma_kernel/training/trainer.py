@@ -25,10 +25,10 @@ from sigma_kernel.contracts import (
     Parameter,
     Preprocessor,
 )  # fmt: skip
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.network import Resolve
+from sigma_kernel.network import Network, Resolve
 from sigma_kernel.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import beginning, choices, live
@@ -203,8 +203,11 @@ def prepare(trainer: Trainer) -> Session:
     _choose(trainer, splits)
     backend = one(trainer.resolve, f"{trainer.name}.backend", "backend", Backend, trainer.backend)
     supported(trainer, backend)
+    network = choices.network(trainer.resolve, trainer.name, trainer.network)
+    splits = choices.encoded(splits, network, trainer.preprocessors)
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
-    model = _model(trainer, specs(preparation(splits["training"].block(0))))
+    model = _model(trainer, network, specs(preparation(splits["training"].block(0))))
+    splits = choices.encoded(splits, network, trainer.preprocessors, model.shapes.outputs)
     programs = Programs(model, backend)
     ready = partial(ready_block, model, preparation)
     size = batch_size(trainer, len(splits["training"]))
@@ -226,7 +229,7 @@ def prepare(trainer: Trainer) -> Session:
         act=act,
         makeup=Makeup(Workshop(trainer.name, parts, trainer.resolve, splits)),
         remake=remake,
-        classes=classes,
+        classes=tuple(choices.class_names(splits["training"], network) or classes),
     )
     register(session)
     beginning.check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
@@ -241,7 +244,7 @@ def batch_size(trainer: Trainer, rows: int) -> int:
 
 
 def _splits(trainer: Trainer) -> tuple[dict[str, Dataset], tuple[str, ...]]:
-    """Return the data set of each split, and what their classes are called, where they say so."""
+    """Return the data set of each split, and what their classes are called, where all splits together say so."""
     found = choices.data(trainer.resolve, trainer.data)
     trainer.data = splits = choices.splits(trainer.name, found)
     return splits, tuple(map(str, getattr(found, "classes", ())))
@@ -270,10 +273,7 @@ def supported(trainer: Trainer, backend: Backend) -> None:
         raise SigmaConfigError(f"{trainer.name}.last_batch: must be 'keep' or 'drop' (got {trainer.last_batch!r}).")
 
 
-def _model(trainer: Trainer, sections: Mapping[str, Spec]) -> Model:
-    if trainer.network is None:
-        raise SigmaNetworkError(f"{trainer.name}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
-    network = choices.network(trainer.resolve, trainer.network)
+def _model(trainer: Trainer, network: Network, sections: Mapping[str, Spec]) -> Model:
     for name in network.sections():
         if name not in sections:
             raise SigmaDataError(

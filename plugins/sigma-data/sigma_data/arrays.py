@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from sigma_data.labels import Labels, as_words
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph.node import DTYPES, Spec
 
@@ -14,13 +15,16 @@ from sigma_kernel.graph.node import DTYPES, Spec
 class Arrays(Dataset):
     """Arrays by section, one row a sample; all in one block, and not copied.
 
-    ``Arrays(inputs=images, targets=labels)`` takes anything that NumPy makes an array of numbers or booleans of.
-    No section, no row, sections of different lengths, objects or words, and a value that is not finite are
-    SigmaDataErrors.
+    ``Arrays(inputs=images, targets=labels)`` takes anything that NumPy makes an array of numbers or booleans of.  A
+    section of words holds classes, one a row: indices in the alphabetical order of their names.  A section may also be
+    :class:`~sigma_data.labels.Labels`.  No section, no row, sections of different lengths, other objects, and a value
+    that is not finite are SigmaDataErrors.
     """
 
-    def __init__(self, **sections: npt.ArrayLike) -> None:
-        self.arrays = {name: _array(name, values) for name, values in sections.items()}
+    def __init__(self, **sections: npt.ArrayLike | Labels) -> None:
+        found = {name: _section(name, values) for name, values in sections.items()}
+        self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
+        self.arrays = {name: v.shown if isinstance(v, Labels) else v for name, v in found.items()}
         self._rows = equal_length(self.arrays, "data")
 
     @property
@@ -41,6 +45,17 @@ class Arrays(Dataset):
         """Return the arrays themselves."""
         return self.arrays
 
+    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Arrays:
+        """Return this with a section of words or labels as class indices, or as numbers where ``classes`` is None."""
+        if section not in self._labels:
+            return self
+        changed = self._labels[section].encoded(section, classes, names)
+        return Arrays(**{**self.arrays, **self._labels, section: changed})
+
+    def class_names(self, section: str) -> tuple[str, ...]:
+        """Return what the classes of a section are called; nothing, where it holds no classes."""
+        return self._labels[section].names if section in self._labels else ()
+
     def __repr__(self) -> str:
         return f"Arrays({', '.join(f'{name}={values.shape}' for name, values in self.arrays.items())})"
 
@@ -56,11 +71,15 @@ def _dtype(dtype: np.dtype) -> str:
     return "int32" if dtype.itemsize < 4 else "int64"
 
 
-def _array(name: str, values: npt.ArrayLike) -> np.ndarray:
+def _section(name: str, values: npt.ArrayLike | Labels) -> np.ndarray | Labels:
+    if isinstance(values, Labels):
+        return values
     try:
         array = np.asarray(values)
     except ValueError:
         raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+    if (words := as_words(array)) is not None:
+        return Labels.of_words(words, f"data: section {name!r}")
     numbers(name, array)
     if array.ndim == 0:
         raise SigmaDataError(f"data: section {name!r} is a single number. Axis 0 is for the samples.")
@@ -72,7 +91,8 @@ def numbers(name: str, array: np.ndarray) -> None:
     """Raise SigmaDataError unless a section holds numbers or booleans."""
     if array.dtype.kind in "OUST":
         raise SigmaDataError(
-            f"data: section {name!r} holds objects or words ({array.dtype}). Use numbers; classes are indices from 0."
+            f"data: section {name!r} holds objects or words ({array.dtype}). Use numbers; classes are indices from 0, "
+            "or words without gaps in Arrays(...)."
         )
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise SigmaDataError(

@@ -2,16 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from attrs import evolve, frozen
 
 from sigma_kernel import SigmaDataError
 
+Row = Callable[[int], str]  # what a row is called in an error
+SHOWN = 8  # classes named in an error
 
-def indices(
-    values: np.ndarray, where: str, row: Callable[[int], str] = "row {}".format
-) -> tuple[np.ndarray, tuple[str, ...]]:
+
+@frozen(eq=False)
+class Labels:
+    """Words or whole numbers, one a row, that are classes to whoever takes classes.
+
+    To all others they are ``numbers``; without these, they are no numbers at all.  ``names`` are those of the classes
+    once these are settled, in the order of their ``indices``.
+    """
+
+    values: np.ndarray
+    numbers: np.ndarray | None = None
+    where: str = "data"
+    row: Row = "row {}".format
+    indices: np.ndarray | None = None
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of_words(cls, words: np.ndarray, where: str, row: Row = "row {}".format, numbers: bool = False) -> Labels:
+        """Return labels that are classes from the start; their indices may stand for ``numbers``, too."""
+        found, names = indices(words, where, row)
+        return cls(words, found if numbers else None, where, row, found, names)
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Return the classes' indices, where these are settled, else the numbers."""
+        found = self.numbers if self.indices is None else self.indices
+        assert found is not None
+        return found
+
+    def encoded(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Labels:
+        """Return the labels with their classes settled, or as numbers where ``classes`` is None.
+
+        ``classes`` are so many, if not 0; whole numbers from 0 to one less than that keep their values as indices.
+        ``names`` are the classes of the training split.
+        """
+        if classes is None:
+            if self.numbers is None:
+                raise SigmaDataError(
+                    f"data: section {section!r} holds words, such as {str(self.values[0])!r}; what reads it takes "
+                    "numbers. Targets need a cost of classes, such as softmax_cross_entropy; for inputs, write words "
+                    "as numbers, or add the preprocessor one_hot."
+                )
+            return evolve(self, indices=None, names=())
+        found, own = indices(self.values, self.where, self.row)
+        order = tuple(names) or _settled(section, own, classes)
+        if unknown := next((name for name in own if name not in order), None):
+            raise SigmaDataError(
+                f"data: section {section!r} holds the class {unknown!r}, which the training split does not have: "
+                f"{_listed(order)}. Correct it, or cut both from one data set."
+            )
+        places = {name: i for i, name in enumerate(order)}
+        return evolve(self, indices=np.array([places[name] for name in own], np.int32)[found], names=order)
+
+
+def as_words(array: np.ndarray) -> np.ndarray | None:
+    """Return an array of words as such, also of objects that are all words; None for anything else."""
+    if array.dtype.kind in "TU":
+        return array
+    if array.dtype.kind != "O" or not all(isinstance(word, str) for word in array.flat):
+        return None
+    return array.astype(np.dtypes.StringDType())
+
+
+def _settled(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...]:
+    """Return the names of so many classes, of which some occur."""
+    numbered = tuple(map(str, range(classes)))
+    if {*own} <= {*numbered}:
+        return numbered
+    if classes not in (0, len(own)):
+        raise SigmaDataError(
+            f"data: section {section!r} holds {len(own)} classes: {_listed(own)}; the network tells {classes} apart. "
+            f"Make both equal: Output({len(own)}) with SoftmaxCrossEntropy() takes these."
+        )
+    return own
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
+
+
+def indices(values: np.ndarray, where: str, row: Row = "row {}".format) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the class of each row as an int32 index, and the names of the classes in the order of the indices.
 
     ``values`` are names, or whole numbers; classes are in alphabetical, or in numerical order.  ``row`` says what a row
@@ -27,7 +108,7 @@ def indices(
     return np.array([order[name] for name in names], np.int32), tuple(order)
 
 
-def _whole(values: np.ndarray, where: str, row: Callable[[int], str]) -> list[str]:
+def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
     wrong = np.flatnonzero(~np.isfinite(values) | (values != np.rint(values)))
     if len(wrong):
         raise SigmaDataError(

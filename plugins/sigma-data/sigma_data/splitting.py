@@ -75,6 +75,7 @@ def _cut(rows: np.ndarray, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
 
 
 def _classes(dataset: Dataset, section: str) -> np.ndarray:
+    dataset = dataset.encode(section, 0)
     spec = dataset.sections.get(section)
     if spec is None or spec.shape or spec.dtype.startswith("float"):
         held = "is not there" if spec is None else f"holds {spec}"

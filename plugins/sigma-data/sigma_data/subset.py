@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -20,7 +20,7 @@ class Subset(Dataset):
     """
 
     def __init__(self, dataset: Dataset, rows: npt.ArrayLike) -> None:
-        self.dataset = dataset
+        self.dataset, self._chosen = dataset, rows
         starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
         chosen = _checked(np.asarray(rows), starts[-1])
         homes = np.searchsorted(starts, chosen, side="right") - 1
@@ -46,6 +46,15 @@ class Subset(Dataset):
         neighbours = len(rows) == rows[-1] - rows[0] + 1 and bool((np.diff(rows) == 1).all())
         where = slice(rows[0], rows[-1] + 1) if neighbours else rows
         return {name: values[where] for name, values in self.dataset.block(home).items()}
+
+    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Subset:
+        """Return the same rows of the data set that is encoded so; its classes are those of all its rows."""
+        whole = self.dataset.encode(section, classes, names)
+        return self if whole is self.dataset else Subset(whole, self._chosen)
+
+    def class_names(self, section: str) -> Sequence[str]:
+        """Return what the classes of a section are called."""
+        return self.dataset.class_names(section)
 
 
 def _checked(rows: np.ndarray, count: int) -> np.ndarray:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_data import Arrays
+from sigma_data import Arrays, Subset
 from sigma_kernel import SigmaDataError
 from sigma_kernel.graph.node import Spec
 
@@ -50,11 +50,53 @@ def test_no_section_and_no_row_are_told():
 
 @pytest.mark.parametrize(
     "values",
-    [["rose", "aster"], [None, 1], [b"a", b"b"], np.array([1, "a"], object), np.array(["a"], np.dtypes.StringDType())],
+    [[None, 1], [b"a", b"b"], np.array([1, "a"], object), np.array(["a", None], object)],
 )
-def test_objects_and_words_are_told(values):
+def test_objects_and_bytes_are_told(values):
     with pytest.raises(SigmaDataError, match="section 'targets' holds objects or words"):
         Arrays(targets=values)
+
+
+@pytest.mark.parametrize("make", [list, np.array, lambda words: np.array(words, object),
+                                  lambda words: np.array(words, np.dtypes.StringDType())])  # fmt: skip
+def test_words_are_classes_in_alphabetical_order(make):
+    data = Arrays(inputs=np.zeros((3, 1)), targets=make(["rose", "aster", "rose"]))
+    assert data.block(0)["targets"].tolist() == [1, 0, 1]
+    assert data.class_names("targets") == ("aster", "rose")
+    assert data.sections["targets"] == Spec((), "int32")
+    assert data.class_names("inputs") == ()
+
+
+def test_words_wanted_as_numbers_are_told():
+    data = Arrays(inputs=["red", "blue"], targets=[1, 2])
+    with pytest.raises(SigmaDataError, match="section 'inputs' holds words, such as 'red'; .* preprocessor one_hot"):
+        data.encode("inputs", None)
+    assert data.encode("targets", None) is data
+
+
+def test_a_row_without_a_word_and_several_words_a_row_are_told():
+    with pytest.raises(SigmaDataError, match="section 'targets': row 1 has no class"):
+        Arrays(targets=["a", " "])
+    with pytest.raises(SigmaDataError, match=r"section 'targets': classes have shape \(2,\) a row"):
+        Arrays(targets=[["a", "b"]])
+
+
+def test_classes_keep_the_order_of_the_training_split():
+    data = Arrays(targets=["c", "a"])
+    assert data.encode("targets", 3, ("a", "b", "c")).block(0)["targets"].tolist() == [2, 0]
+    with pytest.raises(SigmaDataError, match="holds the class 'c', which the training split does not have: 'a', 'b'"):
+        data.encode("targets", 2, ("a", "b"))
+
+
+def test_another_number_of_classes_than_the_network_has_is_told():
+    with pytest.raises(SigmaDataError, match="holds 2 classes: 'a', 'c'; the network tells 3 apart"):
+        Arrays(targets=["c", "a"]).encode("targets", 3)
+
+
+def test_a_subset_has_the_classes_of_all_rows():
+    part = Subset(Arrays(targets=["a", "b", "c"]), [2]).encode("targets", 3)
+    assert part.block(0)["targets"].tolist() == [2]
+    assert part.class_names("targets") == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("values", [np.zeros(2, "c8"), np.zeros(2, "M8[s]"), np.zeros(2, np.longdouble)])

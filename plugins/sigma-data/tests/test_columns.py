@@ -18,9 +18,9 @@ def test_columns_by_name_and_number_become_sections(records):
     sections = Columns(
         {"inputs": Column((1, "length")), "targets": Column("species"), "weights": Column(-1, dtype="int32")}
     ).extract(records)
-    assert {name: (values.dtype.name, values.tolist()) for name, values in sections.items()} == {
+    assert {name: (str(values.dtype), values.tolist()) for name, values in sections.items()} == {
         "inputs": ("float32", [[2, 1], [4, 3], [6, 5]]),
-        "targets": ("int32", [1, 0, 1]),  # aster = 0, rose = 1
+        "targets": ("StringDType()", ["rose", "aster", "rose"]),
         "weights": ("int32", [10, 20, 30]),
     }
 
@@ -67,6 +67,8 @@ def test_fractions_are_no_whole_numbers(records):
 
 def test_words_among_numbers_are_told(records):
     with pytest.raises(SigmaDataError, match="section 'inputs', column 'species': holds words, such as 'rose'"):
+        Columns({"inputs": Column(("length", "species"))}).extract(records)
+    with pytest.raises(SigmaDataError, match="section 'inputs', column 'species': holds words, such as 'rose'"):
         Columns({"inputs": Column("species", dtype="float32")}).extract(records)
 
 
@@ -79,7 +81,7 @@ def test_fractions_are_no_classes(records):
 def test_a_row_without_a_class_is_told(held):
     records = CsvReader(text=("species",), missing="nan").read(held(b"a,species\n1,rose\n2,\n"))
     with pytest.raises(SigmaDataError, match="column 'species': row 1 has no class"):
-        Columns({"targets": Column("species")}).extract(records)
+        Columns({"targets": Column("species", dtype="class")}).extract(records)
 
 
 def test_a_section_that_gets_no_column_is_told(records):

@@ -45,17 +45,45 @@ def test_a_target_of_fractions_is_a_vector_of_numbers(path):
     assert block["targets"].tolist() == [[1.5], [2.5], [3.5], [4.5]]
 
 
-def test_whole_numbers_are_classes_unless_told_otherwise(path):
-    block, classes = read(path, 0, inputs=("width",))
-    assert classes == ("1", "3", "5", "7")
-    assert block["targets"].tolist() == [0, 1, 2, 3]
+def test_whole_numbers_are_numbers_to_one_cost_and_classes_to_another(path):
+    rows, classes = Csv(path, 0, inputs=("width",)).whole()
+    assert (rows.block(0)["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
+    assert rows.encode("targets", None).block(0)["targets"].tolist() == [[1.0], [3.0], [5.0], [7.0]]
+    encoded = rows.encode("targets", 4)
+    assert (encoded.block(0)["targets"].tolist(), encoded.class_names("targets")) == (
+        [0, 1, 2, 3],
+        ("1", "3", "5", "7"),
+    )
+    assert encoded.block(0)["inputs"] is rows.block(0)["inputs"]
+
+
+def test_what_the_targets_are_can_be_said(path):
     block, classes = read(path, "length", inputs=("width",), targets="numbers")
     assert (block["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
+    rows, classes = Csv(path, "length", inputs=("width",), targets="classes").whole()
+    assert (rows.block(0)["targets"].tolist(), classes) == ([0, 1, 2, 3], ("1", "3", "5", "7"))
+    assert rows.encode("targets", None).block(0)["targets"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("units", "indices", "classes"), [
+    (8, [1, 3, 5, 7], tuple("01234567")),  # all of them are indices of eight classes
+    (4, [0, 1, 2, 3], ("1", "3", "5", "7")),
+    (0, [0, 1, 2, 3], ("1", "3", "5", "7")),
+])  # fmt: skip
+def test_whole_numbers_that_are_indices_of_an_output_stay_these(path, units, indices, classes):
+    rows = Csv(path, "length", inputs=("width",)).whole()[0].encode("targets", units)
+    assert (rows.block(0)["targets"].tolist(), rows.class_names("targets")) == (indices, classes)
+
+
+def test_whole_numbers_can_be_split_by_class(path):
+    path.write_text("x,y\n" + "".join(f"{i},{i % 2 + 5}\n" for i in range(20)))
+    parts = Csv(path, "y", split={"training": 0.5, "validation": 0.5}, split_by="stratified")
+    assert sorted(parts["training"].block(0)["targets"].ravel().tolist()) == [5.0] * 5 + [6.0] * 5
 
 
 def test_classes_by_number_are_in_numerical_order(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{i},{i}.0\n" for i in (10, 9, -1, 100)))
-    block, classes = read(tmp_path / "a.csv", "y")
+    block, classes = read(tmp_path / "a.csv", "y", targets="classes")
     assert classes == ("-1", "9", "10", "100")
     assert block["targets"].tolist() == [2, 1, 0, 3]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from attrs import define
 
@@ -22,6 +24,8 @@ class BinaryCrossEntropy(CostLayer):
 
     Shapes: output ``(batch, ...)`` and targets of the same shape, or without a last side of 1 -> one number.
     """
+
+    decides: ClassVar[bool] = True
 
     def run(self, context: Context, output: Node, targets: Node) -> Node:
         """Return the mean; raises SigmaNetworkError if the shapes differ."""

@@ -12,7 +12,7 @@ from attrs import Attribute, define, field
 from sigma_kernel.contracts import Context, CostLayer
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph.node import FLOATS, Node, Spec
 from sigma_layers.targets import first_bad
 
 
@@ -49,9 +49,11 @@ class SoftmaxCrossEntropy(CostLayer):
         if targets.shape == output.shape:
             return self._of_probabilities(output, targets, weights)
         flat = len(targets.shape) == 1 or targets.shape[1:] == output.shape[-1:]
-        remedy = (
-            "Put Flatten() before the output." if flat and len(output.shape) > 2 else "Give one label for each row."
-        )
+        remedy = "Give one label for each row."
+        if flat and len(output.shape) > 2:
+            remedy = "Put Flatten() before the output."
+        elif targets.shape == (*output.shape[:-1], 1) and targets.dtype in FLOATS:
+            remedy = "For numbers instead of classes, use SquaredDifference()."
         raise SigmaNetworkError(
             f"softmax_cross_entropy({output.shape[1:]}, {targets.shape[1:]}): rows of section {self.targets!r} must "
             f"have shape {output.shape[1:-1]} (labels) or {output.shape[1:]} (probabilities). {remedy}"
@@ -99,10 +101,12 @@ class SoftmaxCrossEntropy(CostLayer):
         wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
         if wrong.any():
             place = first_bad(wrong)
+            fractions = labels.dtype.kind == "f" and (labels != np.floor(labels)).any()
             raise SigmaDataError(
                 f"data: section {self.targets!r}, row {place[0]}: label {labels[place]} is none of {classes} classes. "
                 f"Labels are whole numbers from 0 to {classes - 1}; Output({classes}) says how many there are, "
                 f"and these go from {labels.min()} to {labels.max()}."
+                f"{' For numbers instead of classes, use SquaredDifference().' if fractions else ''}"
             )
 
     def _check_probabilities(self, rows: np.ndarray) -> None:

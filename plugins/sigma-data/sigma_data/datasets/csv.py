@@ -14,7 +14,7 @@ from attrs import Attribute, define, field
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import REST, cut, listed
-from sigma_data.labels import indices
+from sigma_data.labels import Labels
 from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, place
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
@@ -41,7 +41,8 @@ class Csv(Divided):
     ``target`` names the column to predict, by its name in the first line or by its number; ``inputs`` those to
     predict it from, which hold numbers (``"*"``: all others).  ``targets`` says what the target is: ``classes``,
     words or whole numbers that become indices in their order (see the property ``classes``), or ``numbers``, a vector
-    of them, also from several columns.  With ``auto``, one column of words or of whole numbers holds classes.
+    of them, also from several columns.  With ``auto``, one column of words holds classes, and one of whole numbers what
+    the cost takes: classes for a cost of classes such as ``softmax_cross_entropy``, numbers for any other.
     ``shape`` is what a sample is cut into, ``scale`` what it is multiplied by.
 
     Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` stands between values.
@@ -68,8 +69,8 @@ class Csv(Divided):
         targets = [self._target(column, lines) for column in words]
         inputs, targets, lines = self._present(np.stack(chosen, axis=1), targets, lines)
         shaped = cut(self._float32(inputs * self.scale, lines, "inputs"), self.shape, str(self.path))
-        values, classes = self._classes(targets, lines)
-        return Arrays(inputs=shaped, targets=values), classes
+        rows = Arrays(inputs=shaped, targets=self._labels(targets, lines))
+        return rows, rows.class_names("targets")
 
     def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
         """Return the samples of another file, which needs no target, with columns as in this one.
@@ -138,13 +139,16 @@ class Csv(Divided):
         filled = inputs if isinstance(self.missing, str) else np.where(np.isnan(inputs), self.missing, inputs)
         return filled, targets, lines
 
-    def _classes(self, targets: list[np.ndarray], lines: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the targets as class indices with their names, or as rows of numbers."""
-        first = targets[0]
-        whole = first.dtype.kind != "f" or np.array_equal(first, np.rint(first))
-        if self._may_be_classes and (whole or self.targets == "classes"):
-            return indices(first, f"{self.path}: the target", lambda row: f"line {lines[row]}")
-        return self._float32(np.stack(targets, axis=1), lines, "the target"), ()
+    def _labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
+        """Return the targets as rows of numbers; words and whole numbers of one column as labels."""
+        first, where = targets[0], f"{self.path}: the target"
+        words = first.dtype.kind != "f"
+        if self._may_be_classes and (words or self.targets == "classes"):
+            return Labels.of_words(first, where, lambda row: f"line {lines[row]}", self.targets == "classes")
+        numbers = self._float32(np.stack(targets, axis=1), lines, "the target")
+        if self._may_be_classes and np.array_equal(first, np.rint(first)):
+            return Labels(first, numbers, where, lambda row: f"line {lines[row]}")
+        return numbers
 
     def _float32(self, values: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # told below

@@ -23,9 +23,9 @@ class Column:
     """What becomes one section: one column, or several side by side.
 
     A name alone gives one value a sample, a list of names a vector; ``["*"]`` is every column that no section
-    names.  ``shape`` is what a sample of several columns is cut into.  With ``dtype`` ``class``, the default for words,
-    each name or whole number becomes an index, in the order of the names or numbers; other values are multiplied by
-    ``scale``.
+    names.  ``shape`` is what a sample of several columns is cut into.  With ``dtype`` ``class`` each name or whole
+    number becomes an index, in the order of the names or numbers.  Else one column of words stays one, of which a cost
+    of classes makes indices; other values are multiplied by ``scale``.
     """
 
     columns: str | int | tuple[str | int, ...]
@@ -79,16 +79,21 @@ def _section(section: str, column: Column, records: Mapping[str, np.ndarray], re
     wanted = [i for one in listed(column.columns) for i in (rest if one == REST else [place(one, names, where)])]
     if not wanted:
         raise SigmaDataError(f"{where}: there is no column left for it. Name some.")
-    parts = [_typed(records[names[i]], column, f"{where}, column {names[i]!r}") for i in wanted]
     alone = isinstance(column.columns, str | int) and column.columns != REST
+    if alone and column.dtype == "auto" and _are_words(records[names[wanted[0]]]):
+        return records[names[wanted[0]]]
+    parts = [_typed(records[names[i]], column, f"{where}, column {names[i]!r}") for i in wanted]
     return cut(parts[0] if alone else np.stack(parts, axis=1), column.shape, where)
 
 
 def _typed(values: np.ndarray, column: Column, where: str) -> np.ndarray:
-    words = values.dtype.kind in "TUS"
-    if column.dtype == "class" or (words and column.dtype == "auto"):
+    if column.dtype == "class":
         return indices(values, where)[0]
-    if words:
+    if _are_words(values):
         raise SigmaDataError(f"{where}: holds words, such as {str(values[0])!r}. Leave it out, or use dtype = 'class'.")
     dtype = "float32" if column.dtype == "auto" else column.dtype
     return converted(values * column.scale if column.scale != 1.0 else values, dtype, where)
+
+
+def _are_words(values: np.ndarray) -> bool:
+    return values.dtype.kind in "TUS"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from attrs import field, frozen
@@ -18,6 +19,8 @@ class OneHot(Preprocessor):
     Without ``classes``, there are as many as the training split has.  An index that is none of them, and values that
     are no indices, are SigmaDataErrors.
     """
+
+    takes_classes: ClassVar[bool] = True
 
     classes: int | None = field(default=None, validator=optional(ge(1)))
     section: str = field(default="targets", kw_only=True)
