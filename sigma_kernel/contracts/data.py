@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, ClassVar
 
@@ -48,8 +48,12 @@ class Preprocessor(ABC):
     takes_classes: ClassVar[bool] = False
 
     @abstractmethod
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """Return what is to be remembered of the training split (nothing, if stateless)."""
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+        """Return what is to be remembered of the training split (nothing, if stateless).
+
+        ``blocks`` are its rows, which need not fit into memory together: each block is read when it is its turn, and
+        again each time that one iterates; who does not iterate reads nothing.
+        """
 
     @abstractmethod
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -93,19 +93,26 @@ class PreprocessorSuite(ABC):
     def test_it_keeps_rows_and_leaves_its_input_alone(self) -> None:
         preprocessor, values = self.preprocessor(), self.values()
         before = values.copy()
-        changed = preprocessor.apply(values, preprocessor.fit(values))
+        changed = preprocessor.apply(values, preprocessor.fit([values]))
         assert len(changed) == len(values)
         assert np.array_equal(values, before)
 
     def test_what_it_remembers_are_arrays_and_all_that_it_needs(self) -> None:
         values = self.values()
-        fitted = self.preprocessor().fit(values[: len(values) // 2])
+        fitted = self.preprocessor().fit([values[: len(values) // 2]])
         assert all(isinstance(value, np.ndarray) for value in fitted.values())
         first, second = (self.preprocessor().apply(values, fitted) for _ in range(2))
         assert np.array_equal(first, second)
 
     def test_each_row_is_changed_by_itself(self) -> None:
         preprocessor, values = self.preprocessor(), self.values()
-        fitted = preprocessor.fit(values)
+        fitted = preprocessor.fit([values])
         whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)
         assert np.array_equal(whole[1:3], part)
+
+    def test_what_it_remembers_does_not_depend_on_how_rows_are_cut_into_blocks(self) -> None:
+        preprocessor, values = self.preprocessor(), self.values()
+        whole, cut = preprocessor.fit([values]), preprocessor.fit([values[:1], values[1:3], values[3:]])
+        assert whole.keys() == cut.keys()
+        for name, value in whole.items():
+            np.testing.assert_allclose(cut[name], value, rtol=1e-9, atol=1e-12, err_msg=name)

@@ -7,8 +7,9 @@ the next block is already being read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
@@ -60,15 +61,15 @@ class Preparation:
 
     def fit(self, dataset: Dataset) -> Preparation:
         """Return this preparation with every preprocessor fitted, each on what those before it leave."""
-        values = _whole(dataset) if self.preprocessors else {}
         fitted: dict[str, Host] = {}
         for name, step in self.preprocessors.items():
-            if step.section not in values:
+            if step.section not in dataset.sections:
                 raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
-            fitted[name] = step.fit(values[step.section])
+            before = [(self.preprocessors[n], state) for n, state in fitted.items()]
+            left = Left(dataset, step.section, [one for one in before if one[0].section == step.section])
+            fitted[name] = step.fit(left)
             if not all(map(_finite, fitted[name].values())):
-                check_finite({step.section: values[step.section]})  # else every row would be blamed
-            values[step.section] = step.apply(values[step.section], fitted[name])
+                left.check_finite()  # else every row would be blamed
         return evolve(self, fitted=fitted)
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
@@ -107,9 +108,38 @@ class Preparation:
         raise SigmaDataError(f"data: section {name!r} holds {values.dtype}. Use numbers or booleans.")
 
 
-def _whole(dataset: Dataset) -> Host:
-    blocks = [dataset.block(i) for i in range(dataset.blocks)]
-    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+@frozen
+class Left(Iterable[np.ndarray]):
+    """What preprocessors leave of one section: its blocks, each read when it is its turn, as often as one likes."""
+
+    dataset: Dataset
+    section: str
+    steps: Sequence[tuple[Preprocessor, Host]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield the blocks' arrays, one row a sample."""
+        for block in range(self.dataset.blocks):
+            values = np.asarray(self.dataset.block(block)[self.section])
+            for step, state in self.steps:
+                values = step.apply(values, state)
+            yield values
+
+    def check_finite(self) -> None:
+        """Raise SigmaDataError for the first number that is not finite."""
+        for block, values in enumerate(self):
+            with placed(self.dataset, block):
+                check_finite({self.section: values})
+
+
+@contextmanager
+def placed(dataset: Dataset, block: int) -> Iterator[None]:
+    """Let a SigmaDataError say which block it is about, where there are several."""
+    try:
+        yield
+    except SigmaDataError as error:
+        if dataset.blocks == 1:
+            raise
+        raise SigmaDataError(f"block {block}: {error}") from error
 
 
 def _fits_int32(name: str, values: np.ndarray) -> None:
@@ -235,12 +265,8 @@ class Feed:
         return np.ascontiguousarray(order, np.int32)
 
     def _load(self, block: int) -> Mapping[str, Any]:
-        try:
+        with placed(self.dataset, block):
             prepared = self.prepare(self.dataset.block(block))
-        except SigmaDataError as error:
-            if self.dataset.blocks == 1:
-                raise
-            raise SigmaDataError(f"block {block}: {error}") from error
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:

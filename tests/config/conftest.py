@@ -143,7 +143,7 @@ class Watch(Monitor):
 class Centre(Preprocessor):
     section: str = "inputs"
 
-    def fit(self, values: Any) -> Any:
+    def fit(self, blocks: Any) -> Any:
         return {}
 
     def apply(self, values: Any, state: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -265,7 +266,8 @@ class Centre(Preprocessor):
     section: str = "x"
     seen: list[int] = field(factory=list)
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+        values = np.concatenate([*blocks])
         self.seen.append(len(values))
         return {"mean": values.mean(axis=0)}
 
@@ -279,7 +281,7 @@ class Double(Preprocessor):
 
     section: str = "x"
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         return {}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -293,6 +295,10 @@ class Several(Blocks):
         super().__init__(*map(len, arrays))
         self._blocks = list(arrays)
 
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        return {"x": Spec((), "float64")}
+
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         return {"x": self._blocks[block]}
 
@@ -302,6 +308,51 @@ def test_preprocessors_are_fitted_on_all_blocks_each_on_what_those_before_it_lea
     preparation = Preparation("float64", {"a": Double(), "b": Centre()}).fit(data)
     assert preparation.fitted["b"]["mean"] == 6.0
     assert preparation({"x": np.array([4.0])})["x"].tolist() == [2.0]
+
+
+class Counting(Several):
+    """Counts how often each block is read."""
+
+    def __init__(self, *arrays: np.ndarray) -> None:
+        super().__init__(*arrays)
+        self.asked: list[int] = []
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        self.asked.append(block)
+        return super().block(block)
+
+
+def test_a_preprocessor_that_learns_nothing_reads_nothing_and_others_read_block_by_block() -> None:
+    data = Counting(np.array([1.0, 2.0]), np.array([6.0]))
+    Preparation("float64", {"a": Double(), "b": Double()}).fit(data)
+    assert data.asked == []
+    Preparation("float64", {"a": Double(), "b": Centre()}).fit(data)
+    assert data.asked == [0, 1]
+
+
+def test_blocks_can_be_gone_through_again_and_only_one_is_held() -> None:
+    alive: list[weakref.ref[np.ndarray]] = []
+
+    class Twice(Double):
+        def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+            for values in blocks:
+                alive.append(weakref.ref(values))
+                del values
+                assert sum(block() is not None for block in alive) <= 1
+            return {"sums": np.array([float(values.sum()) for values in blocks])}
+
+    class Made(Several):
+        def block(self, block: int) -> Mapping[str, np.ndarray]:
+            return {"x": super().block(block)["x"].copy()}
+
+    fitted = Preparation("float64", {"a": Twice()}).fit(Made(np.array([1.0, 2.0]), np.array([6.0]))).fitted
+    assert fitted["a"]["sums"].tolist() == [3.0, 6.0]
+
+
+def test_a_number_that_is_not_finite_is_named_by_block_and_row_where_there_are_several() -> None:
+    data = Several(np.array([1.0, 2.0]), np.array([6.0, np.nan]))
+    with pytest.raises(SigmaDataError, match="^block 1: data: section 'x' holds a value that is not finite, .* row 1"):
+        Preparation("float32", {"a": Centre()}).fit(data)
 
 
 def test_preprocessors_are_fitted_on_the_training_split_alone() -> None:

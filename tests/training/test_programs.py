@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -133,8 +133,8 @@ def test_samples_are_prepared_like_the_data(deep: Deep) -> None:
     class Shift(Preprocessor):
         section = "inputs"
 
-        def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
-            return {"by": values.mean(axis=0)}
+        def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+            return {"by": np.concatenate([*blocks]).mean(axis=0)}
 
         def apply(self, values: np.ndarray, state: Any) -> np.ndarray:
             return values - state["by"]

@@ -9,7 +9,7 @@ from sigma_kernel import SigmaConfigError, SigmaDataError
 
 def test_the_type_changes_and_the_values_do_not():
     step = Cast("int32")
-    assert step.fit(np.zeros(3)) == {}
+    assert step.fit([np.zeros(3)]) == {}
     changed = step.apply(np.array([1.0, -2.0]), {})
     assert changed.dtype == np.int32
     assert changed.tolist() == [1, -2]

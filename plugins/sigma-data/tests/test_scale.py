@@ -7,7 +7,7 @@ from sigma_data import Scale
 
 def test_values_are_multiplied_and_moved():
     step = Scale(0.5, -1)
-    assert step.fit(np.zeros(3)) == {}
+    assert step.fit([np.zeros(3)]) == {}
     assert step.apply(np.array([[0.0, 2.0, 4.0]]), {}).tolist() == [[-1, 0, 1]]
 
 

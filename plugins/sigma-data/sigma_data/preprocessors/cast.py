@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ class Cast(Preprocessor):
     dtype: Literal["float32", "float64", "int32", "int64", "bool"] = field(default="float32", validator=in_(NAMES))
     section: str = field(default="inputs", kw_only=True)
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return nothing."""
         return {}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from attrs import Attribute, field, frozen
 
-from sigma_data.preprocessors.standardise import floating
+from sigma_data.preprocessors.standardise import floating, wider
 from sigma_kernel import Preprocessor, SigmaDataError
 
 
@@ -29,11 +30,12 @@ class Normalise(Preprocessor):
     target: tuple[float, float] = field(default=(0.0, 1.0), validator=_range)
     section: str = field(default="inputs", kw_only=True)
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return the ends of the source, ``low`` and ``high``, of a sample's shape; nothing if they are given."""
         if self.source is not None:
             return {}
-        return {"low": values.min(axis=0).astype(np.float64), "high": values.max(axis=0).astype(np.float64)}
+        low, high = reduce(wider, ((values.min(axis=0), values.max(axis=0)) for values in blocks))
+        return {"low": low.astype(np.float64), "high": high.astype(np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the mapped values: float32, or the float type that they have."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -25,10 +25,9 @@ class OneHot(Preprocessor):
     classes: int | None = field(default=None, validator=optional(ge(1)))
     section: str = field(default="targets", kw_only=True)
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return the number of ``classes``."""
-        self._whole(values)
-        return {"classes": np.asarray(self.classes or int(values.max()) + 1, np.int64)}
+        return {"classes": np.asarray(self.classes or 1 + max(map(self._greatest, blocks)), np.int64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return vectors, float32."""
@@ -42,6 +41,10 @@ class OneHot(Preprocessor):
         vectors = np.zeros((*values.shape, classes), np.float32)
         np.put_along_axis(vectors, values[..., None].astype(np.int64), 1.0, axis=-1)
         return vectors
+
+    def _greatest(self, values: np.ndarray) -> int:
+        self._whole(values)
+        return int(values.max())
 
     def _whole(self, values: np.ndarray) -> None:
         if values.dtype.kind not in "iub":

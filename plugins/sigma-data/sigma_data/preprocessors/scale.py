@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from attrs import field, frozen
@@ -19,7 +19,7 @@ class Scale(Preprocessor):
     offset: float = 0.0
     section: str = field(default="inputs", kw_only=True)
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return nothing."""
         return {}
 

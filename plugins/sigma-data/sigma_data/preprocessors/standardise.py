@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 
 import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel import Preprocessor
 
+Ends = tuple[np.ndarray, np.ndarray]
+
 
 @frozen
 class Standardise(Preprocessor):
     """Subtract each feature's mean and divide by its standard deviation, both those of the training split.
 
-    A feature that is the same in all of it becomes 0.  The deviation is that of the population (divided by n).
+    A feature that is the same in all of it becomes 0.  The deviation is that of the population (divided by n).  Both
+    are gathered block by block: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983, (2.1).
     """
 
     section: str = field(default="inputs", kw_only=True)
 
-    def fit(self, values: np.ndarray) -> dict[str, np.ndarray]:
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return ``mean`` and ``deviation``, float64, of a sample's shape."""
-        low, high = values.min(axis=0), values.max(axis=0)
+        found = reduce(_Moments.merged, map(_Moments.of, blocks))
+        low, high = found.ends
         constant = low == high  # judged by the values: rounding gives the deviation of equal numbers a trace
-        mean = np.where(constant, low, values.mean(axis=0, dtype=np.float64))
-        deviation = np.where(constant, 1.0, values.std(axis=0, dtype=np.float64))
+        mean = np.where(constant, low, found.mean)
+        deviation = np.where(constant, 1.0, np.sqrt(found.variance))
         return {"mean": np.asarray(mean, np.float64), "deviation": np.asarray(deviation, np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -32,6 +37,34 @@ class Standardise(Preprocessor):
         changed = np.subtract(values, state["mean"], dtype=np.float64)
         changed /= state["deviation"]
         return floating(changed, like=values)
+
+
+@frozen(eq=False)
+class _Moments:
+    """What is known of some rows: how many they are, their mean and variance, and their least and greatest values."""
+
+    rows: int
+    mean: np.ndarray
+    variance: np.ndarray
+    ends: Ends
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> _Moments:
+        """Return those of one block."""
+        mean, variance = values.mean(axis=0, dtype=np.float64), values.var(axis=0, dtype=np.float64)
+        return cls(len(values), mean, variance, (values.min(axis=0), values.max(axis=0)))
+
+    def merged(self, other: _Moments) -> _Moments:
+        """Return those of the rows of both."""
+        rows = self.rows + other.rows
+        share, apart = other.rows / rows, other.mean - self.mean
+        variance = self.variance * (1 - share) + other.variance * share + apart * apart * (share * (1 - share))
+        return _Moments(rows, self.mean + apart * share, variance, wider(self.ends, other.ends))
+
+
+def wider(one: Ends, other: Ends) -> Ends:
+    """Return the least and the greatest values of two ranges."""
+    return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
 def floating(changed: np.ndarray, like: np.ndarray) -> np.ndarray:
