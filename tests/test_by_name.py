@@ -13,13 +13,17 @@ import numpy as np
 import pytest
 
 from sigma_backend_numpy import NumpyBackend
-from sigma_data import Arrays, Standardise
+from sigma_data import Arrays, Records, Standardise
 from sigma_hooks import Accuracy, AccuracyMetric, Stop
 from sigma_initialisers import Constant
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
+from sigma_kernel.plugins import catalogue
+from sigma_kernel.resolver import Resolver
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
-from sigma_optimisers import Adam, ClipNorm, Exponential, MaxNorm
+from sigma_operator_local.local import LocalOperator
+from sigma_operator_local.shards import Sum
+from sigma_optimisers import Adam, ClipNorm, Exponential, MaxNorm, WarmUp
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,17 +64,85 @@ def test_what_is_within_an_optimiser_may_be_names_and_tables_as_in_a_file() -> N
         ({"schedules": {"learning_rate": "cosin"}}, "schedule 'cosin'.*Did you mean 'cosine'"),
         (
             {"schedules": {"learning_rate": 0.5}},
-            "trainer.optimiser.schedules.learning_rate: must be of the kind schedule",
+            "Adam.schedules.learning_rate: must be of the kind schedule",
         ),
         (
             {"transforms": {"clip": Exponential("1 epoch", 0.5)}},
-            "trainer.optimiser.transforms.clip: must be of the kind modifier",
+            "Adam.transforms.clip: must be of the kind modifier",
         ),
     ],
 )
 def test_what_cannot_be_within_an_optimiser_is_refused(inner: Any, message: str) -> None:
     with pytest.raises(SigmaError, match=message):
         _trained(optimiser=Adam(0.1, **inner))
+
+
+# -- components within others ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "operator",
+    [{"type": "local", "shards": 2, "merger": "sum"}, {"type": "local", "shards": 2, "merger": {"type": "sum"}},
+     {"type": "local", "shards": 2, "merger": Sum}, LocalOperator(shards=2, merger="sum")],  # type: ignore[arg-type]
+)  # fmt: skip
+def test_what_an_operator_needs_may_be_a_name_or_a_table(operator: Any) -> None:
+    assert _trained(operator=operator) == _trained(operator=LocalOperator(shards=2))
+
+
+def test_a_schedule_within_a_schedule_may_be_a_name_or_a_table() -> None:
+    def adam(schedule: Any) -> Adam:
+        return Adam(0.1, schedules={"learning_rate": schedule})
+
+    table = {
+        "type": "warm_up",
+        "duration": "2 epochs",
+        "then": {"type": "exponential", "every": "1 epoch", "factor": 0.5},
+    }
+    wanted = _trained(optimiser=adam(WarmUp("2 epochs", then=Exponential("1 epoch", 0.5))))
+    assert _trained(optimiser=adam(table)) == wanted
+    assert _trained(optimiser=adam({"type": "product", "of": [table, "constant"]})) == wanted
+    assert _trained(optimiser={"type": "adam", "learning_rate": 0.1, "schedules": {"learning_rate": table}}) == wanted
+
+
+@pytest.mark.parametrize(
+    "form", [dict, lambda **settings: Records(**{k: v for k, v in settings.items() if k != "type"})]
+)
+def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) -> None:
+    (tmp_path / "a.csv").write_text("a;b;kind\n" + "".join(f"{i};1;{'xy'[i % 2]}\n" for i in range(8)))
+    sections = {"inputs": {"columns": ["a", "b"]}, "targets": {"columns": "kind"}}
+    data = form(
+        type="records", source={"type": "file", "path": tmp_path / "a.csv"},
+        reader={"type": "csv", "text": ["kind"], "delimiter": ";", "columns": ["b", "kind"]},
+        extractor={"type": "columns", "sections": {**sections, "inputs": {"columns": ["b"]}}},
+    )  # fmt: skip
+    with Environment("nested") as sigma:
+        trainer = sigma.create_trainer(
+            data=data, optimiser="adam", network=Input(1) + Output(2) + SoftmaxCrossEntropy()
+        )
+        trainer.fit(epochs=1)
+        assert trainer.session.classes == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"operator": {"type": "local", "merger": "summ"}}, "merger 'summ'.*Did you mean 'sum'?"),
+        ({"operator": {"type": "local", "merger": 3}}, "operator 'local': merger: must be of the kind merger"),
+        ({"operator": LocalOperator(merger=3)}, "LocalOperator.merger: must be of the kind merger"),  # type: ignore[arg-type]
+        ({"data": {"type": "records", "source": {"type": "file", "path": "x"}, "reader": {"size": 3}}},
+         "reader: {'size': 3} names none. Add its 'type'"),
+        ({"data": {"type": "records", "source": {"type": "file", "path": "x"}, "reader": "npy",
+                   "extractor": {"type": "columns", "sections": {"inputs": {"column": "a"}}}}},
+         "extractor 'columns': sections.inputs: has no setting 'column'. Did you mean 'columns'?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_within_a_component_is_refused_before_training(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SigmaConfigError, match=message):
+        _trained(**settings)
+
+
+def test_an_object_that_is_complete_stays_the_same_object() -> None:
+    resolve, operator = Resolver(catalogue()), LocalOperator()
+    assert resolve("operator", operator) is operator
+    assert resolve("operator", LocalOperator(merger="sum")).merger == operator.merger  # type: ignore[arg-type]
 
 
 def test_hooks_may_be_names_and_their_times_and_criteria_texts() -> None:

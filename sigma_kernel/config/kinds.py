@@ -8,16 +8,9 @@ from typing import Any, get_args, get_origin
 from sigma_kernel import contracts
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.resolver import KINDS, kind_of as kind_of_contract
 from sigma_kernel.specs import Component
 
-KINDS: dict[type, str] = {
-    contracts.Backend: "backend", contracts.Optimiser: "optimiser", contracts.Schedule: "schedule",
-    contracts.Transform: "modifier", contracts.Modifier: "modifier", contracts.Initialiser: "initialiser",
-    contracts.Source: "source", contracts.Reader: "reader", contracts.Extractor: "extractor",
-    contracts.Preprocessor: "preprocessor", contracts.Dataset: "dataset", contracts.Order: "iterator",
-    contracts.Hook: "hook", contracts.Metric: "metric", contracts.Operator: "operator", contracts.Monitor: "monitor",
-    contracts.Merger: "merger", contracts.Layer: "layer",
-}  # fmt: skip
 AS_THEY_ARE: dict[str, type] = {"recipe": contracts.Recipe}  # objects, of which nothing is made
 
 
@@ -28,8 +21,7 @@ def contract(type_: Any) -> Any:
 
 def kind_of(type_: Any) -> str | None:
     """Return the kind of component that a contract, or a class that fulfils one, stands for."""
-    type_ = contract(type_)
-    return next((kind for cls, kind in KINDS.items() if isinstance(type_, type) and issubclass(type_, cls)), None)
+    return kind_of_contract(contract(type_))
 
 
 def fulfils(thing: Any, *wanted: Any) -> bool:

@@ -60,12 +60,13 @@ def examine(trainer: Trainer, missing: Container[str] = ()) -> list[tuple[Place,
     model = None if "network" in missing else _model(trainer, rows, faults)
     if model is not None:
         _parameters(trainer, model, faults)
-    if rows is not None and model is not None and model.sections == rows.sections:
+    complete = model is not None and {*model.network.sections()} <= {*model.sections}
+    if rows is not None and model is not None and complete and model.sections.items() <= rows.sections.items():
         with faults.at("data"):
             dataset = _encoded(trainer, model.network, rows.dataset, model.shapes.outputs)
             ready_block(model, rows.preparation, dataset.block(0))
     _hooks(trainer, faults, "data" in missing, "hooks" in missing)
-    if model is not None and model.network.costs and {*model.network.sections()} <= {*model.sections}:
+    if model is not None and complete and model.network.costs:
         for name, hook in trainer.hooks.items():
             with faults.at("hooks", name):
                 check_hooks("hooks", {name: hook}, model)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from attrs import has
+
 from sigma_kernel.architecture import component_name
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Preprocessor, Schedule, Transform
@@ -116,7 +118,7 @@ def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
 def data(resolve: Resolve, chosen: Any) -> Any:
     """Return the data that were chosen, of which a name or a table is made."""
     named = isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str))
-    return resolve("dataset", chosen) if named else chosen
+    return resolve("dataset", chosen) if named or has(type(chosen)) else chosen
 
 
 def splits(where: str, chosen: Any) -> dict[str, Dataset]:

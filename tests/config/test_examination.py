@@ -401,3 +401,34 @@ def test_the_plugins_of_a_run_are_those_that_it_used(check):
     [folder] = Path("runs").iterdir()
     found = json.loads((folder / "plugins.json").read_text())["plugins"]
     assert {"sigma-kernel", "sigma-data", "sigma-layers", "sigma-optimisers", "sigma-backend-numpy"} <= set(found)
+
+
+def test_records_without_a_section_that_the_cost_reads_are_told_with_what_there_is(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("x,y\n1,0\n2,1\n")
+    (tmp_path / "run.toml").write_text(RECORDS)
+    assert main(["check", str(tmp_path / "run.toml")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "the network reads section 'targets'; the data has inputs" in said[0]
+
+
+RECORDS = """
+format = 1
+[data]
+batch_size = 2
+split = { training = 1.0 }
+[data.dataset]
+type = "records"
+source = { type = "file", path = "a.csv" }
+reader = { type = "csv" }
+[data.dataset.extractor]
+type = "columns"
+sections.inputs = { columns = ["x"] }
+[network]
+architecture = "input(1) + output(2) + softmax_cross_entropy()"
+[trainer]
+optimiser = "adam"
+[hooks.end]
+type = "stop"
+every = "2 epochs"
+"""
