@@ -76,6 +76,7 @@ class HookContext(Protocol):
         """Return the first output for samples of the first input, before costs, and the slopes in the samples.
 
         Slopes are those of the sum over ``output * directions``; samples are such as they come from preprocessing.
+        Further inputs are held at 0.
         """
 
     def keep(self) -> None:

@@ -158,8 +158,14 @@ class Evaluator:
     def excite(
         self, arrays: Mapping[str, Any], steer: Steer, samples: np.ndarray, directions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for prepared samples, before costs, and its slopes along directions."""
-        place, rows = self.programs.backend.to_device, np.arange(len(samples), dtype=np.int32)
-        block = {self.programs.model.network.sections()[0]: place(samples), DIRECTIONS: place(directions)}
+        """Return the first output for prepared samples, before costs, and its slopes along directions.
+
+        Inputs but the first are held at 0.
+        """
+        model, place = self.programs.model, self.programs.backend.to_device
+        first, *others = model.network.sections(costs=False)
+        rows, held = np.arange(len(samples), dtype=np.int32), [(name, model.sections[name]) for name in others]
+        block = {name: place(np.zeros((len(samples), *spec.shape), spec.dtype)) for name, spec in held}
+        block |= {first: place(samples), DIRECTIONS: place(directions)}
         ring = self._ring(Model.excitation, arrays, steer, block, rows[None])
         return ring["output"][0], ring["slopes"][0]

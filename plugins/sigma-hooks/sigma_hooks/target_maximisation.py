@@ -15,6 +15,7 @@ from sigma_kernel.checks import ge, gt
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.graph.node import FLOATS
 
 OWN = ("output",)
 START = 0.01  # standard deviation of the noise that the ascent begins with, in units of the input
@@ -28,6 +29,9 @@ class TargetMaximisation(Hook):
     ``seed``; each step is as long, root mean square, as ``rate``.  ``l2`` pulls the input to 0; ``low`` and ``high``
     bound its elements, which are such as they come from preprocessing.  ``outputs`` are the numbers of those to draw,
     all by default.
+
+    Where the network has several inputs, the first one is drawn, and the others are held at 0, which is the mean of
+    what ``standardise`` leaves.
 
     Images lie in ``folder``, within the run's folder, or nowhere if the run has none.  ``name`` may hold addresses in
     braces, and ``{output}``; the images' shades reach from the least to the greatest element.  Inputs are ``(height,
@@ -71,9 +75,15 @@ class TargetMaximisation(Hook):
         return ["target_maximisation.*"]
 
     def check(self, outlook: Outlook) -> None:
-        """Refuse outputs that there are not, and inputs that are no image."""
+        """Refuse outputs that there are not, and inputs that are no image or cannot be climbed on."""
         self._chosen(outlook)
-        self._sides(outlook.ends()[0].shape)
+        inputs = outlook.ends()[0]
+        self._sides(inputs.shape)
+        if inputs.dtype not in FLOATS:
+            raise SigmaNetworkError(
+                f"target_maximisation: the input holds {inputs.dtype}, and only floats have slopes. "
+                "Add the preprocessor scale or cast."
+            )
 
     def run(self, context: HookContext) -> None:
         """Climb, publish and draw."""

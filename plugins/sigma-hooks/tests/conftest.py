@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attrs import define
 
-from sigma_kernel.contracts import Context, CostLayer, Layer, Parameter
+from sigma_kernel.contracts import Architecture, Context, CostLayer, Layer, Parameter
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
@@ -61,3 +61,15 @@ def classifier() -> Callable[..., Environment]:
         return environment
 
     return make
+
+
+@pytest.fixture
+def entrance() -> Callable[..., Layer]:
+    """Return a function that makes an input layer of a section."""
+    return Input
+
+
+@pytest.fixture
+def scores() -> Callable[[], Architecture]:
+    """Return a function that makes the weights and the cost of two classes."""
+    return lambda: Linear(2) + CrossEntropy()

@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from attrs import define
 
 from sigma_hooks import Stop, TargetMaximisation
 from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel.clock import Moment, after
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Architecture, Context, Hook, Layer
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.steering import Desk, HookSuite
+from sigma_kernel.training.feed import Rows
+
+
+@define(eq=False, init=False)
+class Join(Layer):
+    """All inputs, flat and side by side."""
+
+    branches: tuple[Architecture, ...]
+
+    def __init__(self, *branches: Architecture) -> None:
+        self.__attrs_init__(branches)
+
+    def run(self, context: Context, *inputs: Node) -> Node:
+        rows = (f.reshape(f.cast(x, "float32"), (x.shape[0], prod(x.shape[1:]))) for x in inputs)
+        return f.concat(*rows, axis=1)
+
 
 Make = Callable[..., Environment]
 END = {"end": Stop(every=after(4, "epoch"))}
@@ -42,6 +62,44 @@ def test_a_linear_output_is_excited_most_along_its_weights(classifier: Make) -> 
     for k in (0, 1):  # the slope of w.x - x.x/2 vanishes at x = w
         assert found["samples"][k].ravel() == pytest.approx(weights[:, k], abs=0.003)
         assert found["reached"][k] == pytest.approx(weights[:, k] @ weights[:, k], rel=0.02)
+
+
+def test_of_several_inputs_the_first_is_drawn_while_the_others_are_held_at_zero(
+    classifier: Make, entrance: Callable[..., Layer], scores: Callable[[], Architecture]
+) -> None:
+    found: dict[str, Any] = {}
+
+    class Look(TargetMaximisation):
+        def run(self, context: Any) -> None:
+            found["samples"], found["reached"] = self.climb(context, [0, 1])
+
+    with classifier(hooks={**END, "look": Look(l2=1.0, steps=2000, rate=0.001)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        block = dict(trainer.data["training"].block(0))
+        more = np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)
+        trainer.data = Rows({**block, "more": more, "kinds": np.arange(20) % 2})
+        trainer.network = Join(entrance(), entrance("more"), entrance("kinds")) + scores()
+        sigma.run()
+        ((_, weights),) = sigma.registry.find("trainer.network.layers.*.weights")
+    assert weights.shape == (12 + 3 + 1, 2)
+    for k in (0, 1):  # what the other inputs add is 0
+        assert found["samples"][k].ravel() == pytest.approx(weights[:12, k], abs=0.003)
+        assert found["reached"][k] == pytest.approx(weights[:12, k] @ weights[:12, k], rel=0.02)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, bool])
+def test_an_input_without_slopes_is_refused_before_training(
+    classifier: Make, entrance: Callable[..., Layer], scores: Callable[[], Architecture], kind: type
+) -> None:
+    with classifier(hooks={**END, "draw": TargetMaximisation(steps=1)}) as sigma:
+        trainer = sigma.trainer("trainer")
+        block = trainer.data["training"].block(0)
+        trainer.data = Rows({**block, "inputs": (np.abs(block["inputs"]) * 9).astype(kind)})
+        trainer.network = Join(entrance()) + scores()
+        with pytest.raises(
+            SigmaConfigError, match=r"trainer\.hooks\.draw: .* only floats have slopes\. Add the prepro"
+        ):
+            sigma.prepare()
 
 
 def test_bounds_are_kept_and_reached() -> None:
