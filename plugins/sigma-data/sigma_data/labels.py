@@ -57,12 +57,12 @@ class Labels:
             return evolve(self, indices=None, names=())
         found, own = indices(self.values, self.where, self.row)
         order = tuple(names) or _settled(section, own, classes)
-        if unknown := next((name for name in own if name not in order), None):
+        places = {name: i for i, name in enumerate(order)}
+        if unknown := next((name for name in own if name not in places), None):
             raise SigmaDataError(
                 f"data: section {section!r} holds the class {unknown!r}, which the training split does not have: "
                 f"{_listed(order)}. Correct it, or cut both from one data set."
             )
-        places = {name: i for i, name in enumerate(order)}
         return evolve(self, indices=np.array([places[name] for name in own], np.int32)[found], names=order)
 
 
@@ -119,7 +119,7 @@ def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
     return [str(int(value)) for value in values.tolist()]
 
 
-def _apart(values: np.ndarray, where: str, row: Callable[[int], str]) -> None:
+def _apart(values: np.ndarray, where: str, row: Row) -> None:
     """Refuse whole numbers that floats of this type do not tell from their neighbours."""
     limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     merged = np.flatnonzero(np.abs(values) >= limit)

@@ -90,10 +90,11 @@ def test_classes_by_number_are_in_numerical_order(tmp_path):
 
 def test_classes_by_number_stay_apart_where_floats_are_equal(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"1,{2**53 + i}\n" for i in (1, 0, 2, 1)))
-    block, classes = read(tmp_path / "a.csv", "y")
-    assert classes == ("9007199254740992", "9007199254740993", "9007199254740994")
-    assert block["targets"].tolist() == [1, 0, 2, 1]
-    assert read(tmp_path / "a.csv", "y", missing="drop")[1] == classes
+    rows = Csv(tmp_path / "a.csv", "y").whole()[0].encode("targets", 3)
+    classes = ("9007199254740992", "9007199254740993", "9007199254740994")
+    assert rows.class_names("targets") == classes
+    assert rows.block(0)["targets"].tolist() == [1, 0, 2, 1]
+    assert read(tmp_path / "a.csv", "y", targets="classes", missing="drop")[1] == classes
     assert read(tmp_path / "a.csv", "y", targets="numbers")[0]["targets"].tolist() == [[2.0**53]] * 4
 
 

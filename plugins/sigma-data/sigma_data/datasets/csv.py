@@ -15,7 +15,8 @@ from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import REST, cut, listed
 from sigma_data.labels import Labels
-from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, place
+from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, place
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_kernel import SigmaConfigError, SigmaDataError
@@ -45,7 +46,8 @@ class Csv(Divided):
     the cost takes: classes for a cost of classes such as ``softmax_cross_entropy``, numbers for any other.
     ``shape`` is what a sample is cut into, ``scale`` what it is multiplied by.
 
-    Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` stands between values.
+    Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` stands between values,
+    ``decimal`` before a fraction, and ``thousands``, if it is set, between groups of three digits.
     ``missing`` says what becomes of rows with a missing value (an empty place, ``?``, ``NA``, ``NaN``, ``None``,
     ``null``): ``refuse`` them, ``drop`` them, or put a number in its place, in inputs alone.
     """
@@ -62,13 +64,19 @@ class Csv(Divided):
     delimiter: str = field(default=",", validator=DELIMITER, kw_only=True)
     missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=_missing, kw_only=True)
     encoding: str = field(default="utf-8-sig", kw_only=True)
+    decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
+    thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows, but those that are dropped."""
         lines, chosen, words = self._columns()
         targets = [self._target(column, lines) for column in words]
         inputs, targets, lines = self._present(np.stack(chosen, axis=1), targets, lines)
-        shaped = cut(self._float32(inputs * self.scale, lines, "inputs"), self.shape, str(self.path))
+        shaped = cut(
+            self._float32(inputs if self.scale == 1.0 else inputs * self.scale, lines, "inputs"),
+            self.shape,
+            str(self.path),
+        )
         rows = Arrays(inputs=shaped, targets=self._labels(targets, lines))
         return rows, rows.class_names("targets")
 
@@ -79,7 +87,7 @@ class Csv(Divided):
         """
         missing = None if isinstance(self.missing, str) else self.missing
         reader = SamplesReader(
-            shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter, self.encoding
+            shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter, **self._form
         )
         return reader.read(local(path))["values"]
 
@@ -87,7 +95,7 @@ class Csv(Divided):
         """Return the columns of the inputs, by their names where this file tells."""
         if REST not in self.inputs or not self.header or not self.path.is_file():
             return self.inputs
-        cells = CsvReader(delimiter=self.delimiter, encoding=self.encoding).top(local(self.path))
+        cells = CsvReader(delimiter=self.delimiter, **self._form).top(local(self.path))
         names = [cell.strip() for cell in cells]
         targets = [place(target, names, str(self.path)) for target in listed(self.target)]
         return tuple(name for i, name in enumerate(names) if i not in targets)
@@ -99,7 +107,7 @@ class Csv(Divided):
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
         wanted = None if rest else (*self.inputs, *targets)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
-        reader = _Table(wanted, targets, self.header, self.delimiter, gaps, self.encoding)
+        reader = _Table(wanted, targets, self.header, self.delimiter, gaps, **self._form)
         lines, columns = reader.table(local(self.path))
         names, values = list(columns), list(columns.values())
         if not rest:
@@ -111,16 +119,19 @@ class Csv(Divided):
 
     def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
         """Return words as the numbers that they are, NaN for a missing one; as they are, if they may be classes."""
+        figures = Figures(self.decimal, self.thousands)
         with suppress(ValueError):
-            return _exact(words, words.astype(np.float64))
+            if figures.plain:
+                return _exact(words, words.astype(np.float64))
         cells = words.tolist()
         gaps = np.array([is_gap(cell) for cell in cells])
-        wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or is_number(cell))), None)
+        wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or figures.is_number(cell))), None)
         if wrong is None:
-            return np.array([np.nan if gap else float(cell) for gap, cell in zip(gaps, cells, strict=True)])
+            return np.array([np.nan if gap else figures.value(cell) for gap, cell in zip(gaps, cells, strict=True)])
         if self._may_be_classes:
             return words
         advice = "Correct it, or set targets = 'classes'." if len(listed(self.target)) == 1 else "Correct it."
+        advice += figures.advice(cells[wrong])
         raise SigmaDataError(f"{self.path}:{lines[wrong]}: the target {cells[wrong]!r} is not a number. {advice}")
 
     def _present(
@@ -142,7 +153,7 @@ class Csv(Divided):
     def _labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
         """Return the targets as rows of numbers; words and whole numbers of one column as labels."""
         first, where = targets[0], f"{self.path}: the target"
-        words = first.dtype.kind != "f"
+        words = first.dtype.kind not in "fi"
         if self._may_be_classes and (words or self.targets == "classes"):
             return Labels.of_words(first, where, lambda row: f"line {lines[row]}", self.targets == "classes")
         numbers = self._float32(np.stack(targets, axis=1), lines, "the target")
@@ -159,6 +170,11 @@ class Csv(Divided):
                 f"{self.path}:{lines[row]}: {what}: {values[row, column]:g} is no number of 32 bits. Scale the column."
             )
         return found
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        """Return how the file is written."""
+        return {"encoding": self.encoding, "decimal": self.decimal, "thousands": self.thousands}
 
     @property
     def _may_be_classes(self) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from itertools import chain, islice
+from itertools import islice
 from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
 
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.lines import as_text, lines
+from sigma_data.readers.pieces import Layout, Piece, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
 from sigma_kernel.checks import in_, min_len, optional, written
 from sigma_kernel.errors import near
@@ -24,6 +26,8 @@ GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # what stands w
 
 DELIMITER = written(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
 SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as a configuration has them
+
+STRINGS = np.dtypes.StringDType()
 
 Row = tuple[int, list[str]]  # with the number of its line in the file
 
@@ -37,6 +41,9 @@ class CsvReader(Reader):
     its place; it becomes NaN with ``missing="nan"``.  Among words only a blank is missing, and stays one.
     Otherwise such a value, one that is no number, and a line with too many or too few values are SigmaDataErrors with
     ``file:line``.
+
+    ``decimal`` is the mark before a fraction, and ``thousands`` one between groups of three digits.  A plain table is
+    parsed by a library: Arrow, where ``sigma-data[arrow]`` is installed and the table is large, else NumPy.
     """
 
     columns: tuple[str | int, ...] | None = field(default=None, validator=optional(min_len(1)))
@@ -45,6 +52,8 @@ class CsvReader(Reader):
     delimiter: str = field(default=",", validator=DELIMITER)
     missing: Literal["refuse", "nan"] = field(default="refuse", validator=in_(("refuse", "nan")))
     encoding: str = "utf-8-sig"
+    decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
+    thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
 
     gap_advice: ClassVar[str] = "set missing = 'nan'"  # what to do about a missing value, and about words
     names_advice: ClassVar[str] = "or set header = true"
@@ -56,23 +65,32 @@ class CsvReader(Reader):
 
     def top(self, source: Source) -> list[str]:
         """Return what stands in the first line."""
-        with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
+        with self._opened(source) as text:
             return _first(_rows(text, self.delimiter, source.name), source.name)[1]
 
     def table(self, source: Source) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the number of each row's line in the file, and the columns."""
         name = source.name
-        with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
-            rows = _rows(text, self.delimiter, name)
-            first = _first(rows, name)
-            names, advice = self._names(*first, name), self._advice(first[1])
-            chosen = self._chosen(names, name, advice)
-            words = {place(column, names, name, advice) for column in self.text}
-            parts = list(self._parts(rows if self.header else chain([first], rows), name, names, chosen, words))
+        with self._opened(source) as text:
+            line, first = _first(_rows(text, self.delimiter, name), name)
+        names, advice = self._names(line, first, name), self._advice(first)
+        chosen = self._chosen(names, name, advice)
+        words = {place(column, names, name, advice) for column in self.text}
+        parts = self._swiftly(source, line, names, chosen, words) or self._carefully(source, names, chosen, words)
         if not parts:
             raise SigmaDataError(f"{name}: there is no row of values.{advice or ' Check the file.'}")
         lines, *columns = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
         return lines, {names[i]: column for i, column in zip(chosen, columns, strict=True)}
+
+    @contextmanager
+    def _opened(self, source: Source) -> Iterator[TextIOWrapper]:
+        with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
+            yield text
+
+    @property
+    def figures(self) -> Figures:
+        """Return how numbers are written."""
+        return Figures(self.decimal, self.thousands)
 
     def _names(self, line: int, cells: list[str], name: str) -> list[str]:
         if not self.header:
@@ -92,7 +110,7 @@ class CsvReader(Reader):
             return f" If {SEPARATORS[found]} stands between values, set delimiter = '{SEPARATORS[found]}'."
         if not self.header:
             return " With header = false, columns are called by their numbers."
-        if any(is_number(cell) for cell in cells):
+        if any(self.figures.is_number(cell) for cell in cells):
             return " If the first line holds values instead of names, set header = false."
         return ""
 
@@ -104,6 +122,38 @@ class CsvReader(Reader):
         if times > 1:
             raise SigmaDataError(f"{name}: column {names[one]!r} is wanted {times} times. Name it once.")
         return chosen
+
+    # -- the fast way, for plain tables --------------------------------------------------------------------------------
+    def _swiftly(
+        self, source: Source, line: int, names: list[str], chosen: Sequence[int], words: set[int]
+    ) -> list[list[np.ndarray]]:
+        """Return lines and columns in parts; nothing, where the table is not plain and has to be read with care."""
+        if self.thousands is not None:
+            return []
+        kinds = [(i in words) if i in chosen else None for i in range(len(names))]
+        layout = Layout(kinds, self.delimiter, self.decimal)
+        before = line if self.header else line - 1
+        with suppress(ValueError, NotImplementedError, SigmaDataError), self._opened(source) as text:  # told with care
+            for _ in range(before):
+                text.readline()
+            return [self._part(piece, chosen) for piece in pieces(text, layout, before + 1, LONGEST)]
+        return []
+
+    def _part(self, piece: Piece, chosen: Sequence[int]) -> list[np.ndarray]:
+        found = [piece.columns[i] for i in chosen]
+        if self.missing == "refuse" and any(not cell.strip() for one in found if isinstance(one, list) for cell in one):
+            raise Unfit("a missing word")
+        return [piece.lines, *(np.array(one, STRINGS) if isinstance(one, list) else one for one in found)]
+
+    # -- the careful way, for all tables -------------------------------------------------------------------------------
+    def _carefully(
+        self, source: Source, names: list[str], chosen: Sequence[int], words: set[int]
+    ) -> list[list[np.ndarray]]:
+        with self._opened(source) as text:
+            rows = _rows(text, self.delimiter, source.name)
+            if self.header:
+                next(rows)
+            return list(self._parts(rows, source.name, names, chosen, words))
 
     def _parts(
         self, rows: Iterator[Row], name: str, names: list[str], chosen: Sequence[int], words: set[int]
@@ -123,11 +173,11 @@ class CsvReader(Reader):
             blank = next((line for cell, line in zip(cells, lines, strict=True) if not cell.strip()), None)
             if blank is not None:
                 raise self._gap(f"{name}:{blank}: {column}")
-        return np.array(cells, np.dtypes.StringDType())
+        return np.array(cells, STRINGS)
 
     def _numbers(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
         with suppress(ValueError):  # told below, with the line
-            values = np.array(cells, np.float64)
+            values = self.figures.values(cells)
             if np.isfinite(values).all():
                 return values
         return np.array([self._number(c, f"{name}:{n}: {column}", n) for c, n in zip(cells, lines, strict=True)])
@@ -138,10 +188,10 @@ class CsvReader(Reader):
                 raise self._gap(where)
             return np.nan
         try:
-            value = float(cell)
+            value = self.figures.value(cell)
         except ValueError:
             header = "" if self.header or line > 1 else f", {self.names_advice} if this line holds names"
-            advice = f"Correct it, {self.words_advice}{header}."
+            advice = f"Correct it, {self.words_advice}{header}.{self.figures.advice(cell)}"
             raise SigmaDataError(f"{where}: {cell!r} is not a number. {advice}") from None
         if not np.isfinite(value):
             raise SigmaDataError(f"{where}: {cell!r} is not a finite number. Correct it.")
@@ -173,15 +223,6 @@ def separator(source: Source, encoding: str) -> str:
     with source.open() as stream, as_text(stream, encoding) as text:
         first = next(lines(text, LONGEST, source.name), "").strip()
     return next((found for found in SEPARATORS if found in first), ",")
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell is a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:

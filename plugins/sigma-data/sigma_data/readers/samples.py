@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from attrs import field, frozen
 
 from sigma_data.arrays import converted
 from sigma_data.extractors.columns import REST
-from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, is_number, separator
+from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, separator
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, differ
 from sigma_data.readers.image import ImageReader
 from sigma_data.readers.npy import NpyReader
 from sigma_kernel import Reader, SigmaDataError, Source
@@ -52,6 +53,8 @@ class SamplesReader(Reader):
     missing: float | None = None
     delimiter: str | None = field(default=None, validator=optional(DELIMITER))
     encoding: str = "utf-8-sig"
+    decimal: str = field(default=".", validator=DECIMAL)
+    thousands: str | None = field(default=None, validator=[THOUSANDS, differ])
 
     def read(self, source: Source) -> dict[str, np.ndarray]:
         """Return ``{"values": array}``."""
@@ -84,12 +87,14 @@ class SamplesReader(Reader):
     # -- tables --------------------------------------------------------------------------------------------------------
     def _table(self, source: Source) -> np.ndarray:
         delimiter = self.delimiter or separator(source, self.encoding)
-        cells = _Table(delimiter=delimiter, encoding=self.encoding).top(source)
-        names = not all(is_number(cell) or is_gap(cell) for cell in cells)
+        form: dict[str, Any] = {"encoding": self.encoding, "decimal": self.decimal, "thousands": self.thousands}
+        first = _Table(delimiter=delimiter, **form)
+        cells = first.top(source)
+        names = not all(first.figures.is_number(cell) or is_gap(cell) for cell in cells)
         header = names and len(set(cells)) == len(cells)  # else a word has strayed among numbers
         columns = self._columns([cell.strip() for cell in cells], header, source.name)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing is None else "nan"
-        lines, found = _Table(columns, (), header, delimiter, gaps, self.encoding).table(source)
+        lines, found = _Table(columns, (), header, delimiter, gaps, **form).table(source)
         values = np.stack(list(found.values()), axis=1)
         values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
         scaled = self._scaled(values, source.name)

@@ -1,0 +1,134 @@
+"""Tables parsed by a library, piece by piece.
+
+This is fast, and takes plain tables only: whatever is out of the ordinary is left to the reader's own way, which is
+slower, and knows where in the file it is.  What is taken comes to the same arrays.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from io import TextIOWrapper
+from typing import Any, Literal
+
+import numpy as np
+from attrs import field, frozen
+
+CHARACTERS = 1 << 22  # of a piece
+
+Columns = dict[int, "np.ndarray | list[str]"]  # by number: float64, or words
+
+
+class Unfit(ValueError):
+    """Raised for what is no plain table."""
+
+
+@frozen
+class Layout:
+    """How the lines of a table are cut: ``kinds`` are those of its columns, numbers, words, or not looked at."""
+
+    kinds: Sequence[bool | None]  # True: words
+    delimiter: str
+    decimal: str
+
+    @property
+    def quoted(self) -> re.Pattern[str]:
+        """Return what a cell in quotes looks like that has neither quotes nor line ends in it."""
+        mark = re.escape(self.delimiter)
+        return re.compile(rf'(?:^|(?<={mark}))"[^"\n]*"(?={mark}|$)', re.MULTILINE)
+
+
+Parse = Callable[[Sequence[str], Layout], Columns]
+
+
+@frozen
+class Piece:
+    """Some lines: their numbers in the file, and their columns."""
+
+    lines: np.ndarray
+    columns: Columns = field(eq=False)
+
+
+def pieces(text: TextIOWrapper, layout: Layout, line: int, longest: int) -> Iterator[Piece]:
+    """Yield a table in pieces, the first line being that number; raises ValueError for what is no plain table."""
+    for several, whole in _cut(text, longest):
+        rows = _rows(whole, layout)
+        numbers = np.arange(line, line + len(rows))
+        line += len(rows)
+        if "" in rows:
+            there = [i for i, row in enumerate(rows) if row]
+            numbers, rows = numbers[there], [rows[i] for i in there]
+        if rows:
+            yield Piece(numbers, _parsed(rows, layout, _library() if several else by_numpy))
+
+
+def _cut(text: TextIOWrapper, longest: int) -> Iterator[tuple[bool, str]]:
+    """Yield pieces of whole lines, and whether there are several."""
+    several, rest = False, ""
+    while chunk := text.read(CHARACTERS):
+        several |= len(chunk) == CHARACTERS
+        whole, end, rest = (rest + chunk).rpartition("\n")
+        if len(rest) > longest:
+            raise Unfit("a line without an end")
+        if end:
+            yield several, whole
+    if rest:
+        yield several, rest
+
+
+def _rows(whole: str, layout: Layout) -> list[str]:
+    text = (whole + "\n").replace("\r\n", "\n")
+    if "\r" in text or "\0" in text:
+        raise Unfit("other ends of lines")
+    if '"' in text and '"' in layout.quoted.sub("", text):
+        raise Unfit("quotes within quotes")
+    if layout.decimal != ".":
+        if "." in text or layout.decimal == layout.delimiter:
+            raise Unfit("two kinds of marks")
+        text = text.replace(layout.decimal, ".")
+    rows = text.split("\n")[:-1]
+    if max(map(len, rows)) > csv.field_size_limit():
+        raise Unfit("a long line")
+    return rows
+
+
+def _parsed(rows: Sequence[str], layout: Layout, parse: Parse) -> Columns:
+    columns = parse(rows, layout)
+    for i, column in columns.items():
+        if len(column) != len(rows):
+            raise Unfit("values of several lines")
+        if isinstance(column, np.ndarray) and not np.isfinite(column).all():
+            raise Unfit("numbers that are not finite")
+        if isinstance(column, list) and layout.decimal != ".":
+            columns[i] = [cell.replace(".", layout.decimal) for cell in column]
+    return columns
+
+
+@cache
+def _library() -> Parse:
+    """Return the faster library, if it is there; to import it takes as long as to parse a small table."""
+    if find_spec("pyarrow") is None:
+        return by_numpy
+    parse: Parse = import_module("sigma_data.readers.arrow").by_arrow
+    return parse
+
+
+def by_numpy(rows: Sequence[str], layout: Layout) -> Columns:
+    """Parse lines with NumPy; raises ValueError for what it cannot."""
+    if all(kind is False for kind in layout.kinds):
+        table = _loaded(rows, layout, np.float64, 2)
+        if table.shape[1] != len(layout.kinds):
+            raise Unfit("another number of columns")
+        return {i: np.ascontiguousarray(column) for i, column in enumerate(table.T)}
+    fields = [(str(i), "f8" if kind is False else "O") for i, kind in enumerate(layout.kinds)]
+    table = _loaded(rows, layout, fields, 1)
+    wanted = {i: kind for i, kind in enumerate(layout.kinds) if kind is not None}
+    return {i: table[str(i)].tolist() if words else table[str(i)].copy() for i, words in wanted.items()}
+
+
+def _loaded(rows: Sequence[str], layout: Layout, dtype: Any, axes: Literal[1, 2]) -> Any:
+    return np.loadtxt(rows, dtype, comments=None, delimiter=layout.delimiter, quotechar='"', ndmin=axes, encoding=None)

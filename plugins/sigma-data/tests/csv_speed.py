@@ -1,0 +1,53 @@
+"""Print how long a table takes to read, in seconds of processor time: python csv_speed.py [ROWS] [COLUMNS].
+
+Not a test: times differ between machines.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from sigma_data import Csv, CsvReader, File
+from sigma_data.readers import pieces
+
+
+def seconds(read: Callable[[], Any]) -> float:
+    """Return the processor time of one call."""
+    began = time.process_time()
+    read()
+    return time.process_time() - began
+
+
+def main(rows: int = 500_000, columns: int = 30) -> None:
+    """Write a table of numbers, read it in every way, and print the times."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        values = np.random.default_rng(0).normal(size=(rows, columns))
+        np.savetxt(path, values, "%.6f", ",", header=",".join(f"c{i}" for i in range(columns)), comments="")
+        source, last = File(path), columns - 1
+        names = [str(i) for i in range(columns)]
+        print(f"{rows} x {columns}, {path.stat().st_size / 1e6:.0f} MB")
+        print(f"numpy.loadtxt         {seconds(lambda: np.loadtxt(path, delimiter=',', skiprows=1)):6.2f} s")
+        for library in ("numpy", "arrow") if find_spec("pyarrow") else ("numpy",):
+            pieces._library.cache_clear()
+            if library == "numpy":
+                pieces.find_spec = lambda name: None
+            print(f"CsvReader, {library:10} {seconds(lambda: CsvReader().read(source)):6.2f} s")
+            print(f"Csv, {library:16} {seconds(lambda: Csv(path, f'c{last}').whole()):6.2f} s")
+            pieces.find_spec = find_spec
+        careful = CsvReader(header=True)
+        print(
+            f"CsvReader, with care  {seconds(lambda: careful._carefully(source, names, range(columns), set())):6.2f} s"
+        )
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

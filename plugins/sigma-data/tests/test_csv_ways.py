@@ -1,0 +1,256 @@
+"""A table is read by Arrow, by NumPy or with care: the arrays and the errors are the same, file by file."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings as limits, strategies as st
+
+from sigma_data import Compressed, Csv, CsvReader
+from sigma_data.readers import pieces
+from sigma_kernel import SigmaConfigError, SigmaDataError, Source
+
+Held = Callable[[bytes], Source]
+ARROW = pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs Arrow: python -m pip install sigma-data[arrow]")
+LIBRARIES = ["numpy", pytest.param("arrow", marks=ARROW)]
+PLAIN = b"a,b,c\n1,2.5,x\n-3e2,4,y z\n5,.5,\n"
+
+# what is awkward, and how it is read
+TABLES: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "plain": (PLAIN, {"text": ("c",), "missing": "nan"}),
+    "plain numbers": (b"a,b\n1,2\n3,4\n", {}),
+    "some columns": (b"a,b,c\n1,x,2\n3,y,4\n", {"columns": ("c", "a")}),
+    "columns that are not looked at": (b"a,b\n1,\n2,\"x\"\n", {"columns": ("a",)}),
+    "quotes": (b'"a","b"\n"1","x, y"\n2,"z"\n', {"text": ("b",)}),
+    "quotes within quotes": (b'a,b\n1,"x ""y"""\n', {"text": ("b",)}),
+    "a quote within a word": (b'a,b\n1,x"y\n', {"text": ("b",)}),
+    "a quote behind a blank": (b'a,b\n1, "y"\n', {"text": ("b",)}),
+    "something behind a quote": (b'a,b\n1,"2"3\n', {}),
+    "a quote that never ends": (b'a,b\n1,"2\n', {}),
+    "line ends in quotes": (b'a,b\n"1\n",2\n3,4\n', {"text": ("a",)}),
+    "a line end in quotes that looks like rows": (b'a,b\n1,"x\n2,y"\n', {"text": ("b",)}),
+    "a header of several lines": (b'"a\nb",c\n1,2\n', {}),
+    "empty quotes": (b'a,b\n"",2\n', {"missing": "nan"}),
+    "a missing number": (b"a,b\n1,\n2,3\n", {}),
+    "missing numbers": (b"a,b\n1,\nNA,?\nnull,NaN\n", {"missing": "nan"}),
+    "a missing word": (b"a,b\n1,x\n2, \n", {"text": ("b",)}),
+    "missing words": (b"a,b\n1,NA\n2,\n", {"text": ("b",), "missing": "nan"}),
+    "blank lines": (b"\n\na,b\n\n1,2\n\n\n3,4\n\n", {}),
+    "lines of blanks": (b"a,b\n1,2\n \n3,4\n", {}),
+    "a line of a blank in one column": (b"a\n1\n \n", {}),
+    "windows": (b"a,b\r\n1,2\r\n3,4\r\n", {}),
+    "windows without a last end": (b"a,b\r\n1,2\r\n3,4\r", {}),
+    "old mac": (b"a,b\r1,2\r3,4\r", {}),
+    "two kinds of ends": (b"a,b\n1,2\r3,4\r\n5,6\n", {}),
+    "old mac in quotes": (b'a,b\n1,"x\ry"\n3,z\n', {"text": ("b",)}),
+    "no last end": (b"a,b\n1,2\n3,4", {}),
+    "a mark of byte order": (b"\xef\xbb\xbfa,b\n1,2\n", {}),
+    "a delimiter at the end": (b"a,b\n1,2,\n3,4,\n", {}),
+    "a delimiter at the end of all": (b"a,b,\n1,2,\n3,4,\n", {"columns": (0, 1)}),
+    "ragged, too short": (b"a,b\n1,2\n3\n5,6\n", {}),
+    "ragged, too long": (b"a,b\n1,2\n3,4,5\n5,6\n", {}),
+    "ragged, a missing word": (b"a,b\nx,2\n3\n", {"columns": ("a",), "text": ("a",)}),
+    "huge": (b"a,b\n1e308,1e-320\n123456789012345678901234567890,2\n", {}),
+    "beyond all": (b"a,b\n1,2\n1e999,2\n", {}),
+    "digits to the last": (b"a\n0.1\n2.2250738585072011e-308\n9007199254740993\n1.7976931348623157e308\n4.35\n", {}),
+    "hex": (b"a,b\n1,2\n0x10,2\n", {}),
+    "hex floats": (b"a,b\n0x1p-2,2\n", {}),
+    "infinite": (b"a,b\n1,2\n3,inf\n", {"missing": "nan"}),
+    "no number": (b"a,b\n1,nan\n", {}),
+    "signs and points": (b"a,b\n+1,-.5\n5.,+0\n-0,1E+2\n", {}),
+    "underscores": (b"a,b\n1_000,2\n", {}),
+    "other digits": ("a,b\n\u0661\u0662,2\n".encode(), {}),
+    "blanks around": (b"a,b\n 1 ,\t2\n", {}),
+    "other blanks around": ("a,b\n\u00a01,2\u2003\n".encode(), {}),
+    "a vertical tab": (b"a,b\n1\x0b,2\n", {}),
+    "a nul": (b"a,b\n1,x\x00y\n", {"text": ("b",)}),
+    "a long word": (b"a,b\n1," + b"x" * 140_000 + b"\n", {"text": ("b",)}),
+    "a word among numbers": (b"a,b\n1,2\n3,x\n5,6\n", {}),
+    "true": (b"a,b\n1,true\n", {}),
+    "a date": (b"a,b\n1,2024-01-01\n", {}),
+    "thousands": (b'a,b\n"1,234.5",2\n"-1,234,567",3\n4,5\n', {"thousands": ","}),
+    "thousands in twos": (b'a,b\n"1,23",2\n', {"thousands": ","}),
+    "a decimal comma": (b"a;b\n1,5;-2,25\n3;,5\n", {"decimal": ",", "delimiter": ";"}),
+    "a decimal comma in words": (b"a;b\n1,5;x,y\n3;z\n", {"decimal": ",", "delimiter": ";", "text": ("b",)}),
+    "a decimal comma and points": (b"a;b\n1,5;x.y\n3;z\n", {"decimal": ",", "delimiter": ";", "text": ("b",)}),
+    "a point for a comma": (b"a;b\n1.5;2\n", {"decimal": ",", "delimiter": ";"}),
+    "a comma for a point": (b"a;b\n1,5;2\n", {"delimiter": ";"}),
+    "commas for both": (b'a,b\n"1,5",2\n3,4\n', {"decimal": ","}),
+    "points and commas": (b"a;b\n1.234,5;2\n3,25;1.000\n", {"decimal": ",", "thousands": ".", "delimiter": ";"}),
+    "latin": ("a,b\n1,Z\u00fcrich\n".encode("latin-1"), {"text": ("b",), "encoding": "latin-1"}),
+    "latin as utf-8": ("a,b\n1,Z\u00fcrich\n".encode("latin-1"), {"text": ("b",)}),
+    "utf-8 words": ("a,b\n1,Z\u00fcrich \u6771\u4eac\n2,\U0001f600\n".encode(), {"text": ("b",)}),
+    "utf-16": ("a,b\n1,2\n3,4\n".encode("utf-16"), {"encoding": "utf-16"}),
+    "other line separators": ("a,b\n1,x\u2028y\n2,x\x85y\n3,x\x0cy\n".encode(), {"text": ("b",)}),
+    "no header": (b"1,2\n3,4\n", {"header": False}),
+    "no header behind blank lines": (b"\n\n1,x\n3,y\n", {"header": False, "text": (1,)}),
+    "names without a header": (b"a,b\n1,2\n", {"header": False}),
+    "comments": (b"a,b\n# 1,2\n3,4\n", {}),
+    "a comment at the end": (b"a,b\n1,2 # two\n", {}),
+    "one column": (b"a\n1\n2\n", {}),
+    "one column of words": (b"a\nx\ny y\n", {"text": ("a",)}),
+    "one column with a gap": (b"a\n1\n\n2\n", {}),
+    "empty": (b"", {}),
+    "only a header": (b"a,b\n", {}),
+    "only blank lines": (b"\n\n\n", {}),
+    "blanks between": (b"a b\n1 2\n3  4\n", {"delimiter": " "}),
+    "tabs": (b"a\tb\n1\t2\n3\t4\n", {"delimiter": "\t"}),
+    "bars": (b"a|b\n1|x,y\n", {"delimiter": "|", "text": ("b",)}),
+    "a letter between": (b"ae1\n2e3\n", {"delimiter": "e"}),
+}  # fmt: skip
+
+
+def outcome(reader: CsvReader, source: Source) -> Any:
+    """Return what a table comes to: its lines and columns to the bit, or the sentence of its error."""
+    try:
+        lines, columns = reader.table(source)
+    except (SigmaDataError, SigmaConfigError) as error:
+        return str(error)
+    return lines.tolist(), {
+        name: (str(values.dtype), values.tolist() if values.dtype.kind == "T" else values.tobytes())
+        for name, values in columns.items()
+    }
+
+
+def with_care(reader: CsvReader, source: Source) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CsvReader, "_swiftly", lambda *_: [])
+        return outcome(reader, source)
+
+
+def swiftly(reader: CsvReader, source: Source, library: str, characters: int = pieces.CHARACTERS) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        if library == "arrow":
+            from sigma_data.readers.arrow import by_arrow
+
+            patch.setattr(pieces, "by_numpy", by_arrow)
+            patch.setattr(pieces, "_library", lambda: by_arrow)
+        else:
+            patch.setattr(pieces, "_library", lambda: pieces.by_numpy)
+        patch.setattr(pieces, "CHARACTERS", characters)
+        return outcome(reader, source)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", TABLES)
+def test_both_ways_give_the_same_arrays_and_errors(held: Held, name: str, library: str) -> None:
+    content, settings = TABLES[name]
+    reader = CsvReader(**settings)
+    wanted = with_care(reader, held(content))
+    for characters in (pieces.CHARACTERS, 16, 7, 1):
+        assert swiftly(reader, held(content), library, characters) == wanted
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@limits(deadline=None)
+@given(
+    st.text(st.sampled_from('1230.,-+e"x \n\n\r;\t'), max_size=60), st.sampled_from([(), (0,), (1,)]),
+    st.sampled_from(["refuse", "nan"]), st.booleans(), st.sampled_from(",;\t"), st.sampled_from([1, 5, 1 << 20]),
+)  # fmt: skip
+def test_whatever_is_written_both_ways_give_the_same(
+    held: Held, library: str, text: str, words: Any, missing: Any, header: bool, delimiter: str, characters: int
+) -> None:
+    reader = CsvReader(text=words, missing=missing, header=header, delimiter=delimiter)
+    source = held(("a,b\n" if header else "").replace(",", delimiter).encode() + text.encode())
+    assert swiftly(reader, source, library, characters) == with_care(reader, source)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", ["plain", "plain numbers", "some columns", "quotes", "blank lines", "windows", "huge",
+                                  "a decimal comma", "a decimal comma in words", "latin", "utf-16", "no header",
+                                  "one column of words", "digits to the last", "blanks around"])  # fmt: skip
+def test_plain_tables_are_read_by_the_library_alone(
+    held: Held, monkeypatch: pytest.MonkeyPatch, name: str, library: str
+) -> None:
+    monkeypatch.setattr(CsvReader, "_carefully", lambda *_: pytest.fail("was read with care"))
+    content, settings = TABLES[name]
+    assert not isinstance(swiftly(CsvReader(**settings), held(content), library, 16), str)
+
+
+def test_what_does_not_come_to_one_row_a_line_is_read_with_care(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = pieces.by_numpy
+    monkeypatch.setattr(pieces, "by_numpy", lambda rows, layout: real(rows[1:], layout))
+    assert CsvReader().read(held(b"a,b\n1,2\n3,4\n"))["a"].tolist() == [1.0, 3.0]
+
+
+@ARROW
+def test_a_large_table_is_read_by_arrow_where_it_is_installed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sigma_data.readers import arrow
+
+    asked: list[int] = []
+    real = arrow.by_arrow
+    monkeypatch.setattr(arrow, "by_arrow", lambda rows, layout: asked.append(len(rows)) or real(rows, layout))
+    monkeypatch.setattr(pieces, "CHARACTERS", 1 << 10)
+    pieces._library.cache_clear()
+    table = b"a,b\n" + b"1.5,2\n" * 1000
+    assert CsvReader().read(held(table))["a"].tolist() == [1.5] * 1000
+    assert sum(asked) == 1000
+    assert CsvReader().read(held(b"a,b\n1,2\n"))["a"].tolist() == [1.0]
+    assert sum(asked) == 1000  # a small one is not worth the import
+    pieces._library.cache_clear()
+
+
+def test_numpy_reads_large_tables_where_arrow_is_not_installed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "find_spec", lambda name: None)
+    monkeypatch.setattr(pieces, "CHARACTERS", 1 << 10)
+    monkeypatch.setattr(CsvReader, "_carefully", lambda *_: pytest.fail("was read with care"))
+    pieces._library.cache_clear()
+    assert CsvReader().read(held(b"a,b\n" + b"1.5,2\n" * 1000))["a"].tolist() == [1.5] * 1000
+    pieces._library.cache_clear()
+
+
+def test_a_packed_file_that_is_cut_off_is_told_as_ever(held: Held) -> None:
+    packed = gzip.compress(b"a,b\n" + b"1,2\n" * 100_000)
+    source = Compressed(held(packed[: len(packed) // 2]))
+    reader = CsvReader()
+    assert outcome(reader, source) == with_care(reader, source)
+    assert isinstance(outcome(reader, source), str)
+
+
+# -- how numbers are written -------------------------------------------------------------------------------------------
+def test_marks_of_fractions_and_thousands_are_settings(held: Held) -> None:
+    content = b"a;b\n1.234,5;-2,25\n1.000.000;3\n"
+    found = CsvReader(delimiter=";", decimal=",", thousands=".").read(held(content))
+    assert {name: values.tolist() for name, values in found.items()} == {"a": [1234.5, 1e6], "b": [-2.25, 3.0]}
+
+
+@pytest.mark.parametrize("cell", ["1,5", "12,34", "1234,567", ",123", "1,2345", "1,234,56", "1.5,000"])
+def test_groups_of_thousands_have_three_digits(held: Held, cell: str) -> None:
+    with pytest.raises(SigmaDataError, match=f"held:2: column 'a': '{cell}' is not a number"):
+        CsvReader(thousands=",").read(held(f'a,b\n"{cell}",2\n'.encode()))
+
+
+@pytest.mark.parametrize(("cell", "remedy"), [("1,5", "set decimal = ','"), ("1,234.5", "set thousands = ','")])
+def test_a_comma_within_a_number_is_suspected(held: Held, cell: str, remedy: str) -> None:
+    with pytest.raises(SigmaDataError, match=f"is not a number. .* {remedy}"):
+        CsvReader(delimiter=";").read(held(f"a;b\n1;{cell}\n".encode()))
+
+
+def test_marks_that_cannot_be_are_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="CsvReader.decimal: must be '.' or ','"):
+        CsvReader(decimal=";")
+    with pytest.raises(SigmaConfigError, match="CsvReader.thousands: ',' is the mark of fractions, too"):
+        CsvReader(decimal=",", thousands=",")
+    with pytest.raises(SigmaConfigError, match="CsvReader.thousands: must be one character"):
+        CsvReader(thousands="1")
+
+
+def test_a_data_set_and_samples_to_predict_from_have_the_same_marks(tmp_path: Any) -> None:
+    (tmp_path / "a.csv").write_text("x;y;price\n1.000,5;2;1,5\n3,25;4;2.000,25\n", encoding="latin-1")
+    data = Csv(tmp_path / "a.csv", "price", delimiter=";", decimal=",", thousands=".", encoding="latin-1")
+    rows = data.whole()[0].block(0)
+    assert rows["inputs"].tolist() == [[1000.5, 2], [3.25, 4]]
+    assert rows["targets"].tolist() == [[1.5], [2000.25]]
+    (tmp_path / "new.csv").write_text("x;y\n2.000,5;1\n")
+    np.testing.assert_array_equal(data.samples(tmp_path / "new.csv", (2,)), [[2000.5, 1]])
+
+
+def test_a_target_with_another_mark_names_the_setting(tmp_path: Any) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1;2,5\n2;3,5\n")
+    with pytest.raises(SigmaDataError, match="the target '2,5' is not a number. .* set decimal = ','"):
+        Csv(tmp_path / "a.csv", "y", delimiter=";", targets="numbers").whole()
