@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sigma_data.labels import Labels, as_words
+from sigma_data.labels import Codes, Labels, as_words
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph.node import DTYPES, Spec
 
@@ -79,7 +79,7 @@ def _section(name: str, values: npt.ArrayLike | Labels) -> np.ndarray | Labels:
     except ValueError:
         raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
     if (words := as_words(array)) is not None:
-        return Labels.of_words(words, f"data: section {name!r}")
+        return Labels.settled(Codes(words, f"data: section {name!r}", "row {}".format))
     numbers(name, array)
     if array.ndim == 0:
         raise SigmaDataError(f"data: section {name!r} is a single number. Axis 0 is for the samples.")

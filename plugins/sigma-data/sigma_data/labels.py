@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from attrs import evolve, frozen
@@ -13,26 +14,38 @@ Row = Callable[[int], str]  # what a row is called in an error
 SHOWN = 8  # classes named in an error
 
 
+@frozen(eq=False, slots=False)
+class Codes:
+    """Words or whole numbers, one a row, and the classes that they come to, which are looked for when first wanted."""
+
+    values: np.ndarray
+    where: str
+    row: Row
+
+    @cached_property
+    def found(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the class of each row as an index, and the names of the classes."""
+        return indices(self.values, self.where, self.row)
+
+
 @frozen(eq=False)
 class Labels:
-    """Words or whole numbers, one a row, that are classes to whoever takes classes.
+    """Codes that are classes to whoever takes classes.
 
     To all others they are ``numbers``; without these, they are no numbers at all.  ``names`` are those of the classes
     once these are settled, in the order of their ``indices``.
     """
 
-    values: np.ndarray
+    codes: Codes
     numbers: np.ndarray | None = None
-    where: str = "data"
-    row: Row = "row {}".format
     indices: np.ndarray | None = None
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of_words(cls, words: np.ndarray, where: str, row: Row = "row {}".format, numbers: bool = False) -> Labels:
+    def settled(cls, codes: Codes, numbers: bool = False) -> Labels:
         """Return labels that are classes from the start; their indices may stand for ``numbers``, too."""
-        found, names = indices(words, where, row)
-        return cls(words, found if numbers else None, where, row, found, names)
+        found, names = codes.found
+        return cls(codes, found if numbers else None, found, names)
 
     @property
     def shown(self) -> np.ndarray:
@@ -50,13 +63,13 @@ class Labels:
         if classes is None:
             if self.numbers is None:
                 raise SigmaDataError(
-                    f"data: section {section!r} holds words, such as {str(self.values[0])!r}; what reads it takes "
-                    "numbers. Targets need a cost of classes, such as softmax_cross_entropy; for inputs, write words "
-                    "as numbers, or add the preprocessor one_hot."
+                    f"data: section {section!r} holds words, such as {str(self.codes.values[0])!r}; what reads it "
+                    "takes numbers. Targets need a cost of classes, such as softmax_cross_entropy; for inputs, write "
+                    "words as numbers, or add the preprocessor one_hot."
                 )
             return evolve(self, indices=None, names=())
-        found, own = indices(self.values, self.where, self.row)
-        order = tuple(names) or _settled(section, own, classes)
+        found, own = self.codes.found
+        order = tuple(names) or _fitting(section, own, classes)
         places = {name: i for i, name in enumerate(order)}
         if unknown := next((name for name in own if name not in places), None):
             raise SigmaDataError(
@@ -75,7 +88,7 @@ def as_words(array: np.ndarray) -> np.ndarray | None:
     return array.astype(np.dtypes.StringDType())
 
 
-def _settled(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...]:
+def _fitting(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...]:
     """Return the names of so many classes, of which some occur."""
     numbered = tuple(map(str, range(classes)))
     if {*own} <= {*numbered}:

@@ -14,7 +14,7 @@ from attrs import Attribute, define, field
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import REST, cut, listed
-from sigma_data.labels import Labels
+from sigma_data.labels import Codes, Labels
 from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
@@ -27,7 +27,7 @@ class _Table(CsvReader):
     """Read a table; what it advises are settings of the data set."""
 
     gap_advice = "set missing = 'drop' to leave such rows out, or to the number to put in its place"
-    words_advice = "or name the other columns in `inputs`"
+    words_advice = "write words as numbers, or name the other columns in `inputs`"
 
 
 def _missing(owner: Any, attribute: Attribute[Any], value: str | float) -> None:
@@ -152,13 +152,14 @@ class Csv(Divided):
 
     def _labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
         """Return the targets as rows of numbers; words and whole numbers of one column as labels."""
-        first, where = targets[0], f"{self.path}: the target"
+        first = targets[0]
+        codes = Codes(first, f"{self.path}: the target", lambda row: f"line {lines[row]}")
         words = first.dtype.kind not in "fi"
         if self._may_be_classes and (words or self.targets == "classes"):
-            return Labels.of_words(first, where, lambda row: f"line {lines[row]}", self.targets == "classes")
+            return Labels.settled(codes, self.targets == "classes")
         numbers = self._float32(np.stack(targets, axis=1), lines, "the target")
         if self._may_be_classes and np.array_equal(first, np.rint(first)):
-            return Labels(first, numbers, where, lambda row: f"line {lines[row]}")
+            return Labels(codes, numbers)
         return numbers
 
     def _float32(self, values: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
