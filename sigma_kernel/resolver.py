@@ -12,7 +12,7 @@ from attrs import evolve, fields, frozen, has
 from sigma_kernel import contracts
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.plugins import Catalogue
-from sigma_kernel.training.choices import one
+from sigma_kernel.training.choices import one, several
 
 KINDS: dict[type, str] = {
     contracts.Backend: "backend", contracts.Optimiser: "optimiser", contracts.Schedule: "schedule",
@@ -100,6 +100,9 @@ class Resolver:
             return value if plain else self._read(where, value, wanted[0])
         if has(type_) and isinstance(value, Mapping):
             return self._new(where, type_, value)
+        if get_origin(type_) is Mapping and (kind := kind_of(inner[-1])) is not None:
+            named = several(self, where, kind, inner[-1], value)
+            return value if isinstance(value, Mapping) and all(named.get(k) is x for k, x in value.items()) else named
         if isinstance(value, Mapping) and inner:
             table = {key: self._read(f"{where}.{key}", one, inner[-1]) for key, one in value.items()}
             return table if any(table[key] is not value[key] for key in table) else value

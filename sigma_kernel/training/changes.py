@@ -21,7 +21,7 @@ from sigma_kernel.training.commands import SLOTS
 
 Changes = Mapping[str, Any]
 FORMER = "undo."  # how arrays are called that are kept to undo commands
-CONTRACTS: dict[str, type] = {"backend": Backend, "order": Order}
+CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "order": Order}
 
 
 @frozen(eq=False)
@@ -89,8 +89,6 @@ class Workshop:
     def component(self, slot: str, chosen: Any) -> Any:
         """Return the component that a slot is to hold."""
         where = f"{self.name}.{slot}"
-        if slot == "optimiser":
-            return choices.optimiser(self.resolve, where, chosen)
         return choices.one(self.resolve, where, SLOTS[slot], CONTRACTS[slot], chosen)
 
     def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:

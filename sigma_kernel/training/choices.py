@@ -9,7 +9,7 @@ from attrs import has
 
 from sigma_kernel.architecture import component_name
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Modifier, Optimiser, Preprocessor, Schedule, Transform
+from sigma_kernel.contracts import Dataset, Hook, Preprocessor
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, near, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import Network, Resolve
@@ -21,9 +21,6 @@ TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires
     "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),
     "when": (Criterion.parse, Criterion | None, "a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3)"),
 }
-NESTED: dict[str, tuple[str, type]] = {  # within an optimiser
-    "schedules": ("schedule", Schedule), "transforms": ("modifier", Transform), "modifiers": ("modifier", Modifier),
-}  # fmt: skip
 
 
 def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
@@ -47,15 +44,6 @@ def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any
         name = thing["type"] if isinstance(thing, Mapping) else thing
         name = name.rpartition(":")[2] if isinstance(name, str) else component_name(made)
         found[f"{place}-{name}" if name in found else name] = made
-    return found
-
-
-def optimiser(resolve: Resolve, where: str, chosen: Any) -> Optimiser:
-    """Return the optimiser; schedules, transforms and modifiers of it that are names or tables are made."""
-    found: Optimiser = one(resolve, where, "optimiser", Optimiser, chosen)
-    for name, (kind, contract) in NESTED.items():
-        if inner := getattr(found, name, None):
-            setattr(found, name, several(resolve, f"{where}.{name}", kind, contract, inner))
     return found
 
 

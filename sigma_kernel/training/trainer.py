@@ -260,7 +260,7 @@ def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:
     trainer.initialisers = choices.initialisers(f"{name}.initialisers", trainer.initialisers)
     trainer.order = one(resolve, f"{name}.order", "iterator", Order, trainer.order)
     if trainer.optimiser is not None:
-        trainer.optimiser = choices.optimiser(resolve, f"{name}.optimiser", trainer.optimiser)
+        trainer.optimiser = one(resolve, f"{name}.optimiser", "optimiser", Optimiser, trainer.optimiser)
 
 
 def supported(trainer: Trainer, backend: Backend) -> None:
