@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from inspect import Parameter as Argument, signature
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -112,11 +113,12 @@ class Resolver:
         return value
 
 
+@cache
 def _types(owner: type) -> dict[str, Any]:
     """Return the types of settings by name; none, where a class does not tell them at run time."""
     try:
         hints = get_type_hints(owner) if has(owner) else {}
-    except NameError:
+    except (NameError, AttributeError, TypeError):  # of names that only type checkers import
         return {}
     return {f.alias: hints[f.name] for f in fields(owner) if f.init} if hints else {}
 

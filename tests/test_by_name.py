@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import define
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_data import Arrays, Records, Standardise
-from sigma_hooks import Accuracy, AccuracyMetric, Stop
+from sigma_hooks import Accuracy, AccuracyMetric, Evaluate, Stop
 from sigma_initialisers import Constant
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
@@ -137,6 +138,18 @@ def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) 
 def test_what_cannot_be_within_a_component_is_refused_before_training(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SigmaConfigError, match=message):
         _trained(**settings)
+
+
+def test_a_class_that_does_not_tell_its_types_is_taken_as_it_is() -> None:
+    @define(eq=False)
+    class Mine(LocalOperator):
+        extra: Nowhere = None  # type: ignore[name-defined]  # noqa: F821
+
+    assert _trained(operator=Mine()) == _trained(operator=LocalOperator())
+
+
+def test_metrics_of_a_hook_may_be_a_list() -> None:
+    assert "validation.accuracy" in _trained(hooks={"score": Evaluate(metrics=["accuracy"])})  # type: ignore[arg-type]
 
 
 def test_an_object_that_is_complete_stays_the_same_object() -> None:
