@@ -21,6 +21,7 @@ from sigma_kernel.errors import SigmaAddressError
 Tags = Callable[[str], frozenset[str]]  # the tags of the level at an address
 
 _LEVEL = re.compile(r"(?P<name>[\w*-]*)(<(?P<tags>[\w-]+(,[\w-]+)*)>)?")
+_PLAIN = re.compile(r"[\w-]++(?:\.[\w-]++)*+")
 _remembered = lru_cache(maxsize=4096)  # patterns come from outside too: a monitor may ask for any number of them
 
 
@@ -71,7 +72,7 @@ def literal(pattern: str) -> bool:
     """Return whether a pattern names one address only."""
     if not isinstance(pattern, str):
         raise SigmaAddressError(f"{pattern!r} is no address. Give it as text, such as 'training.loss'.")
-    return all(level.literal for level in levels(pattern))
+    return _PLAIN.fullmatch(pattern) is not None or all(level.literal for level in levels(pattern))
 
 
 def _untagged(address: str) -> frozenset[str]:

@@ -12,7 +12,8 @@ import re
 from abc import ABC
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import Parameter as Argument, signature
+from functools import lru_cache
+from inspect import Parameter as Argument, Signature, signature as inspected
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from sigma_kernel.errors import SigmaNetworkError
 
 A = TypeVar("A", bound="Architecture")
 MOST = 10_000  # layers of a network
+signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected)  # of many layers, few classes
 
 
 # -- the algebra -------------------------------------------------------------------------------------------------------

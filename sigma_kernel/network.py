@@ -9,14 +9,15 @@ start at ``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weig
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import signature
+from inspect import ismethod
 from math import prod
 from typing import Any
 
 from attrs import field, frozen
 
 from sigma_kernel.architecture import (
-    Architecture as Architecture, Placed as Placed, Wired, check_size, label, place, size, wire, write as write,
+    Architecture as Architecture, Placed as Placed, Wired, check_size, label, place, signature, size, wire,
+    write as write,
 )  # fmt: skip
 from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
@@ -226,8 +227,9 @@ def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
     for name, source in zip(placed.sources, sources, strict=True):
         if source.role == "cost":
             raise SigmaNetworkError(f"{placed.name}: {name} leads to it, but a cost ends a chain.")
+    run, owner = (placed.layer.run.__func__, [None]) if ismethod(placed.layer.run) else (placed.layer.run, [])
     try:
-        signature(placed.layer.run).bind(None, *sources, *([None] if role in ("input", "cost") else []))
+        signature(run).bind(*owner, None, *sources, *([None] if role in ("input", "cost") else []))
     except TypeError:
         raise SigmaNetworkError(
             f"{placed.name}: {leading} lead to it, and it does not take {len(sources)} inputs. "

@@ -16,10 +16,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from inspect import Parameter as Argument, signature
+from inspect import Parameter as Argument
 from typing import Any, ClassVar
 
-from sigma_kernel.architecture import Architecture, Chain, chained
+from sigma_kernel.architecture import Architecture, Chain, chained, signature
 from sigma_kernel.errors import SigmaError, SigmaNetworkError, near
 from sigma_kernel.scanning import Rule, Scanner, Word
 

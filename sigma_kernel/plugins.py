@@ -115,11 +115,14 @@ class Catalogue:
 
     def __init__(self, plugins: tuple[Plugin, ...]) -> None:
         self.plugins = plugins
+        self._ready: dict[str, list[Component]] = {}  # by kind
+        for component in self.components():
+            self._ready.setdefault(component.kind, []).append(component)
 
     def components(self, kind: str | None = None) -> Iterator[Component]:
         """Yield the components that are ready to use, of one kind or of all."""
-        for plugin in self.plugins:
-            yield from (component for component in plugin.components if kind in (None, component.kind))
+        every = (component for plugin in self.plugins for component in plugin.components)
+        yield from every if kind is None else self._ready.get(kind, ())
 
     def plugin(self, name: str) -> Plugin:
         """Return a plugin by the name of its distribution."""

@@ -160,8 +160,8 @@ class Registry:
     def __setitem__(self, address: str, value: Any) -> None:
         self.set(address, value)
 
-    def __contains__(self, address: str) -> bool:
-        return bool(self._search(address))
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, str) and bool(self._search(address))
 
     # -- structure -----------------------------------------------------------------------------------------------------
     def branch(self, address: str, *tags: str) -> Registry:
@@ -276,7 +276,8 @@ class Registry:
             if key not in self._found:
                 if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
                     self._found.clear()
-                self._found[key] = {a: e for a, e in self._everything("") if matches(pattern, a, self.tags)}
+                every = pattern == "**"
+                self._found[key] = {a: e for a, e in self._everything("") if every or matches(pattern, a, self.tags)}
             return self._found[key]
 
     def _everything(self, head: str) -> Iterator[tuple[str, _Leaf | Registry]]:

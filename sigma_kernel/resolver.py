@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from inspect import Parameter as Argument, signature
+from inspect import Parameter as Argument
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from attrs import evolve, fields, frozen, has
 
 from sigma_kernel import contracts
+from sigma_kernel.architecture import signature
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.plugins import Catalogue
 from sigma_kernel.training.choices import one, several

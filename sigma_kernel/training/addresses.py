@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.clock import COUNTED
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network import LiveSetting, live_settings
@@ -23,9 +23,9 @@ from sigma_kernel.registry import Kind, literal
 from sigma_kernel.training.changes import read
 from sigma_kernel.training.choices import TIMES
 from sigma_kernel.training.commands import Set
-from sigma_kernel.training.live import Elements, Number, live_values
+from sigma_kernel.training.live import Elements, Number
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training.step import LAYERS
 from sigma_kernel.training.undoing import carry_out, check_free
 
 
@@ -48,28 +48,27 @@ def register(session: Session) -> None:
     for name in ("training.loss", *(f"training.{metric}" for metric in session.model.metrics)):
         session.show(name)
     session.makeup.shown.clear()  # these come with no hook
-    check_settable(session.name, session.runner.hooks, session.registry.addresses())
+    check_settable(session.name, session.runner.hooks, session.registry)
     refresh(session)
 
 
 def refresh(session: Session, gone: Iterable[str] = ()) -> None:
     """Bind what comes with hooks and the optimiser, after these were changed; take away what went with them."""
-    bound = {*_live(session), *_times(session)}
+    known = {*_live(session), *_times(session)}
     for hook in session.runner.hooks.values():
         _hook(session, hook)
-    old = [*session.registry.addresses("optimiser.**"), *session.registry.addresses("hooks.**")]
-    for address in [a for a in old if a not in bound | session.makeup.shown] + [
-        a for a in gone if a in session.makeup.shown
-    ]:
+    known |= session.makeup.shown
+    old = [a for a in session.registry.addresses() if a.startswith(("optimiser.", "hooks."))]
+    for address in [a for a in old if a not in known] + [a for a in gone if a in session.makeup.shown]:
         session.registry.remove(address)
     session.makeup.shown -= {*gone}
 
 
-def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Iterable[str]) -> None:
+def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str]) -> None:
     """Raise SigmaConfigError for a number that a hook lets people set where something else is already."""
-    known = {*there, *(address for hook in hooks.values() for address in hook.writes)}
+    known = {address for hook in hooks.values() for address in hook.writes}
     for address in (address for hook in hooks.values() for address in hook.settable):
-        if address in known:
+        if address in known or address in there:
             raise SigmaConfigError(f"{trainer}.hooks: {address!r} is there already. Give the number another name.")
         known.add(address)
 
@@ -149,10 +148,10 @@ def _set_time(session: Session, name: str, what: str, text: str) -> None:
     session.remake(session, session.makeup.workshop.timed(session.makeup.changes, name, what, text))
 
 
-def of_optimiser(model: Model) -> list[str]:
-    """Return the addresses of an optimiser's settings."""
-    names = [name for name in live_values(model) if name.startswith("optimiser.")]
-    groups = live_settings(model.optimiser).values() if model.optimiser is not None else ()
+def of_optimiser(optimiser: Optimiser | None, values: Iterable[str]) -> list[str]:
+    """Return the addresses of an optimiser's settings, given the names of all live values."""
+    names = [name for name in values if name.startswith("optimiser.")]
+    groups = live_settings(optimiser).values() if optimiser is not None else ()
     return [*names, *(f"optimiser.{setting.name}" for setting in groups)]
 
 
@@ -163,7 +162,7 @@ def _live(session: Session) -> list[str]:
     for setting in live_settings(optimiser).values() if optimiser is not None else ():
         names = [f"optimiser.{address}.{setting.name}" for address in session.model.trainable()]
         _settable(session, f"optimiser.{setting.name}", setting, names, partial(_group, session, names, setting.value))
-    return of_optimiser(session.model)
+    return of_optimiser(optimiser, session.live.values)
 
 
 def _settable(session: Session, address: str, setting: LiveSetting, names: list[str], get: Callable[[], float]) -> None:

@@ -21,30 +21,34 @@ from sigma_kernel.network import LiveSetting, live_settings
 from sigma_kernel.registry import Kind, matches, specificity
 from sigma_kernel.training.step import LAYERS, Model
 
+LISTED = 12  # parameters that a message names
 
-def best_rule(model: Model, rules: Mapping[str, str], address: str) -> str | None:
-    """Return the name of the rule whose pattern matches an address most specifically; the later one wins a tie."""
-    hits = [
+
+def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
+    """Return the rules whose pattern matches an address, the most specific one first; the later one wins a tie."""
+    found = [
         (specificity(pattern), i, name)
         for i, (name, pattern) in enumerate(rules.items())
         if matches(pattern, address, model.tags)
     ]
-    return max(hits)[2] if hits else None
+    return [name for *_, name in sorted(found, reverse=True)]
 
 
 def setting_rule(model: Model, address: str, setting: str) -> str | None:
     """Return the rule of the optimiser's ``settings`` that decides one setting of one parameter."""
     settings = model.optimiser.settings if model.optimiser else {}
-    return best_rule(model, {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}, address)
+    rules = {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}
+    return next(iter(hits(model, rules, address)), None)
 
 
 def check_matches(trainer: str, rules: Mapping[str, str], model: Model) -> None:
     """Raise SigmaConfigError for a rule, by what it is called, whose pattern matches no parameter."""
+    first, more = [*model.shapes.parameters][:LISTED], ", ..." if len(model.shapes.parameters) > LISTED else ""
     for name, pattern in rules.items():
         if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
             raise SigmaConfigError(
                 f"{trainer}.{name}: {pattern!r} matches no parameter. "
-                f"There are {', '.join(model.shapes.parameters) or 'none'}; "
+                f"There are {', '.join(first) or 'none'}{more}; "
                 "'*' stands for a part of one level, '**' for any number of levels."
             )
 
@@ -63,8 +67,8 @@ def frozen_parameters(model: Model) -> frozenset[str]:
     if model.optimiser is None:
         return frozenset()
     check_rules(model.optimiser, live_settings(model.optimiser))
-    hits = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
-    return frozenset(address for address, rule in hits.items() if rule and model.optimiser.settings[rule]["frozen"])
+    found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
+    return frozenset(address for address, rule in found.items() if rule and model.optimiser.settings[rule]["frozen"])
 
 
 @frozen
@@ -83,12 +87,12 @@ def live_values(model: Model) -> dict[str, LiveValue]:
 
 
 def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
-    settings = live_settings(optimiser)
+    settings, rules = live_settings(optimiser), {name: rule["match"] for name, rule in optimiser.settings.items()}
     values: dict[str, LiveValue] = {}
     for address in model.trainable():
+        decisive = [optimiser.settings[rule] for rule in hits(model, rules, address)]
         for name, setting in settings.items():
-            rule = setting_rule(model, address, name)
-            base = optimiser.settings[rule][name] if rule else setting.value
+            base = next((rule[name] for rule in decisive if name in rule), setting.value)
             values[f"optimiser.{address}.{name}"] = LiveValue(setting, float(base), optimiser.schedules.get(name))
     for group in ("transforms", "modifiers"):
         for owner, change in getattr(optimiser, group, {}).items():
@@ -167,8 +171,8 @@ class Live:
 
     def __attrs_post_init__(self) -> None:
         """Start from the configured values; raises SigmaConfigError for those that the precision cannot hold."""
-        for name, value in self.values.items():
-            check_fits(name, value.base, self.dtype)
+        for base, name in {value.base: name for name, value in reversed(self.values.items())}.items():
+            check_fits(name, base, self.dtype)
         self.restore({})
 
     def restore(self, base: Mapping[str, float]) -> None:

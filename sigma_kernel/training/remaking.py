@@ -83,12 +83,12 @@ def _check(session: Session, parts: Parts, model: Model, gone: Iterable[str]) ->
     """Refuse hooks that cannot be in an order, read what nobody publishes, or would fail."""
     hooks = merged(parts.hooks)
     ordered(hooks)
-    optimised = dict.fromkeys(addresses.of_optimiser(model))
+    optimised = dict.fromkeys(addresses.of_optimiser(model.optimiser, live_values(model)))
     there = [a for a in session.registry.addresses() if a not in gone and not a.startswith("optimiser.")]
     beginning.check_reads(session.name, hooks, model, [*there, *optimised])
     new = {name: hook for name, hook in hooks.items() if session.runner.hooks.get(name) is not hook}
     beginning.check_hooks(f"{session.name}.hooks", new, model)
-    addresses.check_settable(session.name, hooks, [a for a in [*there, *optimised] if a not in session.makeup.shown])
+    addresses.check_settable(session.name, hooks, {*there, *optimised} - session.makeup.shown)
 
 
 # -- and changed -------------------------------------------------------------------------------------------------------

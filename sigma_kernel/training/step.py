@@ -51,6 +51,11 @@ class Model:
     optimiser: Optimiser | None = None
     metrics: Mapping[str, Metric] = field(factory=dict)
     frozen: frozenset[str] = frozenset()
+    _kinds: Mapping[str, frozenset[str]] = field(init=False)  # of layers, by name
+
+    @_kinds.default
+    def _(self) -> dict[str, frozenset[str]]:
+        return {placed.name: frozenset([placed.kind]) for placed in self.network.layers}
 
     # -- what there is -------------------------------------------------------------------------------------------------
     def parameters(self) -> dict[str, Spec]:
@@ -63,7 +68,7 @@ class Model:
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of the level at an address: those of a layer say what kind of layer it is."""
-        return frozenset(placed.kind for placed in self.network.layers if placed.name == address)
+        return self._kinds.get(address, frozenset())
 
     def layer_state(self) -> dict[str, Spec]:
         """Return the specs of what layers update by themselves."""
@@ -153,6 +158,11 @@ class Draft(ABC):
     state: dict[str, Node] = field(factory=dict, init=False)
     data: dict[str, Node] = field(factory=dict, init=False)
     steer: dict[str, Node] = field(factory=dict, init=False)
+    slots: dict[tuple[str, str], tuple[Spec, Slot]] = field(init=False)
+
+    @slots.default
+    def _(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
+        return self.model.slots()
 
     def entry(self, name: str, spec: Spec) -> Node:
         """Return the input for a state entry."""
@@ -212,7 +222,7 @@ class Draft(ABC):
 
     def slot(self, address: str, name: str) -> Node:
         """Return a slot."""
-        return self.entry(f"{SLOTS}{address}.{name}", self.model.slots()[address, name][0])
+        return self.entry(f"{SLOTS}{address}.{name}", self.slots[address, name][0])
 
     # -- what it makes of it -------------------------------------------------------------------------------------------
     def updated(self) -> dict[str, Node]:
@@ -227,7 +237,7 @@ class Draft(ABC):
 
     def _built(self, optimiser: Optimiser) -> Update:
         """Return an optimiser's update; raises SigmaGraphError for what is none of these parameters and slots."""
-        update, known = optimiser.build(self), {*self.parameters, *self.model.slots()}
+        update, known = optimiser.build(self), {*self.parameters, *self.slots}
         made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
         for place, node in made:
             if place not in known or not isinstance(node, Node):

@@ -39,7 +39,7 @@ from sigma_kernel.training.choices import one, several
 from sigma_kernel.training.commands import Stop
 from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
 from sigma_kernel.training.hooks import Runner
-from sigma_kernel.training.live import Live, best_rule, check_matches, live_values
+from sigma_kernel.training.live import Live, check_matches, hits, live_values
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import History, Records
 from sigma_kernel.training.remaking import optimised, remake
@@ -319,7 +319,8 @@ def initial_state(trainer: Trainer, model: Model, preparation: Preparation) -> d
 
 def initialiser_rule(trainer: Trainer, model: Model, address: str) -> str | None:
     """Return the name of the initialiser rule that hits a parameter, or None for the layer's own initialiser."""
-    return best_rule(model, {name: match for name, (match, _) in trainer.initialisers.items()}, address)
+    rules = {name: match for name, (match, _) in trainer.initialisers.items()}
+    return next(iter(hits(model, rules, address)), None)
 
 
 def drawn(trainer: Trainer, model: Model, address: str, parameter: Parameter) -> np.ndarray:

@@ -51,6 +51,8 @@ class Form:
     outputs: dict[int, Node] = field(factory=dict, init=False)
     nodes: tuple[Node, ...] = field(init=False)
     _new: dict[Node, Node] = field(factory=dict, init=False)
+    _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by what they pool
+    _delivered: set[Node] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Bring the graph into the form."""
@@ -60,7 +62,9 @@ class Form:
             self._new[node] = _gather(node, self.places[node]) if kind == DATA else node
         for node in self.graph:
             if node not in self._new:
-                self._new[node] = self._adapted(node)
+                self._new[node] = made = self._adapted(node)
+                if made.op == "max_pool":
+                    self._pools.setdefault(made.inputs[0], []).append(made)
         for out, node in enumerate(self.graph.outputs):
             self._deliver(out, self._new[node])
         self.nodes = tuple(ordered(tuple(self.outputs.values())))
@@ -89,8 +93,7 @@ class Form:
 
     def _pooled(self, node: Node, x: Node) -> tuple[Node, ...]:
         """Return the largest entries of the windows, where they are computed anyway."""
-        found = (made for made in self._new.values() if made.op == "max_pool" and made.inputs == (x,))
-        return tuple(made for made in found if made.attrs == node.attrs)[:1]
+        return tuple(made for made in self._pools.get(x, ()) if made.attrs == node.attrs)[:1]
 
     def _deliver(self, out: int, node: Node) -> None:
         """Note what fills an output; a value that fills one already, or is no value of its own, is copied."""
@@ -98,7 +101,8 @@ class Form:
         if target is not None and node is self.graph.inputs[target]:
             return  # it stays as it is
         own = node.op not in VIEWS and node.op not in LEAVES and node.op != "part" and prod(node.shape) > 1
-        self.outputs[out] = node if own and node not in self.outputs.values() else _copy(node)
+        self.outputs[out] = node if own and node not in self._delivered else _copy(node)
+        self._delivered.add(self.outputs[out])
 
 
 def expanded(graph: Graph) -> Graph:

@@ -68,6 +68,7 @@ class Grouping:
     free: set[Node] = field(factory=set, init=False)
     _floating: set[Node] = field(factory=set, init=False)
     _delivered: set[Node] = field(init=False)
+    _ranks: list[int] = field(factory=lambda: [0, 0], init=False)  # the lowest and the highest that were given
 
     def __attrs_post_init__(self) -> None:
         """Group all nodes."""
@@ -107,8 +108,8 @@ class Grouping:
     # -- groups --------------------------------------------------------------------------------------------------------
     def _new(self, kind: str, space: Space, first: bool = False, **more: Any) -> Group:
         """Return a new group; one that is ``first`` depends on none of the others."""
-        ranks = [group.rank for group in self.groups] or [0]
-        group = Group(kind, min(ranks) - 1 if first else max(ranks) + 1, space, **more)
+        self._ranks[not first] += -1 if first else 1
+        group = Group(kind, self._ranks[not first], space, **more)
         self.groups.append(group)
         return group
 

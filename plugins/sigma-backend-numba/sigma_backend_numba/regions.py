@@ -7,7 +7,7 @@ wants never needs more room than one sample does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import prod
 
 from attrs import define, field
@@ -21,7 +21,7 @@ POOLS = frozenset({"max_pool", "pool_argmax", "pool_select", "pool_scatter", "su
 BY_SAMPLE = {  # the operands that are read sample by sample
     "convolution": (0,), "convolution_input": (0,), "kernel_parts": (0, 1), **dict.fromkeys(POOLS, (0, 1)),
 }  # fmt: skip
-Depends = Callable[[Group, Group], bool]
+Depends = Callable[[Iterable[Group], Collection[Group]], bool]  # whether some of these come after some of those
 
 
 @define(eq=False)
@@ -89,7 +89,7 @@ def _joins(
         return False
     inside = [other for other in before[group] if home.get(other) is region]
     outside = [other for other in before[group] if home.get(other) is not region]
-    if any(depends(other, member) for other in outside for member in region.groups):
+    if depends(outside, region.groups):
         return False
     return all(_same_sample(group, made, region.samples) for other in inside for made in _read(group, other))
 

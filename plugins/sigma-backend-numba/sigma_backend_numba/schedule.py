@@ -6,9 +6,10 @@ writes over an input after all others that read this input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import prod
+from collections.abc import Collection, Iterable, Mapping
+from math import inf, prod
 
+import numpy as np
 from attrs import define, field
 
 from sigma_backend_numba.form import Form
@@ -29,6 +30,7 @@ class Schedule:
     reads: dict[Group, set[Node]] = field(factory=dict, init=False)
     stored: set[Node] = field(factory=set, init=False)
     updates: dict[Node, int] = field(factory=dict, init=False)
+    delivered: dict[Node, int] = field(factory=dict, init=False)  # the output that a value fills
     offsets: dict[Node, int] = field(factory=dict, init=False)
     arena_bytes: int = field(default=0, init=False)
     by_sample: bool = True
@@ -37,6 +39,8 @@ class Schedule:
     locals: dict[Node, int] = field(factory=dict, init=False)  # offsets of what lies in a thread's room for a sample
     local_bytes: int = field(default=0, init=False)
     _before: dict[Group, set[Group]] = field(factory=dict, init=False)
+    _readers: dict[Node, set[Group]] = field(factory=dict, init=False)
+    _lowest: float = field(default=inf, init=False)  # level of a group that waits for more than what it reads
     _scalars: dict[Node, set[Node]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -49,8 +53,11 @@ class Schedule:
             self._note(group)
         self.stored |= set(self.form.outputs.values())
         self.stored |= {group.core for group in self.groups if group.core is not None and group.kind != "product"}
+        self._levels(self._alone())
         for out in list(self.form.outputs):
             self._update(out)
+        for out, node in self.form.outputs.items():
+            self.delivered.setdefault(node, out)
         self.stages = self._ordered()
         self._allocate()
 
@@ -64,6 +71,8 @@ class Schedule:
         own = set(group.members)
         read = set().union(*(self._roots(source(x)) for node in own for x in node.inputs)) - own
         self.reads[group] = read
+        for root in read:
+            self._readers.setdefault(root, set()).add(group)
         producers = {self.grouping.of[root] for root in read if root in self.grouping.of}
         self._before[group] = producers
         self.stored |= {root for root in read if root in self.grouping.of}
@@ -76,30 +85,33 @@ class Schedule:
             return
         given = self.form.graph.inputs[place]
         group = self.grouping.of[node]
-        if not _harmless(group, node, given) or any(self._depends(g, group) for g in self._readers(given, group)):
+        readers = self._readers.get(given, set()) - {group}
+        if not _harmless(group, node, given) or self._depends(readers, {group}):
             copy = Node("copy", (node,), {}, node.shape, node.dtype)
-            group = Group("loop", 0, Space(sides(node.shape), {copy: identity(node.shape)}))
+            group = Group("loop", 0, Space(sides(node.shape), {copy: identity(node.shape)}), level=group.level + 1)
             self.form.outputs[out] = copy
             self.groups.append(group)
             self.grouping.of[copy] = group
             self._note(group)
             self.stored.add(copy)
-            node = copy
+            node, readers = copy, self._readers.get(given, set()) - {group}
         self.updates[node] = place
-        self._before[group] |= self._readers(given, group)
+        self._before[group] |= readers
+        self._lowest = min(self._lowest, group.level)
 
-    def _readers(self, given: Node, writer: Group) -> set[Group]:
-        return {group for group in self.groups if given in self.reads[group] and group is not writer}
+    def _depends(self, groups: Iterable[Group], on: Collection[Group]) -> bool:
+        """Say whether some of these groups come after some of others, or are among them.
 
-    def _depends(self, group: Group, on: Group) -> bool:
-        """Say whether a group comes after another."""
+        What a group waits for has a lower level: nobody needs to look below those of the others.
+        """
+        lowest, wanted = min([self._lowest, *(group.level for group in on)]), set(on)
         seen: set[Group] = set()
-        waiting = [group]
+        waiting = [*groups]
         while waiting:
             found = waiting.pop()
-            if found is on:
+            if found in wanted:
                 return True
-            if found not in seen:
+            if found not in seen and found.level >= lowest:
                 seen.add(found)
                 waiting += self._before[found]
         return False
@@ -107,7 +119,7 @@ class Schedule:
     # -- order ---------------------------------------------------------------------------------------------------------
     def _ordered(self) -> list[list[Region]]:
         """Return what runs in each stage: single groups, and regions where they wait for nothing in a circle."""
-        alone = self._levels({group: Region(1, [group]) for group in self.groups})
+        alone, self._lowest = self._levels(self._alone()), inf
         order = [region.groups[0] for stage in alone or () for region in stage]
         free = [group for group in order if not any(node in self.updates for node in group.members)]
         joined = regions(free, self.stored, self._before, self._depends) if self.by_sample else []
@@ -119,6 +131,9 @@ class Schedule:
         if stages is None:
             raise AssertionError("groups wait for each other in a circle")
         return stages
+
+    def _alone(self) -> dict[Group, Region]:
+        return {group: Region(1, [group]) for group in self.groups}
 
     def _levels(self, home: Mapping[Group, Region]) -> list[list[Region]] | None:
         """Return the regions by the length of the longest way to each; None if there is a circle."""
@@ -148,22 +163,18 @@ class Schedule:
     def _allocate(self) -> None:
         """Place what lies in no input and no output into the arena: first fit by lifetime, large ones first."""
         self._keep_near()
-        elsewhere = {*self.form.outputs.values(), *self.locals}
+        elsewhere = {*self.delivered, *self.locals}
         lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
         for group in self.groups:
             for root in self.reads[group]:
                 if root in lives:
                     lives[root][1] = max(lives[root][1], group.level)
         order = {node: i for i, node in enumerate(self.form.nodes)}
-        placed: list[tuple[int, int, int, int]] = []
+        arena = Arena(len(lives))
         for node in sorted(lives, key=lambda node: (-bytes_of(node), order[node])):
-            if node.dtype == "tuple":
-                continue
-            first, last = lives[node]
-            busy = sorted((start, end) for start, end, a, b in placed if a <= last and first <= b)
-            self.offsets[node] = start = _gap(busy, bytes_of(node))
-            placed.append((start, start + bytes_of(node), first, last))
-        self.arena_bytes = max((end for _, end, *_ in placed), default=0)
+            if node.dtype != "tuple":
+                self.offsets[node] = arena.place(bytes_of(node), *lives[node])
+        self.arena_bytes = arena.size
 
     def _keep_near(self) -> None:
         """Give each thread room for one sample of what only the region that makes it reads."""
@@ -175,7 +186,7 @@ class Schedule:
             end = 0
             made = (node for group in region.groups for node in group.members if node in self.stored)
             for node in made:
-                own = node not in self.form.outputs.values() and node.shape[:1] == (region.samples,)
+                own = node not in self.delivered and node.shape[:1] == (region.samples,)
                 if own and node.op != "kernel_parts" and readers.get(node) == {region}:
                     self.locals[node] = end
                     end += -(-bytes_of(node) // region.samples // ALIGNMENT) * ALIGNMENT + ALIGNMENT
@@ -193,13 +204,31 @@ def bytes_of(node: Node) -> int:
     return -(-(size + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
 
 
-def _gap(busy: Iterable[tuple[int, int]], size: int) -> int:
-    start = 0
-    for begin, end in busy:
-        if start + size <= begin:
-            break
-        start = max(start, end)
-    return start
+@define(eq=False)
+class Arena:
+    """Room that values share which do not live at the same time; as many of them as are known beforehand."""
+
+    count: int
+    size: int = field(default=0, init=False)
+    _placed: np.ndarray = field(init=False)  # starts, ends, first and last stages, by starts
+    _number: int = field(default=0, init=False)
+
+    @_placed.default
+    def _(self) -> np.ndarray:
+        return np.empty((4, self.count), np.int64)
+
+    def place(self, size: int, first: int, last: int) -> int:
+        """Return where the first gap is that so many bytes fit into, from one stage to another."""
+        placed = self._placed[:, : self._number]
+        begins, ends = placed[:2, (placed[2] <= last) & (first <= placed[3])]
+        ends = np.maximum.accumulate([0, *ends])
+        fits = np.flatnonzero(ends[:-1] + size <= begins)
+        start = int(ends[fits[0] if len(fits) else -1])
+        at = int(np.searchsorted(placed[0], start))
+        self._placed[:, at + 1 : self._number + 1] = self._placed[:, at : self._number].copy()
+        self._placed[:, at] = start, start + size, first, last
+        self._number, self.size = self._number + 1, max(self.size, start + size)
+        return start
 
 
 # -- access ------------------------------------------------------------------------------------------------------------

@@ -60,9 +60,8 @@ class Task:
             return self.argument("input", form.places[node], node.dtype)
         if node in self.schedule.updates:
             return self.argument("input", self.schedule.updates[node], node.dtype)
-        for out, delivered in form.outputs.items():
-            if delivered is node:
-                return self.argument("output", out, node.dtype)
+        if node in self.schedule.delivered:
+            return self.argument("output", self.schedule.delivered[node], node.dtype)
         if node in self.schedule.locals:
             step = prod(node.shape[1:]) * BYTES[node.dtype]
             return self.argument("local", self.schedule.locals[node], node.dtype, step)
