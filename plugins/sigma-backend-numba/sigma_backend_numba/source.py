@@ -6,6 +6,8 @@ elements), then rows, how many a block has, arena, ticket, pieces done, faults a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve, frozen
 
 from sigma_backend_numba import costs
@@ -17,6 +19,7 @@ from sigma_backend_numba.task import Block, Pointer, indented, size
 from sigma_kernel.graph.node import Graph
 
 SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
+LEG = 64  # tasks that one function calls: LLVM's time grows faster than a function does
 NO_ROW = 2  # the fault of a minibatch that names a row which the block does not have
 
 
@@ -53,8 +56,8 @@ def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = Non
     scratch = max((task.scratch for task in tasks), default=0) + 256
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
     unfinished = Source(form.graph, frame, "", arena, scratch + local, threads, len(tasks))
-    burst = _burst(unfinished, stages, batch, watched, f"local = scratch + {scratch}")
-    text = "\n\n".join([*([ROUGHLY] if approximate else []), *library.text(), burst]) + "\n"
+    burst = _Burst(unfinished, batch, f"local = scratch + {scratch}").texts(stages, watched)
+    text = "\n\n".join([*([ROUGHLY] if approximate else []), *library.text(), *burst]) + "\n"
     return evolve(unfinished, text=text)
 
 
@@ -75,28 +78,89 @@ def _pieces(stage: list[Block]) -> int:
     return sum(block.chunks for block in stage)
 
 
-def _burst(program: Source, stages: list[list[Block]], batch: int, watched: int | None, local: str) -> str:
+@frozen
+class _Burst:
+    """The text of a burst; one that calls many tasks does so leg by leg, each leg a function of its own."""
+
+    program: Source
+    batch: int
+    local: str
+
+    def texts(self, stages: list[list[Block]], watched: int | None) -> list[str]:
+        """Return the functions, the burst as the last one."""
+        program, legs = self.program, _legs(stages, self.program.threads > 1)
+        output = None if watched is None else Pointer("output", watched, program.graph.outputs[watched].dtype)
+        every = {pointer for stage in stages for block in stage for task in block.tasks for pointer in task.arguments}
+        own = _pointers(stages) if len(legs) == 1 else {p: _name(p) for p in every if p.kind == "rows"}
+        own |= {} if output is None else {output: _name(output)}
+        lines = [
+            *self._prologue(own),
+            *(_checked(program, self.batch) if any(p.kind == "rows" for p in own) else []),
+            "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
+        ]  # fmt: skip
+        body = _stages(legs[0], program.threads > 1) if len(legs) == 1 else self._calls(legs)
+        body += ["done = step + 1", *_watch(program, watched)]
+        moves = {name: self._move(pointer) for pointer, name in own.items()}
+        body += [f"{name} = at({name}, {by})" for name, by in moves.items() if by]
+        burst = ["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"]
+        return [*(self._leg(i, leg) for i, leg in enumerate(legs) if len(legs) > 1), "\n    ".join(burst)]
+
+    def _calls(self, legs: list[list[list[Block]]]) -> list[str]:
+        """Return the lines in which a burst goes through its legs."""
+        calls = [(f"leg{i}(table, step, stage, t)", f"stage += {len(_joined(leg))}") for i, leg in enumerate(legs)]
+        return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
+
+    def _leg(self, number: int, stages: list[list[Block]]) -> str:
+        own = _pointers(stages)
+        moves = {name: self._move(pointer) for pointer, name in own.items()}
+        lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]
+        lines += _stages(stages, self.program.threads > 1)
+        return "\n    ".join([f"def leg{number}(table, step, stage, t):", *lines])
+
+    def _prologue(self, own: Mapping[Pointer, str]) -> list[str]:
+        """Return lines that read the table."""
+        program = self.program
+        return [
+            "tab = as_i8(table)",
+            f"arena = tab[{program.place('arena')}]",
+            f"scratch = tab[{program.place('scratch')}] + t * {program.scratch_bytes}",
+            self.local,
+            *(f"{name} = as_i8(tab[{program.place(name)}])" for name in ("ticket", "ended")),
+            f"fault = as_i8(tab[{program.place('fault')}])",
+            *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in own.items()),
+        ]
+
+    def _move(self, pointer: Pointer) -> str:
+        """Return by how many elements a pointer moves from one step to the next, if it does."""
+        program = self.program
+        if pointer.kind == "rows":
+            return str(self.batch)
+        if pointer.kind == "output":
+            return str(size(program.graph.outputs[pointer.number]))
+        if program.frame.kinds[pointer.number] == STEER:
+            return f"tab[{len(program.graph.inputs) + len(program.graph.outputs) + pointer.number}]"
+        return ""
+
+
+def _pointers(stages: list[list[Block]]) -> dict[Pointer, str]:
+    """Return what the tasks of some stages are handed from the table, with its names."""
     tasks = [task for stage in stages for block in stage for task in block.tasks]
-    pointers = {pointer: _name(pointer) for task in tasks for pointer in task.arguments}
-    if watched is not None:
-        pointer = Pointer("output", watched, program.graph.outputs[watched].dtype)
-        pointers[pointer] = _name(pointer)
-    held = {p: name for p, name in pointers.items() if p.kind in ("input", "output", "rows")}
-    lines = [
-        "tab = as_i8(table)",
-        f"arena = tab[{program.place('arena')}]",
-        f"scratch = tab[{program.place('scratch')}] + t * {program.scratch_bytes}",
-        local,
-        *(f"{name} = as_i8(tab[{program.place(name)}])" for name in ("ticket", "ended")),
-        f"fault = as_i8(tab[{program.place('fault')}])",
-        *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in held.items()),
-        *(_checked(program, batch) if any(p.kind == "rows" for p in held) else []),
-        "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
-    ]  # fmt: skip
-    body = [*_stages(stages, program.threads > 1), "done = step + 1", *_watch(program, watched)]
-    for pointer, name in held.items():
-        body += _moved(program, pointer, name, batch)
-    return "\n    ".join(["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"])
+    return {p: _name(p) for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows")}
+
+
+def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
+    """Return the stages in parts that call few tasks each; what threads share is not taken apart."""
+    found: list[list[list[Block]]] = [[]]
+    calls = 0
+    for stage in filter(None, stages):
+        for part in [stage] if threaded else [[block] for block in stage]:
+            count = sum(len(block.tasks) for block in part)
+            if found[-1] and calls + count > LEG:
+                found.append([])
+                calls = 0
+            found[-1].append(part)
+            calls += count
+    return found
 
 
 def _checked(program: Source, batch: int) -> list[str]:
@@ -163,15 +227,3 @@ def _watch(program: Source, watched: int | None) -> list[str]:
     lines = ["finite = True", f"for q in range({size(program.graph.outputs[watched])}):"]
     lines.append(f"    finite = finite and abs(output{watched}[q]) < inf")
     return [*lines, "if not finite:", "    break"]
-
-
-def _moved(program: Source, pointer: Pointer, name: str, batch: int) -> list[str]:
-    """Return the line that moves a pointer on to the next step."""
-    if pointer.kind == "rows":
-        return [f"{name} = at({name}, {batch})"]
-    if pointer.kind == "output":
-        return [f"{name} = at({name}, {size(program.graph.outputs[pointer.number])})"]
-    if program.frame.kinds[pointer.number] == STEER:
-        entry = len(program.graph.inputs) + len(program.graph.outputs) + pointer.number
-        return [f"{name} = at({name}, tab[{entry}])"]
-    return []
