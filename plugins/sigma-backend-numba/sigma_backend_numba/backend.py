@@ -9,10 +9,9 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_backend_numba.blas import blas
-from sigma_backend_numba.cache import load
 from sigma_backend_numba.form import DTYPES
 from sigma_backend_numba.memory import copy
-from sigma_backend_numba.program import Function, Machine, Program, graph_source, step_source
+from sigma_backend_numba.program import Function, Program, graph_job, machine, step_job
 from sigma_kernel.contracts import Backend, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError
 from sigma_kernel.graph.node import Graph
@@ -44,14 +43,12 @@ class NumbaBackend(Backend):
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""
         _check(graph, donate)
-        source = graph_source(graph, donate, self.approximate)
-        return Function(Machine(source, load(source.text), self.threads), dict(donate))
+        return Function(machine(graph_job(graph, donate, self.approximate), self.threads), dict(donate))
 
     def compile(self, step: Step, in_place: bool = True) -> Program:
         """Return a step as a program that runs whole bursts by itself."""
         _check(step.graph, step.donations)
-        source = step_source(step, self.approximate)
-        return Program(step, Machine(source, load(source.text), self.threads), in_place)
+        return Program(step, machine(step_job(step, self.approximate), self.threads), in_place)
 
     def to_device(self, host: np.ndarray) -> np.ndarray:
         """Return a copy that starts at a cache line."""

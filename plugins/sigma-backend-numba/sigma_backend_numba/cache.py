@@ -1,32 +1,37 @@
-"""Programs on disk as object code: a second process finds them compiled.
+"""Programs on disk as object code: a second process finds them planned and compiled.
 
-The folder belongs to the user alone (what lies in it is run).  A program is found by its text, the text of what
-compiles it, the version of LLVM, and the processor; a file that is damaged is made anew.  Where there is no such
-folder, every process compiles for itself.
+The folder belongs to the user alone (what lies in it is run).  A program is found by its job (the graph and all that
+surrounds it), the text of what plans, writes and compiles it, the version of LLVM, and the processor; a file that is
+damaged is made anew.  Where there is no such folder, every process compiles for itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import json
 import logging
 import math
 import os
+import platform
 import stat
 import tempfile
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from sigma_backend_numba.compiler import words
 from sigma_backend_numba.compiler.machine import Burst, compiled, loaded, processor
+from sigma_kernel.graph import node
 
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
+Needs = dict[str, int]  # what the caller of a program must prepare
 VARIABLE = "SIGMA_NUMBA_CACHE"
 KEPT = 256  # programs; the oldest go
 DIGEST = 32  # bytes before the code, by which damage is seen
 _log = logging.getLogger("sigma.numba")
-_loaded: dict[str, Burst] = {}
+_loaded: dict[str, tuple[Needs, Burst]] = {}
 _lock = threading.RLock()
 
 
@@ -39,27 +44,40 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sigma" / "numba"
 
 
-def load(text: str) -> Burst:
-    """Return the burst of a program's text, compiled at most once in this process."""
-    name = key(text)
+def load(job: str, make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
+    """Return what the program of a job needs, and its burst; it is planned and compiled at most once in this process.
+
+    ``make`` returns what it needs and its text.  It is not called for a program that is known.
+    """
+    name = key(job)
     with _lock:
         if name not in _loaded:
-            _loaded[name] = loaded(_from_disk(name, text) or _compiled(text))
+            needs, _, code = (_from_disk(name, make) or _made(make)).partition(b"\n")
+            _loaded[name] = json.loads(needs), loaded(code)
         return _loaded[name]
 
 
-def key(text: str) -> str:
+def key(job: str) -> str:
     """Return the name of a program."""
-    parts = (text, _compiler(), *processor())
+    parts = (job, makers(), platform.system(), platform.machine(), *processor())
     return "sigma_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 @cache
-def _compiler() -> str:
-    """Return what machine code depends on beside its text: the text of the compiler, and the version of LLVM's."""
-    here = Path(__file__).parent
-    files = (path for part in ("runtime", "compiler") for path in sorted((here / part).glob("*.py")))
+def makers() -> str:
+    """Return what a program depends on beside its job: the text of what makes it, and the version of LLVM.
+
+    Who puts other functions into these modules while they are at work has to say so here.
+    """
+    folders = (Path(__file__).parent, Path(node.__file__).parent)
+    files = (path for folder in folders for path in sorted(folder.rglob("*.py")))
     return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in files)])
+
+
+def _made(make: Callable[[], tuple[Needs, str]]) -> bytes:
+    """Return what a program needs, in a line, and its code."""
+    needs, text = make()
+    return json.dumps(needs).encode() + b"\n" + _compiled(text)
 
 
 def _compiled(text: str) -> bytes:
@@ -69,13 +87,13 @@ def _compiled(text: str) -> bytes:
     return compiled(text, names | runtime.ROUGH if text.startswith(ROUGHLY) else names)
 
 
-def _from_disk(name: str, text: str) -> bytes | None:
+def _from_disk(name: str, make: Callable[[], tuple[Needs, str]]) -> bytes | None:
     """Return code that is kept on disk, or put it there; None where that cannot be."""
     try:
         path = _private(folder()) / f"{name}.o"
         if path.exists() and (code := _undamaged(path.read_bytes())):
             return code
-        code = _compiled(text)
+        code = _made(make)
         _write(path, hashlib.sha256(code).digest() + code)
         _prune(path.parent)
     except OSError as error:

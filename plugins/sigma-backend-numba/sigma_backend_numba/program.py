@@ -12,12 +12,13 @@ import numpy as np
 from attrs import define, field
 
 from sigma_backend_numba.arguments import Places, admitted, owned, rings
+from sigma_backend_numba.cache import Needs, load
 from sigma_backend_numba.compiler.machine import Burst as Call
 from sigma_backend_numba.crew import CREW, cores
 from sigma_backend_numba.form import DATA, STATE, STEER, frame
 from sigma_backend_numba.memory import aligned, copy, empty
 from sigma_backend_numba.pace import Pace
-from sigma_backend_numba.source import NO_ROW, Source, source
+from sigma_backend_numba.source import NO_ROW, Job
 from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph.node import Graph, Node
@@ -28,9 +29,10 @@ SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
 
 @define(eq=False)
 class Machine:
-    """A program's source, its compiled burst, and the memory that one call at a time works in."""
+    """A graph's compiled burst, what that needs, and the memory that one call at a time works in."""
 
-    source: Source
+    graph: Graph
+    needs: Needs
     call: Call
     threads: int = 0  # 0: as many as there are processors
     _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
@@ -39,7 +41,7 @@ class Machine:
     @property
     def memory_bytes(self) -> int:
         """Return the bytes of the arena and of every thread's scratch."""
-        return self.source.arena_bytes + SHARED_BYTES + self.source.scratch_bytes * self.source.threads
+        return self.needs["arena"] + SHARED_BYTES + self.needs["scratch"] * self.needs["threads"]
 
     def run(
         self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int, count: int = 0
@@ -51,7 +53,7 @@ class Machine:
         """
         memory, first = self._take()
         ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
-        special = (rows, count, arena, first, ended, fault, arena + self.source.arena_bytes)
+        special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
         table = array("q", [*inputs, *outputs, *moving, *special])
         memory[:SHARED_BYTES] = 0
         try:
@@ -76,7 +78,8 @@ class Machine:
             used = count
             return self.call(address, n, number, count)
 
-        wanted = min(self.threads or cores(), self.source.threads) if self.source.threads > 1 else 1
+        most = self.needs["threads"]
+        wanted = min(self.threads or cores(), most) if most > 1 else 1
         start = perf_counter()
         done = CREW.run(part, self._pace.threads(wanted))
         self._pace.note(used, (perf_counter() - start) / n)
@@ -104,12 +107,12 @@ class Function:
     @property
     def peak_bytes(self) -> int:
         """Return the bytes of inputs, results and memory."""
-        graph = self.machine.source.graph
+        graph = self.machine.graph
         return self.machine.memory_bytes + sum(_bytes(node) for node in (*graph.inputs, *graph.outputs))
 
     def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         """Return the outputs.  A donated input is dead after the call; one of a wrong shape is a SigmaGraphError."""
-        graph = self.machine.source.graph
+        graph = self.machine.graph
         given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, graph.inputs, strict=True))]
         for i in self.donate.values():
             given[i] = owned(given[i])
@@ -133,7 +136,7 @@ class Program:
     @property
     def peak_bytes(self) -> int:
         """Return the bytes of the state, one minibatch, what one step records, and memory."""
-        graph = self.machine.source.graph
+        graph = self.machine.graph
         fresh = graph.outputs if not self.in_place else graph.outputs[len(self.step.writes) :]
         return self.machine.memory_bytes + sum(_bytes(node) for node in (*graph.inputs, *fresh))
 
@@ -141,14 +144,14 @@ class Program:
         self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
     ) -> Burst:
         """Run n steps in one call; see :class:`sigma_kernel.contracts.Program`."""
-        step, nodes, places = self.step, iter(self.machine.source.graph.inputs), self._places
+        step, nodes, places = self.step, iter(self.machine.graph.inputs), self._places
         held = {name: places.array(state[name], next(nodes), name) for name in step.state}
         for name in step.writes:
             held[name] = owned(held[name]) if self.in_place else copy(held[name])
         data = {name: places.array(block[name], next(nodes), name, rows=True) for name in step.data}
         live = {name: places.live(steer[name], next(nodes), name, n) for name in step.steer}
         order, count = np.ascontiguousarray(rows, np.int32), min(map(len, data.values()), default=0)
-        ring, records = rings(self.machine.source.graph.outputs[len(step.writes) :], n)
+        ring, records = rings(self.machine.graph.outputs[len(step.writes) :], n)
         done = 0
         if n:
             given = [places.address(value, name) for name, value in (*held.items(), *data.items(), *live.items())]
@@ -169,8 +172,13 @@ def _bytes(node: Node) -> int:
     return int(np.prod(node.shape)) * np.dtype(node.dtype).itemsize
 
 
-def step_source(step: Step, approximate: bool = False) -> Source:
-    """Return the source of a step: state, data and live values go in, updates and records come out."""
+def machine(job: Job, threads: int) -> Machine:
+    """Return the machine of a job, planned and compiled where its program is not known yet."""
+    return Machine(job.graph, *load(str(job), job.made), threads)
+
+
+def step_job(step: Step, approximate: bool = False) -> Job:
+    """Return the job of a step: state, data and live values go in, updates and records come out."""
     donated, outputs = step.donations, len(step.graph.outputs)
     around = frame(
         {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}, [donated.get(i) for i in range(outputs)]
@@ -178,10 +186,10 @@ def step_source(step: Step, approximate: bool = False) -> Source:
     sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
     batch = sections[0].shape[0] if sections else 0
     watched = len(step.writes) + step.ring.index("loss") if "loss" in step.ring else None
-    return source(step.graph, around, batch, watched, approximate)
+    return Job(step.graph, around, batch, watched, approximate)
 
 
-def graph_source(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Source:
-    """Return the source of a graph by itself."""
+def graph_job(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Job:
+    """Return the job of a graph by itself."""
     targets = [donate.get(out) for out in range(len(graph.outputs))]
-    return source(graph, frame({STATE: len(graph.inputs)}, targets), approximate=approximate)
+    return Job(graph, frame({STATE: len(graph.inputs)}, targets), approximate=approximate)

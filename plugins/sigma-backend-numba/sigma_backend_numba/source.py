@@ -6,12 +6,15 @@ elements), then rows, how many a block has, arena, ticket, pieces done, faults a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from operator import methodcaller
+from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from sigma_backend_numba import costs
-from sigma_backend_numba.cache import ROUGHLY
+from sigma_backend_numba.cache import ROUGHLY, Needs
 from sigma_backend_numba.expressions import FLOATING, SHORT
 from sigma_backend_numba.form import STEER, Form, Frame, expanded
 from sigma_backend_numba.library import Library, write_all
@@ -21,6 +24,44 @@ from sigma_kernel.graph.node import Graph
 SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
 LEG = 64  # tasks that one function calls: LLVM's time grows faster than a function does
 NO_ROW = 2  # the fault of a minibatch that names a row which the block does not have
+
+
+@frozen(eq=False)
+class Job:
+    """What decides a program: a graph in primitives and what surrounds it, as much as code for it depends on.
+
+    ``batch`` is the rows of a minibatch; ``watched`` is the output whose numbers must be finite for a burst to go on.
+    """
+
+    graph: Graph = field(converter=expanded)
+    frame: Frame
+    batch: int = 0
+    watched: int | None = None
+    approximate: bool = False
+
+    def __str__(self) -> str:
+        """Return a text that is the same for equal jobs alone; what inputs are called decides nothing."""
+        around = [self.frame.kinds, self.frame.targets, self.batch, self.watched, self.approximate]
+        return json.dumps([_described(self.graph), around], default=methodcaller("item"))  # numbers of numpy
+
+    def made(self) -> tuple[Needs, str]:
+        """Return what the caller of the program needs to know, and the text."""
+        made = source(self)
+        return {"arena": made.arena_bytes, "scratch": made.scratch_bytes, "threads": made.threads}, made.text
+
+
+def _described(graph: Graph) -> list[Any]:
+    """Return a graph as plain lists, numbers and texts; raises TypeError for an attribute that is no such thing."""
+    places = graph.places()
+    rows = [
+        [n.op, [places[x] for x in n.inputs], [] if n.op == "input" else _plain(n.attrs), n.shape, n.dtype]
+        for n in places
+    ]
+    return [rows, *([places[node] for node in ends] for ends in (graph.inputs, graph.outputs))]
+
+
+def _plain(attrs: Mapping[str, Any]) -> list[Any]:
+    return [[name, _described(x) if isinstance(x, Graph) else x] for name, x in sorted(attrs.items())]
 
 
 @frozen(eq=False)
@@ -45,9 +86,9 @@ class Source:
         return self.place(SPECIAL[-1]) + 1
 
 
-def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = None, approximate: bool = False) -> Source:
-    """Return the program of a graph; ``watched`` is the output whose numbers must be finite for a burst to go on."""
-    form, library = Form(expanded(graph), frame), Library()
+def source(job: Job) -> Source:
+    """Return the program of a job."""
+    form, library = Form(job.graph, job.frame), Library()
     stages = write_all(form, library)
     threads = _threads(stages)
     tasks = [task for stage in stages for block in stage for task in block.tasks]
@@ -55,9 +96,9 @@ def source(graph: Graph, frame: Frame, batch: int = 0, watched: int | None = Non
         task.join()
     scratch = max((task.scratch for task in tasks), default=0) + 256
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
-    unfinished = Source(form.graph, frame, "", arena, scratch + local, threads, len(tasks))
-    burst = _Burst(unfinished, batch, f"local = scratch + {scratch}").texts(stages, watched)
-    text = "\n\n".join([*([ROUGHLY] if approximate else []), *library.text(), *burst]) + "\n"
+    unfinished = Source(job.graph, job.frame, "", arena, scratch + local, threads, len(tasks))
+    burst = _Burst(unfinished, job.batch, f"local = scratch + {scratch}").texts(stages, job.watched)
+    text = "\n\n".join([*([ROUGHLY] if job.approximate else []), *library.text(), *burst]) + "\n"
     return evolve(unfinished, text=text)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_backend_numba import products
+from sigma_backend_numba import cache, products
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.products import faster
-from sigma_backend_numba.program import Function, step_source
+from sigma_backend_numba.program import Function, graph_job, step_job
+from sigma_backend_numba.source import source
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Graph, symbol
@@ -21,6 +22,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do without BLAS, on every processor."""
     monkeypatch.setattr(products, "small", lambda *sides: False)
     monkeypatch.setattr(products, "faster", lambda *sides: True)
+    monkeypatch.setattr(cache, "makers", lambda: "without BLAS")  # these programs are not those of others
 
 
 def lowered(x: Any, w: Any, first: bool, second: bool) -> tuple[Function, list[Any]]:
@@ -47,7 +49,7 @@ def test_a_product_of_any_shape_is_numpys(rows: int, columns: int, inner: int, f
     dtype = "float64" if rows == 193 else "float32"
     x, w = operands(rows, columns, inner, dtype)
     function, laid = lowered(x, w, first, second)
-    assert "product(" in function.machine.source.text
+    assert "product(" in source(graph_job(function.machine.graph, {})).text
     (found,) = function(*laid)
     size = np.abs(x).astype(float) @ np.abs(w).astype(float)
     wrong = np.abs(found - x.astype(float) @ w.astype(float))
@@ -62,7 +64,7 @@ def test_a_step_along_a_product_is_added_once(inner: int, columns: int, batch: i
     nodes, rate = {name: symbol(value.shape, "float64") for name, value in values.items()}, symbol((), "float64")
     updated = nodes["p"] - rate * (f.swap_axes(nodes["x"], 0, 1) @ nodes["g"])
     step = Step(Graph((*nodes.values(), rate), (updated,)), tuple(nodes), (), ("rate",), ("p",), ())
-    assert "True)" in step_source(step).text  # added in place
+    assert "True)" in source(step_job(step)).text  # added in place
     expected = values["p"] - 0.5 * (values["x"].T @ values["g"])
     done = NumbaBackend().compile(step).run(values, {}, np.zeros(0, np.int32), {"rate": np.float64(0.5)}, 1)
     assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-11)
@@ -71,7 +73,7 @@ def test_a_step_along_a_product_is_added_once(inner: int, columns: int, batch: i
 def test_a_number_is_the_same_wherever_a_product_is_cut() -> None:
     x, w = operands(96, 300, 700, "float32")
     whole, laid = lowered(x, w, False, False)
-    assert whole.machine.source.threads > 2
+    assert whole.machine.needs["threads"] > 2
     (found,) = whole(*laid)
     for rows, columns in ((96, 33), (50, 300), (6, 7)):
         part, laid = lowered(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]), False, False)

@@ -89,8 +89,8 @@ def test_a_thread_that_never_comes_holds_up_nobody(name, monkeypatch):
 
 def test_the_large_steps_are_cut_into_chunks():
     for name, most in {"dense": 2, "wide": 2, "convolutional": 3}.items():
-        assert NumbaBackend().compile(STEPS[name]).machine.source.threads >= most
-    assert NumbaBackend().compile(STEPS["one"]).machine.source.threads == 1
+        assert NumbaBackend().compile(STEPS[name]).machine.needs["threads"] >= most
+    assert NumbaBackend().compile(STEPS["one"]).machine.needs["threads"] == 1
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -150,7 +150,7 @@ def test_a_large_value_becomes_one_number(op, shape, three):
     found = call(array)[0]
     assert found.shape == (1,) * len(shape)
     np.testing.assert_allclose(found.item(), getattr(np, op)(array * 2.0), rtol=1e-10)
-    assert (call.machine.source.threads > 1) == (len(shape) > 1)
+    assert (call.machine.needs["threads"] > 1) == (len(shape) > 1)
 
 
 @pytest.mark.parametrize("sides", [(4, 16, 1), (12, 32, 7), (8, 48, 33), (132, 16, 5), (5, 16, 3), (8, 17, 3)])
