@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any
 
@@ -118,11 +119,16 @@ def _same(a: Any, b: Any) -> bool:
 def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
     """Return everything that the hooks' declarations say about their order."""
     found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
+    writers: dict[str, set[str]] = {}  # by what they write; under "" those of patterns
+    for writer, hook in hooks.items():
+        for address in hook.writes:
+            writers.setdefault(address if literal(address) else "", set()).add(writer)
+    places = {name: place for place, name in enumerate(hooks)}
     for reader, hook in hooks.items():
-        for writer, other in hooks.items():
-            shared = (
-                [a for a in other.writes for pattern in reads(hook) if meet(pattern, a)] if reader != writer else []
-            )
+        wanted = reads(hook)
+        near = [writers.get(a, set()) for a in (*wanted, "")] if all(map(literal, wanted)) else [*writers.values()]
+        for writer in sorted(set[str]().union(*near) - {reader}, key=places.__getitem__):
+            shared = [a for a in hooks[writer].writes for pattern in wanted if meet(pattern, a)]
             if shared:
                 found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
     return found
@@ -160,11 +166,12 @@ def ordered(hooks: Mapping[str, Hook]) -> list[str]:
     except CycleError as error:
         cycle = " -> ".join(error.args[1])
         raise SigmaConfigError(f"hooks: they wait for each other: {cycle}. Change what one reads.") from error
-    order, ready = list[str](), list[str]()
+    order, ready = list[str](), list[tuple[float, str]]()
     while sorter.is_active():
-        ready = sorted([*ready, *sorter.get_ready()], key=lambda name: (-hooks[name].priority, name))
-        sorter.done(ready[0])
-        order.append(ready.pop(0))
+        for name in sorter.get_ready():
+            heappush(ready, (-hooks[name].priority, name))
+        order.append(heappop(ready)[1])
+        sorter.done(order[-1])
     return order
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from operator import methodcaller
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba import costs
 from sigma_backend_numba.cache import ROUGHLY, Needs
@@ -119,13 +119,17 @@ def _pieces(stage: list[Block]) -> int:
     return sum(block.chunks for block in stage)
 
 
-@frozen
+@define
 class _Burst:
-    """The text of a burst; one that calls many tasks does so leg by leg, each leg a function of its own."""
+    """The text of a burst; one that calls many tasks does so leg by leg, each leg a function of its own.
+
+    So does a stage whose pieces call many.
+    """
 
     program: Source
     batch: int
     local: str
+    _functions: list[str] = field(factory=list, init=False)
 
     def texts(self, stages: list[list[Block]], watched: int | None) -> list[str]:
         """Return the functions, the burst as the last one."""
@@ -139,24 +143,42 @@ class _Burst:
             *(_checked(program, self.batch) if any(p.kind == "rows" for p in own) else []),
             "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
         ]  # fmt: skip
-        body = _stages(legs[0], program.threads > 1) if len(legs) == 1 else self._calls(legs)
+        body = self._stages(legs[0]) if len(legs) == 1 else self._calls(legs)
         body += ["done = step + 1", *_watch(program, watched)]
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         body += [f"{name} = at({name}, {by})" for name, by in moves.items() if by]
         burst = ["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"]
-        return [*(self._leg(i, leg) for i, leg in enumerate(legs) if len(legs) > 1), "\n    ".join(burst)]
+        return [*self._functions, "\n    ".join(burst)]
 
     def _calls(self, legs: list[list[list[Block]]]) -> list[str]:
         """Return the lines in which a burst goes through its legs."""
-        calls = [(f"leg{i}(table, step, stage, t)", f"stage += {len(_joined(leg))}") for i, leg in enumerate(legs)]
+        calls = [(self._apart("stage", leg, self._stages(leg)), f"stage += {len(_joined(leg))}") for leg in legs]
         return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
 
-    def _leg(self, number: int, stages: list[list[Block]]) -> str:
-        own = _pointers(stages)
+    def _apart(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
+        """Return the call of a new function for what these blocks do, which is told a number."""
+        own, head = _pointers(stages), f"leg{len(self._functions)}(table, step, {variable}, t)"
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]
-        lines += _stages(stages, self.program.threads > 1)
-        return "\n    ".join([f"def leg{number}(table, step, stage, t):", *lines])
+        self._functions.append("\n    ".join([f"def {head}:", *lines, *body]))
+        return head
+
+    def _stages(self, stages: list[list[Block]]) -> list[str]:
+        """Return the calls; threads claim the pieces of a stage, where there is more than one thread."""
+        if self.program.threads == 1:
+            return [line for stage in stages for block in stage for line in block.whole(_name)]
+        return [line for parts in _joined(stages) for line in self._claimed(parts)]
+
+    def _claimed(self, parts: list[list[Block]]) -> list[str]:
+        """Return the loop in which a thread claims pieces of a stage until all are done."""
+        lines, first, legs = [], 0, _legs(parts, threaded=True)
+        for leg in legs:
+            body, last = _pieces_of(leg, first)
+            call = [self._apart("unit", leg, body)] if len(legs) > 1 else body
+            lines += [f"{'elif' if first else 'if'} unit < {last}:", *indented(call)] if len(legs) > 1 else call
+            first = last
+        start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
+        return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
 
     def _prologue(self, own: Mapping[Pointer, str]) -> list[str]:
         """Return lines that read the table."""
@@ -227,13 +249,6 @@ def _entry(program: Source, pointer: Pointer) -> int:
     return pointer.number + (len(program.graph.inputs) if pointer.kind == "output" else 0)
 
 
-def _stages(stages: list[list[Block]], threaded: bool) -> list[str]:
-    """Return the calls; threads claim the pieces of a stage, where there is more than one thread."""
-    if not threaded:
-        return [line for stage in stages for block in stage for line in block.whole(_name)]
-    return [line for parts in _joined(stages) for line in _claimed(parts)]
-
-
 def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
     """Return the stages as lists of what one thread does; those that leave nothing to a second thread become one."""
     found: list[list[list[Block]]] = []
@@ -246,19 +261,18 @@ def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
     return found
 
 
-def _claimed(parts: list[list[Block]]) -> list[str]:
-    """Return the loop in which a thread claims pieces of a stage until all are done."""
-    lines, first = [], 0
+def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:
+    """Return lines that do the piece ``unit``, those of these parts being numbered from ``first``; and the next one."""
+    lines: list[str] = []
     for part in parts:
-        count = part[0].chunks
-        lines.append(f"{'elif' if first else 'if'} unit < {first + count}:")
+        count, word = part[0].chunks, "elif" if lines else "if"
+        lines.append(f"{word} unit < {first + count}:")
         if count > 1:
             lines += indented([f"ch = unit - {first}", *part[0].piece(_name)])
         else:
             lines += indented([line for block in part for line in block.whole(_name)])
         first += count
-    start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
-    return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
+    return lines, first
 
 
 def _watch(program: Source, watched: int | None) -> list[str]:
