@@ -50,6 +50,7 @@ class Form:
     places: dict[Node, int] = field(init=False)
     outputs: dict[int, Node] = field(factory=dict, init=False)
     nodes: tuple[Node, ...] = field(init=False)
+    parts: dict[Node, list[Node]] = field(factory=dict, init=False)  # of each scan
     _new: dict[Node, Node] = field(factory=dict, init=False)
     _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by what they pool
     _delivered: set[Node] = field(factory=set, init=False)
@@ -68,6 +69,9 @@ class Form:
         for out, node in enumerate(self.graph.outputs):
             self._deliver(out, self._new[node])
         self.nodes = tuple(ordered(tuple(self.outputs.values())))
+        for node in self.nodes:
+            if node.op == "part":
+                self.parts.setdefault(node.inputs[0], []).append(node)
 
     def _adapted(self, node: Node) -> Node:
         """Return a node with its operands as it needs them."""

@@ -24,9 +24,8 @@ class Scan:
     def write(self) -> None:
         """Write the loop."""
         body, carries = self.node.attrs["body"], self.node.attrs["carries"]
-        for part in self.task.schedule.form.nodes:
-            if part.op == "part" and part.inputs[0] is self.node:
-                self.parts.setdefault(part.attrs["index"], []).append(self.task.storage(part))
+        for part in self.task.schedule.form.parts.get(self.node, ()):
+            self.parts.setdefault(part.attrs["index"], []).append(self.task.storage(part))
         form = Form(body, Frame((STATE,) * len(body.inputs), (None,) * len(body.outputs)))
         blocks = [block for stage in write_all(form, self.library, by_sample=False) for block in stage]
         tasks = [task for block in blocks for task in block.tasks]

@@ -1,0 +1,220 @@
+"""Planning, writing and translating grow like the graph, and are not done again for a program that is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import NumbaBackend, cache, runtime
+from sigma_backend_numba.compiler import words
+from sigma_backend_numba.compiler.translate import Module
+from sigma_backend_numba.form import STATE, frame
+from sigma_backend_numba.program import graph_job, step_job
+from sigma_backend_numba.schedule import Arena
+from sigma_backend_numba.source import LEG, Job, source
+from sigma_backend_numpy import NumpyBackend
+from sigma_kernel.contracts import Step
+from sigma_kernel.graph import functions as f, ops
+from sigma_kernel.graph.node import Graph, Node, symbol
+from sigma_kernel.testing.growth import TWICE, growth
+
+_spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
+assert _spec is not None
+assert _spec.loader is not None
+nets = util.module_from_spec(_spec)
+_spec.loader.exec_module(nets)
+
+KNOWN = {**vars(words), **vars(runtime), "inf": np.inf, "nan": np.nan}
+
+
+def deep(layers: int, width: int = 6, batch: int = 8) -> Step:
+    return nets.dense(*[width] * layers, 3, batch=batch, slots=True)
+
+
+def wide(branches: int, width: int = 4, batch: int = 8) -> Step:
+    """Return the step of a net of many layers side by side."""
+    x, y = symbol((batch, 5)), symbol((batch,), "int32")
+    parameters = {f"weights.{i}": symbol((5, width)) for i in range(branches)}
+    parts: list[Node] = [f.tanh(x @ weights) for weights in parameters.values()]
+    parameters["weights.out"] = symbol((branches * width, 3))
+    loss = f.mean(ops.softmax_cross_entropy(f.concat(*parts, axis=1) @ parameters["weights.out"], y))
+    return nets.finished(parameters, True, {"x": x, "y": y}, loss, {})
+
+
+def looping(scans: int) -> Step:
+    """Return the step of a net of scans, one after the other."""
+    x, y = symbol((8, 5)), symbol((8,), "int32")
+    parameters = {f"weights.{i}": symbol((5, 5)) for i in range(scans)}
+    value = x
+    for weights in parameters.values():
+        (value,), _ = f.scan(lambda carry, w: ((f.tanh(carry @ w),), ()), (value,), (), (weights,), length=3)
+    return nets.finished(parameters, False, {"x": x, "y": y}, f.mean(ops.softmax_cross_entropy(value, y)), {})
+
+
+@pytest.mark.parametrize(("net", "size"), [(deep, 60), (wide, 40)])
+def test_planning_and_writing_grow_like_the_graph(net: Callable[[int], Step], size: int) -> None:
+    def planned(count: int) -> Callable[[], Any]:
+        job = step_job(net(count))
+        return lambda: source(job)
+
+    assert growth(planned, size) < TWICE
+
+
+@pytest.mark.parametrize(("net", "size"), [(deep, 60), (wide, 40)])
+def test_looking_a_program_up_grows_like_the_graph(net: Callable[[int], Step], size: int) -> None:
+    def looked(count: int) -> Callable[[], Any]:
+        step = net(count)
+        return lambda: cache.key(str(step_job(step)))
+
+    assert growth(looked, size) < TWICE
+
+
+def test_translating_grows_like_the_graph() -> None:
+    def translated(layers: int) -> Callable[[], Any]:
+        text = source(step_job(deep(layers))).text
+        return lambda: Module(KNOWN).program(text)
+
+    assert growth(translated, 30) < TWICE
+
+
+@pytest.mark.parametrize("step", [deep(60), deep(20, width=128, batch=64), wide(90), wide(90, width=64, batch=64)])
+def test_no_function_calls_more_tasks_than_is_said(step: Step) -> None:
+    made = source(step_job(step))
+    functions = [part for part in made.text.split("\n\n") if part.strip().startswith(("def leg", "def burst"))]
+    calls = [sum(line.strip().startswith("task") for line in part.splitlines()) for part in functions]
+    assert max(calls) <= LEG < made.tasks == sum(calls)
+
+
+def test_a_program_of_few_tasks_is_one_function() -> None:
+    assert "leg0" not in source(step_job(deep(4))).text
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(deep(40), id="deep, one thread"),
+        pytest.param(deep(30, width=128, batch=64), id="deep, many threads"),
+        pytest.param(wide(90), id="wide, one thread"),
+        pytest.param(wide(90, width=64, batch=64), id="wide, many threads"),
+    ],
+)
+def test_a_burst_in_legs_computes_what_the_reference_does(step: Step) -> None:
+    found = []
+    for backend in (NumbaBackend(threads=2), NumpyBackend()):
+        state, block, rows = nets.start(backend, step)
+        done = backend.compile(step).run(state, block, rows, {"rate": np.linspace(0.01, 0.02, 6, dtype="f4")}, 6)
+        found.append({name: backend.to_host(value) for name, value in done.state.items()} | done.ring)
+    assert "leg1" in source(step_job(step)).text
+    for name, value in found[1].items():
+        np.testing.assert_allclose(found[0][name], value, rtol=2e-4, atol=2e-5, err_msg=name)
+
+
+def test_an_arena_is_packed_first_fit() -> None:
+    draw = np.random.default_rng(0)
+    arena, placed = Arena(300), list[tuple[int, int, int, int]]()
+    for _ in range(300):
+        size, (first, last) = int(draw.integers(1, 9)) * 64, sorted(draw.integers(0, 40, 2).tolist())
+        start = 0
+        for begin, end in sorted((b, e) for b, e, a, z in placed if a <= last and first <= z):
+            if start + size <= begin:
+                break
+            start = max(start, end)
+        assert arena.place(size, first, last) == start
+        placed.append((start, start + size, first, last))
+    assert arena.size == max(end for _, end, *_ in placed)
+
+
+# -- what is known already ---------------------------------------------------------------------------------------------
+def test_a_known_program_is_neither_planned_nor_written_again(monkeypatch: pytest.MonkeyPatch, programs: Any) -> None:
+    step = deep(3, width=7)
+    first = NumbaBackend().compile(step)
+    monkeypatch.setattr(cache, "_loaded", {})  # as in another process
+    monkeypatch.setattr(Job, "made", lambda self: pytest.fail("it is planned again"))
+    again = NumbaBackend().compile(deep(3, width=7))
+    assert again.machine.needs == first.machine.needs
+    losses = []
+    for program in (first, again):
+        state, block, rows = nets.start(NumbaBackend(), step)
+        losses.append(program.run(state, block, rows, {"rate": np.float32(0.01)}, 6).ring["loss"].tolist())
+    assert losses[0] == losses[1]
+
+
+def jobs() -> dict[str, Job]:
+    """Return jobs that are nearly the same."""
+    a, b = symbol((4, 3), name="a"), symbol((4, 3), name="b")
+    (c, d), (e, g) = (symbol((4, 3), "float64"), symbol((4, 3), "float64")), (symbol((3, 4)), symbol((3, 4)))
+    step, rows = deep(2), symbol((4, 3))
+    plain = Graph((a, b), (a - b * 2.0,))
+    kinds = {"data": frame({STATE: 1, "data": 1}, [None]), "live": frame({STATE: 1, "steer": 1}, [None])}
+    return {
+        "plain": graph_job(plain, {}),
+        "the other way": graph_job(Graph((b, a), (a - b * 2.0,)), {}),
+        "another number": graph_job(Graph((a, b), (a - b * 2.5,)), {}),
+        "a negative zero": graph_job(Graph((a, b), (a - b * -0.0,)), {}),
+        "a zero": graph_job(Graph((a, b), (a - b * 0.0,)), {}),
+        "another axis": graph_job(Graph((a,), (f.sum(a, axis=0),)), {}),
+        "one axis": graph_job(Graph((a,), (f.sum(a, axis=1),)), {}),
+        "another dtype": graph_job(Graph((c, d), (c - d * 2.0,)), {}),
+        "another shape": graph_job(Graph((e, g), (e - g * 2.0,)), {}),
+        "one input more": graph_job(Graph((a, b, rows), (a - b * 2.0,)), {}),
+        "an output twice": graph_job(Graph((a, b), (plain.outputs[0], plain.outputs[0])), {}),
+        "donated": graph_job(plain, {0: 0}),
+        "donated otherwise": graph_job(plain, {0: 1}),
+        "rough": graph_job(plain, {}, approximate=True),
+        "as data": Job(plain, kinds["data"]),
+        "as data in batches": Job(plain, kinds["data"], batch=4),
+        "live": Job(plain, kinds["live"]),
+        "watched": Job(plain, frame({STATE: 2}, [None]), watched=0),
+        "a step": step_job(step),
+        "a scan": step_job(looping(1)),
+        "two scans": step_job(looping(2)),
+        "convolutions": step_job(nets.convolutional()),
+    }  # fmt: skip
+
+
+def test_whatever_decides_a_program_has_a_part_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {what: cache.key(str(job)) for what, job in jobs().items()}
+    assert len(set(names.values())) == len(names)
+    assert {what: cache.key(str(job)) for what, job in jobs().items()} == names
+    others = []
+    for name, value in {"makers": lambda: "others", "processor": lambda: ("another", "")}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(cache, name, value)
+            others.append(cache.key(str(jobs()["plain"])))
+    assert len({*others, *names.values()}) == len(others) + len(names)
+
+
+def test_what_inputs_are_called_decides_nothing() -> None:
+    def named(name: str) -> str:
+        x = symbol((4,), name=name)
+        return str(graph_job(Graph((x,), (x + 1.0,)), {}))
+
+    assert named("one") == named("another")
+
+
+def test_numbers_of_numpy_among_attributes_are_numbers() -> None:
+    x = symbol((4, 3))
+    texts = {str(graph_job(Graph((x,), (ops.reshape(x, shape=(side, 2)),)), {})) for side in (6, np.int64(6))}
+    assert len(texts) == 1
+    assert json.loads(texts.pop())
+
+
+def test_the_text_of_what_makes_programs_is_known_in_whole() -> None:
+    text = cache.makers()
+    for word in (
+        "class Schedule",
+        "class Grouping",
+        "class Form",
+        "class Job",
+        "def product",
+        "def rewrite",
+        "class Module",
+    ):
+        assert word in text

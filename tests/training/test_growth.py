@@ -1,0 +1,102 @@
+"""What is done before the first iteration grows no faster than networks, addresses and hooks do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.environment import Environment
+from sigma_kernel.testing.doing import Do
+from sigma_kernel.testing.growth import TWICE, growth
+from sigma_kernel.training.hooks import ordered, reasons
+from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training.trainer import Trainer
+
+pytestmark = pytest.mark.rooms
+
+SETTINGS = {"first": {"match": "**.weights", "learning_rate": 0.01}, "second": {"match": "*<dense>.*", "beta1": 0.8}}
+DEEP = "input(4) + {} * dense(3) + output(2) + softmax_cross_entropy()"
+
+
+def trainer(network: str, **settings: Any) -> Trainer:
+    made = Environment("growth").create_trainer("trainer", backend="numpy", batch_size=8, **settings)
+    made.data = np.zeros((8, 4), np.float32), np.zeros(8, np.int32)
+    made.network, made.optimiser = network, {"type": "adam", "settings": SETTINGS}
+    return made
+
+
+def model(layers: int) -> Model:
+    return trainer(DEEP.format(layers)).session.model
+
+
+def test_preparing_a_trainer_grows_like_its_layers() -> None:
+    assert growth(lambda layers: trainer(DEEP.format(layers)).prepare, 100) < TWICE
+
+
+def test_preparing_a_trainer_grows_like_its_branches() -> None:
+    def wide(branches: int) -> Callable[[], Any]:
+        text = f"x = input(4)\nconcat({', '.join(['x + dense(2)'] * branches)}) + output(2) + softmax_cross_entropy()"
+        return trainer(text).prepare
+
+    assert growth(wide, 100) < TWICE
+
+
+@pytest.mark.parametrize("kind", [Model.training, Model.gradients, Model.evaluation])
+def test_a_step_grows_like_its_layers(kind: Callable[..., Any]) -> None:
+    def traced(layers: int) -> Callable[[], Any]:
+        made = model(layers)
+        return lambda: kind(made, 8)
+
+    assert growth(traced, 60) < TWICE
+
+
+def test_an_update_grows_like_its_parameters() -> None:
+    assert growth(lambda layers: model(layers).update, 60) < TWICE
+
+
+def test_each_tag_is_found_at_once() -> None:
+    def tagged(layers: int) -> Callable[[], Any]:
+        made = model(layers)
+        return lambda: [made.tags(placed.name) for placed in made.network.layers]
+
+    assert growth(tagged, 100) < TWICE
+
+
+def hooks(count: int) -> dict[str, Do]:
+    """Return a chain of hooks, each of which reads what the one before writes."""
+    names = ["training.loss", *(f"made.by_{number}" for number in range(count))]
+    return {f"hook_{i}": Do(taking=[names[i]], giving=[names[i + 1]]) for i in range(count)}
+
+
+def test_reasons_grow_like_hooks_that_name_what_they_read() -> None:
+    def reasoned(count: int) -> Callable[[], Any]:
+        made = hooks(count)
+        return lambda: reasons(made)
+
+    assert growth(reasoned, 100) < TWICE
+    found = reasons(hooks(3))
+    assert [(reason.first, reason.then) for reason in found] == [("hook_0", "hook_1"), ("hook_1", "hook_2")]
+
+
+def test_hooks_without_reasons_come_by_priority_and_name() -> None:
+    free = {name: Do(giving=[f"made.{name}"]) for name in ("b", "a", "c")}
+    assert ordered(free) == ["a", "b", "c"]
+
+
+def test_what_patterns_meet_is_a_reason_too() -> None:
+    found = reasons({"reader": Do(taking=["made.*"]), "writer": Do(giving=["made.one"])})
+    assert [(reason.first, reason.then) for reason in found] == [("writer", "reader")]
+    found = reasons({"reader": Do(taking=["made.one"]), "writer": Do(giving=["made.*"])})
+    assert [(reason.first, reason.then) for reason in found] == [("writer", "reader")]
+
+
+def test_the_rule_that_decides_a_setting_is_the_most_specific_one_that_has_it() -> None:
+    live = trainer(DEEP.format(1)).session.live.base
+    assert live["optimiser.1-dense.weights.learning_rate"] == 0.01
+    assert live["optimiser.1-dense.weights.beta1"] == 0.8
+    assert live["optimiser.2-output.weights.beta1"] == 0.9
+    assert live["optimiser.1-dense.biases.learning_rate"] == 1e-3
+    assert f"{LAYERS}1-dense.weights" not in live
