@@ -10,24 +10,25 @@ from typing import Any
 TWICE = 2.2  # times the work that twice as much may take; work that grows with the square takes 4 times as much
 
 
-def calls(action: Callable[[], Any]) -> int:
-    """Return how many functions an action calls in this thread, built-in ones and steps of generators included."""
+def steps(action: Callable[[], Any]) -> int:
+    """Return how many lines an action runs in this thread, each turn of a loop and each call being one at least."""
     count = 0
 
-    def note(frame: FrameType, event: str, argument: Any) -> None:
+    def note(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
-        count += event in ("call", "c_call")
+        count += event in ("call", "line")
+        return note
 
-    before = sys.getprofile()
-    sys.setprofile(note)
+    before = sys.gettrace()
+    sys.settrace(note)
     try:
         action()
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
     return count
 
 
 def growth(work: Callable[[int], Callable[[], Any]], size: int) -> float:
-    """Return how many times as many functions are called for twice the size; ``work`` prepares what is counted."""
+    """Return how many times as many steps are done for twice the size; ``work`` prepares what is counted."""
     work(size)()  # what is imported or remembered the first time
-    return calls(work(2 * size)) / calls(work(size))
+    return steps(work(2 * size)) / steps(work(size))
