@@ -14,9 +14,10 @@ import pytest
 from sigma_backend_numba import NumbaBackend, cache, runtime
 from sigma_backend_numba.compiler import words
 from sigma_backend_numba.compiler.translate import Module
-from sigma_backend_numba.form import STATE, frame
+from sigma_backend_numba.form import STATE, Form, frame
+from sigma_backend_numba.groups import Grouping
 from sigma_backend_numba.program import graph_job, step_job
-from sigma_backend_numba.schedule import Arena
+from sigma_backend_numba.schedule import Arena, Schedule
 from sigma_backend_numba.source import LEG, Job, source
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel.contracts import Step
@@ -64,6 +65,25 @@ def test_planning_and_writing_grow_like_the_graph(net: Callable[[int], Step], si
         return lambda: source(job)
 
     assert growth(planned, size) < TWICE
+
+
+def test_grouping_grows_like_the_graph() -> None:
+    def grouped(layers: int) -> Callable[[], Any]:
+        job = step_job(deep(layers))
+        form = Form(job.graph, job.frame)
+        return lambda: Grouping(form)
+
+    assert growth(grouped, 60) < TWICE
+
+
+def test_ordering_and_placing_grow_like_the_graph() -> None:
+    def scheduled(layers: int) -> Callable[[], Any]:
+        job = step_job(deep(layers))
+        form = Form(job.graph, job.frame)
+        grouping = Grouping(form)
+        return lambda: Schedule(form, grouping)
+
+    assert growth(scheduled, 60) < TWICE
 
 
 @pytest.mark.parametrize(("net", "size"), [(deep, 60), (wide, 40)])

@@ -1,0 +1,65 @@
+"""Measure how long networks take to their first iteration, and trainers to be prepared, as they grow.
+
+::
+
+    python tests/reliability/deep.py [LAYERS ...]
+
+For each number of dense layers (16 wide, Adam) two processes train one iteration on the numba backend, the first with
+an empty cache of programs.  A third prepares a trainer of 2,000 such layers, which has 20,025 addresses.  Prints one
+JSON document: seconds on the clock, and of processor time, from the import of Sigma on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+ONE = "import sys; sys.path.insert(0, {here!r}); import deep; deep.one({layers}, {iterations})"
+ADDRESSES = 2000  # layers
+
+
+def one(layers: int, iterations: int) -> None:
+    """Print the seconds that a network of so many layers takes to be prepared and to train so many iterations."""
+    begun, used = time.perf_counter(), time.process_time()
+    import numpy as np
+
+    from sigma_kernel.environment import Environment
+
+    draw = np.random.default_rng(0)
+    trainer = Environment("deep").create_trainer("trainer", backend="numba", batch_size=32)
+    trainer.data = draw.normal(size=(64, 16)).astype(np.float32), draw.integers(0, 10, 64)
+    trainer.network = f"input(16) + {layers} * dense(16, activation='relu') + output(10) + softmax_cross_entropy()"
+    trainer.optimiser = "adam"
+    trainer.prepare()
+    if iterations:
+        trainer.fit(iterations=iterations)
+    print(json.dumps([round(time.perf_counter() - begun, 2), round(time.process_time() - used, 2)]))
+
+
+def measured(layers: int, iterations: int, cache: str) -> list[float]:
+    """Return the seconds of a process of its own."""
+    code = ONE.format(here=os.path.dirname(os.path.abspath(__file__)), layers=layers, iterations=iterations)
+    command, environment = [sys.executable, "-c", code], {**os.environ, "SIGMA_NUMBA_CACHE": cache}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    """Measure all sizes."""
+    sizes = [int(word) for word in sys.argv[1:]] or [50, 100, 200, 400, 800]
+    found: dict[str, object] = {}
+    for layers in sizes:
+        with tempfile.TemporaryDirectory() as cache:
+            found[str(layers)] = {when: measured(layers, 1, cache) for when in ("cold", "warm")}
+    with tempfile.TemporaryDirectory() as cache:
+        found["addresses"] = measured(ADDRESSES, 0, cache)
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
