@@ -35,8 +35,8 @@ _MODULES = {
     "clock": "after between every",
     "contracts": "Architecture Array Backend Burst Context CostLayer Dataset Draws Extractor GradientOptimiser Hook"
     " HookContext Initialiser Layer LoopProgram Merger Metric Modifier Monitor Objective Operator Optimiser Order"
-    " Outlook Outputs Parameter Preprocessor Program Reader Recipe Schedule Slot Source Step Transform Update View"
-    " live",
+    " Outlook Outputs Parameter Preprocessor Program Reader Recipe Schedule Slot Source Step Totals Transform Update"
+    " View live",
     "environment": "Environment",
     "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
     " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",

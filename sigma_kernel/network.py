@@ -25,7 +25,7 @@ from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.notation import parse as parse
 from sigma_kernel.tracing import (
     Context as Context, LiveSetting as LiveSetting, Outputs as Outputs, Parameter as Parameter, Resolve as Resolve,
-    Shapes as Shapes, Trace, live as live, live_settings as live_settings,
+    Shapes as Shapes, Totals as Totals, Trace, live as live, live_settings as live_settings,
 )  # fmt: skip
 
 _BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pass for the batch by broadcasting
@@ -35,13 +35,15 @@ _BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pa
 class Forward:
     """A network traced on a batch: every layer's value, predictions by output, costs times their weights, new state.
 
-    ``loss`` is the sum of the costs, None if there are none.
+    ``totals`` are those of the costs whose rows do not count alike.  ``loss`` is the sum of the costs, None if there
+    are none.
     """
 
     values: dict[str, Node]
     predictions: dict[str, Node]
     costs: dict[str, Node]
     state: dict[str, Node]
+    totals: dict[str, Totals] = field(factory=dict)
 
     loss: Node | None = field(init=False)
 
@@ -174,6 +176,7 @@ class Network:
     def _forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         values: dict[str, Node] = {}
         costs: dict[str, Node] = {}
+        totals: dict[str, Totals] = {}
         for placed in self.layers:
             if placed.layer.role == "cost" and placed.layer.targets not in sections:
                 continue
@@ -183,8 +186,10 @@ class Network:
             if placed.layer.role == "cost":
                 weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
                 costs[placed.name] = values[placed.name] * weight
+                if (apart := trace.totals.get(placed.name)) is not None:
+                    totals[placed.name] = Totals(apart.total * weight, apart.weight)
         predictions = {output.name: self._predicted(output, values[output.name]) for output in self.outputs}
-        return Forward(values, predictions, costs, trace.state)
+        return Forward(values, predictions, costs, trace.state, totals)
 
     def _predicted(self, output: Placed, value: Node) -> Node:
         judge = self._judge(output)

@@ -22,10 +22,10 @@ from sigma_kernel.contracts import Optimiser, Parameter
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.network import Forward, Resolve, Shapes
+from sigma_kernel.network import Forward, Resolve, Shapes, Totals
 from sigma_kernel.training.feed import dataset
 
-Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node]
+Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node | Totals]
 
 
 @frozen
@@ -49,11 +49,12 @@ class Plain:
 
     def forward(self, sections: Mapping[str, Node], parameters: Mapping[str, Node], *_: Any, **__: Any) -> Forward:
         """Return the loss."""
-        loss = self.loss(_Known("parameter", parameters), _Known("section", sections))
+        found = self.loss(_Known("parameter", parameters), _Known("section", sections))
+        loss, totals = (found.mean(), {"loss": found}) if isinstance(found, Totals) else (found, {})
         if not isinstance(loss, Node) or loss.shape != ():
             shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
             raise SigmaConfigError(f"minimise: the loss must be a scalar (got {shape}). Take the mean over the batch.")
-        return Forward(values={}, predictions={}, costs={"loss": loss}, state={})
+        return Forward(values={}, predictions={}, costs={"loss": loss}, state={}, totals=totals)
 
 
 class _Known(dict[str, Node]):
@@ -115,11 +116,11 @@ def minimise(
 ) -> dict[str, np.ndarray]:
     """Return the parameters that training leaves, as host arrays of the same names and shapes.
 
-    ``loss(parameters, batch)`` is written in graph functions and returns a scalar.  ``data`` is whatever a trainer
-    takes: arrays by section, blocks of them, a Dataset.  ``callback(moment, loss)`` is
-    called after each epoch; if it returns True, training ends.  ``settings`` are those of a trainer: batch_size,
-    backend, precision, seed, ...  Raises SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is
-    not finite.
+    ``loss(parameters, batch)`` is written in graph functions and returns a scalar, a mean over the rows of the batch;
+    where rows do not count alike, Totals of a weighted sum and the sum of the weights.  ``data`` is whatever a trainer
+    takes: arrays by section, blocks of them, a Dataset.  ``callback(moment, loss)`` is called after each epoch; if it
+    returns True, training ends.  ``settings`` are those of a trainer: batch_size, backend, precision, seed, ...  Raises
+    SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is not finite.
     """
     _check_start(parameters)
     rows = dataset(data, "minimise")

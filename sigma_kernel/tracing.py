@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from sigma_kernel.architecture import Architecture, Chain, place, wire
 from sigma_kernel.checks import is_finite
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.registry import Kind
@@ -97,6 +98,23 @@ class Outputs:
 
 
 @frozen(eq=False)
+class Totals:
+    """What a cost returns whose rows do not count alike: a weighted sum over the rows, and the sum of the weights.
+
+    Both are scalars.  Totals of the parts of a batch add up to those of the batch, so that the mean is the same however
+    rows are cut.  Weights are at least 0, and no gradient flows through them.
+    """
+
+    total: Node
+    weight: Node
+
+    def mean(self, weight: Node | None = None) -> Node:
+        """Return the total over the weight, or over that of a whole batch; 0 where no row has a weight."""
+        over = f.stop(self.weight if weight is None else weight)
+        return self.total / f.where(f.equal(over, 0.0), 1.0, over)
+
+
+@frozen(eq=False)
 class Context:
     """What a layer is given to run: its own values by name, whether it trains, and a key for random numbers.
 
@@ -147,6 +165,7 @@ class Trace:
     given: Mapping[str, Node] | None = None
     shapes: Shapes = field(factory=Shapes)
     state: dict[str, Node] = field(factory=dict)  # as layers leave it
+    totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows do not count alike
     _symbols: dict[str, Node] = field(factory=dict)
     _borrowed: dict[str, Parameter] = field(factory=dict)
     _runs: Counter[str] = field(factory=Counter)
@@ -231,8 +250,10 @@ class Trace:
         return self.given[address]
 
     def _value(self, address: str, result: Any) -> Node:
-        """Return the value in what a layer returned; its new state is kept."""
+        """Return the value in what a layer returned; its new state is kept, and so are the totals of a cost."""
         value, state = (result.value, result.state) if isinstance(result, Outputs) else (result, {})
+        if isinstance(value, Totals):
+            self.totals[address], value = value, value.mean()
         if not isinstance(value, Node):
             raise SigmaNetworkError(f"it returned {value!r}. A layer returns a node, or Outputs(node, state).")
         for name, node in state.items():

@@ -16,6 +16,7 @@ from sigma_kernel.contracts.model import (
     Layer,
     Outputs,
     Parameter,
+    Totals,
     live,
 )  # fmt: skip
 from sigma_kernel.contracts.optimisation import (
@@ -34,5 +35,6 @@ __all__ = [
     "Architecture", "Array", "Backend", "Burst", "Context", "CostLayer", "Dataset", "Draws", "Extractor",
     "GradientOptimiser", "Hook", "HookContext", "Initialiser", "Layer", "LoopProgram", "Merger", "Metric", "Modifier",
     "Monitor", "Objective", "Operator", "Optimiser", "Order", "Outlook", "Outputs", "Parameter", "Preprocessor",
-    "Program", "Reader", "Recipe", "Schedule", "Slot", "Source", "Step", "Transform", "Update", "View", "live",
+    "Program", "Reader", "Recipe", "Schedule", "Slot", "Source", "Step", "Totals", "Transform", "Update", "View",
+    "live",
 ]  # fmt: skip

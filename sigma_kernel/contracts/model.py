@@ -15,6 +15,7 @@ from sigma_kernel.network import (
     Context as Context,
     Outputs as Outputs,
     Parameter as Parameter,
+    Totals as Totals,
     live as live,
 )
 
@@ -43,7 +44,7 @@ class Layer(Architecture):
         return {}
 
     @abstractmethod
-    def run(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs:
+    def run(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs | Totals:
         """Return the output, built from graph functions, given nodes; axis 0 of every input is the batch."""
 
 
@@ -51,6 +52,8 @@ class Layer(Architecture):
 class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
+    ``run`` returns the mean over the rows of the batch, where all of them count alike; where they do not, it returns
+    :class:`Totals`, from which the kernel makes the mean of a batch that is cut into shards, or of a whole split.
     ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.  A cost that
     ``chooses`` has predictions whose last axis holds the probability of each class; one that ``decides`` answers yes or
     no.  These two take words, and whole numbers of a table, as class indices; any other takes numbers as they are.

@@ -48,6 +48,7 @@ class Traced:
     names: tuple[str, ...]
     shapes: Shapes
     count: int  # of inputs, which come first
+    totals: tuple[Node, ...] = ()  # of a cost whose rows do not count alike: the weighted sum, and the weights
 
     @property
     def output(self) -> Node:
@@ -85,7 +86,9 @@ def traced(
     outputs = (value, *trace.state.values())
     rest = [node for node in Graph((), outputs) if node.op == "input" and node not in inputs]
     nodes = (*inputs, *rest)
-    return Traced(Graph(nodes, outputs), tuple(str(node.attrs["name"]) for node in nodes), shapes, len(inputs))
+    names = tuple(str(node.attrs["name"]) for node in nodes)
+    totals = tuple(node for cost in trace.totals.values() for node in (cost.total, cost.weight))
+    return Traced(Graph(nodes, outputs), names, shapes, len(inputs), totals)
 
 
 class LayerSuite(ABC):
@@ -233,5 +236,19 @@ class CostSuite(LayerSuite):
         double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
         once = it.run(it.values(arrays))[0]
         np.testing.assert_allclose(double.run(double.values(twice))[0], once, rtol=1e-12)
+
+    def test_it_is_the_same_mean_however_rows_are_cut(self) -> None:
+        """Add up what parts of a batch come to, by their rows or by the weights that the cost gives them."""
+        it, arrays = self.trace(5)
+        parts = [self._totals([x[rows] for x in arrays]) for rows in (slice(0, 1), slice(1, 3), slice(3, 5))]
+        total, weight = np.sum(parts, axis=0)
+        np.testing.assert_allclose(total / weight, it.run(it.values(arrays))[0], rtol=1e-12)
+
+    def _totals(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
+        it = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
+        if it.totals:
+            return interpret(Graph(it.graph.inputs, it.totals), numpy_namespace())(*it.values(arrays))
+        rows = np.asarray(len(arrays[0]), np.float64)
+        return it.run(it.values(arrays))[0] * rows, rows
 
     test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]  # one number for all

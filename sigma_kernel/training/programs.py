@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Backend, Dataset, Metric, Order, Program, Ste
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.choices import check_split, several
 from sigma_kernel.training.feed import Feed, Host, as_array, conform
-from sigma_kernel.training.step import DIRECTIONS, Model
+from sigma_kernel.training.step import DIRECTIONS, TOTALS, Model
 
 Compiled = tuple[Step, Program]
 Steer = Callable[[Step], Mapping[str, Any]]
@@ -75,9 +75,9 @@ class Evaluator:
     def evaluate(
         self, arrays: Mapping[str, Any], steer: Steer, on: str, metrics: Mapping[str, Metric]
     ) -> dict[str, Any]:
-        """Return ``loss``, the mean over all rows of a split, and each metric over them."""
+        """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them."""
         metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, metrics)
-        losses, rows, totals = 0.0, 0, dict[str, Any]()
+        losses, rows, totals, costs = 0.0, 0, dict[str, Any](), dict[str, Any]()
         with self.alone:
             feed = self._feed(on)
             feed.rewind()
@@ -85,13 +85,16 @@ class Evaluator:
                 batches = feed.next(feed.iterations_per_epoch)
                 block, picked = batches.block, batches.rows
                 ring = self._ring(Model.evaluation, arrays, steer, block, picked, tuple(metrics.items()))
-                losses += float(np.mean(ring["loss"], dtype=np.float64)) * picked.size
+                losses += float(np.mean(ring.get("loss", 0.0), dtype=np.float64)) * picked.size
+                for name in (name for name in ring if name.startswith(TOTALS)):
+                    costs[name] = costs.get(name, 0.0) + ring[name].sum(0, dtype=np.float64)
                 rows += picked.size
                 for name, metric in metrics.items():
                     found = reduce(metric.merge, ring[f"metrics.{name}"])
                     totals[name] = metric.merge(totals[name], found) if name in totals else found
                 feed.advance(batches, len(picked))
-        return {"loss": losses / rows, **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
+        loss = losses / rows + sum(total / (weight or 1.0) for total, weight in costs.values())
+        return {"loss": float(loss), **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
 
     def _feed(self, on: str) -> Feed:
         check_split("data", on, self.splits)

@@ -6,7 +6,7 @@ two: a *gradient* step for each shard and an *update* step.  Beside them stand t
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>``, ``shard.row``.
+``optimiser.<address>.<setting>``, ``shard.row``, ``shard.weights.<cost>``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Metric, Optimiser, Parameter, Slot, Step, Update
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
@@ -32,6 +32,8 @@ SLOTS = "optimiser.slots."
 GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
+TOTALS = "totals."
+WEIGHTS = "shard.weights."
 DIRECTIONS = "excitation.directions"  # a section that no data set has
 
 
@@ -104,11 +106,20 @@ class Model:
         return whole.step_to({**whole.updated(), **whole.layer_state()}, whole.measured(self.metrics))
 
     def gradients(self, batch: int) -> Step:
-        """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded."""
+        """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded.
+
+        A cost whose rows do not count alike is divided by a live value: the weight of the whole batch (see
+        :meth:`weights`), times the shard's share of the rows, so that its means over shards are weighted as all others.
+        """
         shard = Traced(self, batch, cut=True)
         return shard.step_to(
             {}, shard.measured(self.metrics) | shard.layer_state() | _named(GRADIENTS, shard.gradients())
         )
+
+    def weights(self, batch: int) -> Step:
+        """Return the weights of a whole batch, by cost, where rows do not count alike; shards divide by them."""
+        whole = Traced(self, batch)
+        return whole.step_to({}, {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()})
 
     def update(self) -> Step:
         """Return the part of an iteration that follows the merging of gradients, which are state entries here."""
@@ -116,9 +127,13 @@ class Model:
         return merged.step_to(merged.updated(), {})
 
     def evaluation(self, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
-        """Return what is measured on a batch: the loss (mean over its rows) and the metrics' totals."""
+        """Return what is measured on a batch: the costs, and the metrics' totals.
+
+        ``loss`` is the mean over its rows; costs whose rows do not count alike are left out of it, and recorded each
+        as its total and its weight.
+        """
         traced = Traced(self, batch, training=False)
-        return traced.step_to({}, traced.measured(dict(metrics)))
+        return traced.step_to({}, {**traced.costs_apart(), **traced.totals(dict(metrics))})
 
     def prediction(self, batch: int) -> Step:
         """Return the predictions for a batch, by output."""
@@ -304,15 +319,31 @@ class Traced(Draft):
 
     def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the loss, and the metrics' totals."""
+        return {"loss": self.loss(), **self.totals(metrics)}
+
+    def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
+        """Return the metrics' totals."""
         totals: dict[str, Node] = {}
         for name, metric in metrics.items():
             targets = self.model.network.targets()
             totals[name] = metric.totals(self.forward.prediction, self.section(targets, self.model.sections[targets]))
-        return {"loss": self.forward.loss_or_fail(), **_named("metrics.", totals)}
+        return _named("metrics.", totals)
+
+    def costs_apart(self) -> dict[str, Node]:
+        """Return the loss of the costs whose rows count alike, and the total and the weight of each other one."""
+        self.forward.loss_or_fail()
+        costs, totals = self.forward.costs, self.forward.totals
+        alike = evolve(self.forward, costs={name: cost for name, cost in costs.items() if name not in totals}).loss
+        apart = {TOTALS + name: f.stack(cost.total, cost.weight) for name, cost in totals.items()}
+        return apart if alike is None else {"loss": alike, **apart}
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the loss at these or other parameters."""
-        return (self.forward if parameters is None else self._run(parameters)).loss_or_fail()
+        forward = self.forward if parameters is None else self._run(parameters)
+        if self.cut:
+            means = {name: cost.mean(self.live(WEIGHTS + name)) for name, cost in forward.totals.items()}
+            forward = evolve(forward, costs={**forward.costs, **means})
+        return forward.loss_or_fail()
 
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the loss's gradients at these or other parameters."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import Attribute
 
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph.node import Node
 
+Result = TypeVar("Result")
 ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of such a component
 
 
@@ -37,7 +38,7 @@ def function(layer: Any, attribute: Attribute[Any], value: Any) -> None:
         raise SigmaNetworkError(f"{named(layer, attribute)}: must be a function of nodes (got {value!r}).")
 
 
-def applied(function: Callable[..., Node], *nodes: Node) -> Node:
+def applied(function: Callable[..., Result], *nodes: Node) -> Result:
     """Return what a function of a user's own makes of nodes; whatever it raises is told with what it takes."""
     try:
         return function(*nodes)

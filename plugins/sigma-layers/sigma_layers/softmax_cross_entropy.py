@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import Attribute, define, field
 
-from sigma_kernel.contracts import Context, CostLayer
+from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import FLOATS, Node, Spec
@@ -31,17 +31,18 @@ class SoftmaxCrossEntropy(CostLayer):
     Targets are class indices, ``(batch, ...)``, or probabilities of all classes such as one-hot rows, ``(batch, ...,
     classes)``.  ``class_weights``, one for each class, multiply each term; as in PyTorch, the mean is then over the
     weights of the labels for indices, and over the rows for probabilities.  Stable for scores of any size.  Exactly
-    ``torch.nn.functional.cross_entropy``, but classes are the last axis.  Predictions are probabilities.
+    ``torch.nn.functional.cross_entropy``, but classes are the last axis, and a batch whose labels all have weight 0
+    costs nothing, where PyTorch gives NaN.  Predictions are probabilities.
 
-    Shapes: output ``(batch, ..., classes)`` and targets as above -> one number.
+    Shapes: output ``(batch, ..., classes)`` and targets as above -> one number, or totals where labels have weights.
     """
 
     chooses: ClassVar[bool] = True
 
     class_weights: Sequence[float] | None = field(default=None, validator=_weights)
 
-    def run(self, context: Context, output: Node, targets: Node) -> Node:
-        """Return the mean; raises SigmaNetworkError if the shapes do not fit."""
+    def run(self, context: Context, output: Node, targets: Node) -> Node | Totals:
+        """Return the mean, or its totals where labels have weights; raises SigmaNetworkError if shapes do not fit."""
         weights = self._class_weights(output)
         if targets.shape == output.shape[:-1]:
             labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
@@ -59,12 +60,12 @@ class SoftmaxCrossEntropy(CostLayer):
             f"have shape {output.shape[1:-1]} (labels) or {output.shape[1:]} (probabilities). {remedy}"
         )
 
-    def _of_labels(self, output: Node, labels: Node, weights: Node | None) -> Node:
+    def _of_labels(self, output: Node, labels: Node, weights: Node | None) -> Node | Totals:
         losses = f.softmax_cross_entropy(output, labels)
         if weights is None:
             return f.mean(losses)
         each = f.take(weights, labels)
-        return f.sum(losses * each) / f.sum(each)
+        return Totals(f.sum(losses * each), f.sum(each))
 
     def _of_probabilities(self, output: Node, targets: Node, weights: Node | None) -> Node:
         terms = f.log_softmax(output) * (targets if targets.dtype == output.dtype else f.cast(targets, output.dtype))

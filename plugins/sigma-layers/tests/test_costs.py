@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel.contracts import Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Spec, symbol
@@ -76,6 +78,18 @@ class TestFunctionCost(CostSuite):
         return FunctionCost(lambda output, targets: f.mean(f.abs(output - targets)))
 
 
+class TestFunctionCostWithWeights(CostSuite):
+    inputs = (Spec((3,)), Spec((3,), "int32"))
+
+    def make(self):
+        return FunctionCost(weighed)
+
+
+def weighed(output, targets):
+    weights = f.cast(targets, output.dtype)
+    return Totals(f.sum(f.square(output) * weights), f.sum(weights))
+
+
 def cost(layer, output, targets):
     it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in (output, targets)], training=True)
     return float(it.run([output, targets])[0])
@@ -116,6 +130,21 @@ def test_class_weights_weigh_rows_for_labels_and_terms_for_probabilities():
     weighted = -(PICKED * each).sum()
     assert cost(SoftmaxCrossEntropy(WEIGHTS), SCORES, LABELS) == pytest.approx(weighted / each.sum(), rel=1e-14)
     assert cost(SoftmaxCrossEntropy(WEIGHTS), SCORES, np.eye(3)[LABELS]) == pytest.approx(weighted / 5, rel=1e-14)
+
+
+def test_labels_whose_weights_are_all_zero_cost_nothing():
+    layer = SoftmaxCrossEntropy([0.0, 1.0, 0.0])
+    assert cost(layer, SCORES[:2], np.array([0, 2], np.int32)) == 0.0
+    it = traced(layer, [Spec((2, 3), "float64"), Spec((2,), "int32")], training=True)
+    slope = Graph(it.graph.inputs, gradient(it.output, [it.graph.inputs[0]]))
+    found = interpret(slope, numpy_namespace())(*it.values([SCORES[:2], np.array([0, 2], np.int32)]))[0]
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+
+
+def test_totals_must_be_numbers():
+    rows = FunctionCost(lambda y, t: Totals(f.sum(y * t, axis=1), f.sum(t, axis=1)))
+    with pytest.raises(SigmaNetworkError, match=r"a cost must be one number \(got shape \(2,\)\)"):
+        declare(Input(3) + rows, inputs=Spec((3,)), targets=Spec((3,)))
 
 
 def test_scores_of_any_size_are_safe():

@@ -1,7 +1,8 @@
 """Iterations whose batches are cut into shards: gradients apart, a fixed sum, one update.
 
 The cuts and the order of the sum depend on the number of shards alone, so that any number of workers gives the same
-bits.  A shard tells the random numbers which rows of the whole batch it holds.
+bits.  A shard tells the random numbers which rows of the whole batch it holds.  Costs whose rows do not count alike are
+divided by the weight of the whole batch, which is computed first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from attrs import frozen
 from sigma_kernel.contracts import Burst, Merger, Metric
 from sigma_kernel.training.feed import Batches
 from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import GRADIENTS, LAYERS, Model
+from sigma_kernel.training.step import GRADIENTS, LAYERS, WEIGHTS, Model
 
 Records = dict[str, np.ndarray]
 METRICS = "metrics."
@@ -80,8 +81,11 @@ class Sharding:
         self, session: Session, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
     ) -> Records:
         shards = cut(rows, self.shards)
+        step, _ = session.programs.get(Model.gradients, len(shards[0].rows))
+        unequal = any(name.startswith(WEIGHTS) for name in step.steer)
+        weights = _weights(session, state, block, rows, offset) if unequal else {}
         mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
-        records: list[Records] = list(mapped(partial(_gradients, session, state, block, offset), shards))
+        records: list[Records] = list(mapped(partial(_gradients, session, state, block, offset, weights), shards))
         for i, record in enumerate(records):  # a worker's local scope shows the last shard that it held
             session.published[f"workers.{i % self.workers}.training.loss"] = float(record["loss"])
         weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
@@ -96,11 +100,21 @@ class Sharding:
         return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
 
 
+def _weights(
+    session: Session, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
+) -> Records:
+    """Return what a row has on average of the weight of a batch, by cost."""
+    step, program = session.programs.get(Model.weights, len(rows))
+    ring = program.run(state, block, rows[None], session.steer(step, offset=offset), 1).ring
+    return {name: values[0] / len(rows) for name, values in ring.items()}
+
+
 def _gradients(
-    session: Session, state: Mapping[str, Any], block: Mapping[str, Any], offset: int, shard: Shard
+    session: Session, state: Mapping[str, Any], block: Mapping[str, Any], offset: int, weights: Records, shard: Shard
 ) -> Records:
     step, program = session.programs.get(Model.gradients, len(shard.rows))
-    steer = {**session.steer(step, offset=offset), "shard.row": np.uint32(shard.start)}
+    shares = {name: each * each.dtype.type(len(shard.rows)) for name, each in weights.items()}
+    steer = {**session.steer(step, offset=offset), **shares, "shard.row": np.uint32(shard.start)}
     ring = program.run(state, block, shard.rows[None], {name: steer[name] for name in step.steer}, 1).ring
     return {name: values[0] for name, values in ring.items()}
 
