@@ -26,7 +26,7 @@ KNOWN: dict[str, dict[str, str]] = {
         " mean_absolute_error root_mean_square_error r_squared loss report progress running_time"
         " phase_time extrema accumulate statistics update_rate histogram stop time_limit"
         " early_stop nan_guard checkpoint reduce_on_plateau learning_rate_finder switch"
-        " target_maximisation function",
+        " target_maximisation verify function",
         "metric": "accuracy threshold_accuracy precision recall f1 confusion_matrix mean_absolute_error"
         " root_mean_square_error r_squared",
     },

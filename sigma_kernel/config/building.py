@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from sigma_kernel import notation
+from sigma_kernel.clock import after
 from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
 from sigma_kernel.config.document import Document, Path as Place
 from sigma_kernel.config.schema import Configuration, Data, Run, Trainer as Declared
 from sigma_kernel.config.writing import resolved
+from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
 from sigma_kernel.network import Network
 from sigma_kernel.plugins import Catalogue, catalogue as installed
 from sigma_kernel.training.trainer import Trainer
@@ -47,9 +49,24 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
         "network": network and notation.parse(network.architecture, catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
         "optimiser": optimiser and optimiser.make(),
-        "hooks": {name: choice.make() for name, choice in trainer.hooks.items()},
+        "hooks": {
+            **_verifying(run, trainer.hooks, catalogue),
+            **{name: choice.make() for name, choice in trainer.hooks.items()},
+        },
     } | (_data(data) if data else {})
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) -> dict[str, Hook]:
+    """Return the hooks that ``verify`` stands for: one after each interval, and one after the first iteration."""
+    if run is None or run.verify is None:
+        return {}
+    make: Any = catalogue.load("hook", "verify")
+    hooks: dict[str, Hook] = {"verify": make(every=run.verify), "verify-first": make(every=after(1, "iteration"))}
+    for name in hooks:
+        if name in taken:
+            raise SigmaConfigError(f"run.verify: there is a hook {name!r} already. Rename it, or leave verify out.")
+    return hooks
 
 
 def _data(data: Data) -> dict[str, Any]:

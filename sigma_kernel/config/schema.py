@@ -10,6 +10,7 @@ import attrs
 from attrs import define, field, frozen
 
 from sigma_kernel import checks
+from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.config.document import Document
 from sigma_kernel.config.structure import Faults
@@ -51,6 +52,7 @@ class Run:
     folder: Path = field(factory=lambda: Path("runs").absolute())
     backend: Choice[Backend]
     operator: Choice[Operator]
+    verify: TimeStep | None = None  # how often iterations are compared with the reference, the first one included
 
 
 @frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.checks import gt, in_, optional, whole
 from sigma_kernel.clock import Moment, TimeStep
+from sigma_kernel.contracts.compute import Backend
 from sigma_kernel.graph.node import Node, Spec
 
 
@@ -79,6 +80,13 @@ class HookContext(Protocol):
         Further inputs are held at 0.
         """
 
+    def repeat(self, on: Callable[[Backend], Backend] | None = None) -> dict[str, np.ndarray]:
+        """Return what the last iteration came to: the new state and ``training.loss``, and totals of metrics, by name.
+
+        With ``on``, the iteration is repeated from copies of the state before it, on the backend that ``on`` makes from
+        the run's own, and nothing else changes.  For hooks that say that they :attr:`Hook.repeats`.
+        """
+
     def keep(self) -> None:
         """Keep a copy of parameters, layer state and slots; saved with the run, replaced by the next one."""
 
@@ -119,6 +127,11 @@ class Hook(ABC):
     @property
     def ends(self) -> bool:
         """Return whether the hook's only purpose is to end training, so that the time left can be told."""
+        return False
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether the hook repeats the iteration after which it is due, which is remembered for it."""
         return False
 
     def over(self, memory: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,8 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.contracts import Backend, Hook, Metric
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
@@ -83,6 +84,15 @@ class Context:
         """Return the first output for samples of the first input, and the slopes of it along directions."""
         session = self.session
         return session.evaluator.excite(session.arrays, session.steer, samples, directions)
+
+    def repeat(self, on: Callable[[Backend], Backend] | None = None) -> dict[str, np.ndarray]:
+        """Return what the last iteration came to, or what comes of it on another backend."""
+        iteration = self.session.repeatable
+        if iteration is None:
+            raise SigmaStateError(
+                f"hook {self.name!r}: there is no iteration to repeat. Say so in `repeats`, and fire after iterations."
+            )
+        return dict(iteration.outcome) if on is None else iteration.again(on)
 
     def keep(self) -> None:
         """Keep a copy of the parameters, of layer state, and of what the optimiser goes on from."""

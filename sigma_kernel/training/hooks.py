@@ -23,6 +23,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTraining
 from sigma_kernel.registry import literal, matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
+REPEATED = "repeated"  # beside the addresses that observers read: the whole iteration
 STRIKES = 3  # in a row
 _SECONDS = ("second", "seconds")
 
@@ -201,6 +202,7 @@ class Runner:
         self.order = ordered(kept)
         self.hooks = kept
         watched = {name: tuple(a for a in reads(kept[name]) if a.startswith(OBSERVED)) for name in self.order}
+        watched |= {name: (*watched[name], REPEATED) for name in self.order if kept[name].repeats}
         self.observers = {name: addresses for name, addresses in watched.items() if addresses}
         self.judged = by_the_clock(self.hooks)
         self.timed = _and_readers(

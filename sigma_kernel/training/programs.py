@@ -155,6 +155,8 @@ class Evaluator:
     ) -> dict[str, np.ndarray]:
         """Return gradients, updates and activations that match, of one coming iteration; the state stays as it is."""
         names = self.programs.model.observable(wanted)
+        if not names:
+            return {}
         ring = self._ring(Model.observing, arrays, steer, block, rows[:1], names)
         return {name: values[0] for name, values in ring.items()}
 

@@ -26,7 +26,8 @@ from sigma_kernel.training.chronicle import Chronicle
 from sigma_kernel.training.context import Context
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches
-from sigma_kernel.training.hooks import ends
+from sigma_kernel.training.hooks import REPEATED, ends
+from sigma_kernel.training.iteration import Iteration
 from sigma_kernel.training.replay import Replay, Row
 from sigma_kernel.training.state import State
 from sigma_kernel.training.step import Model
@@ -163,13 +164,15 @@ class Session(State):
         done = self._run(before, burst) if len(before.rows) else 0
         if done == len(before.rows) and (not done or self._finite()):
             self.observed = self.evaluator.observe(self.arrays, self.steer, last.block, last.rows, wanted)
-            done += self._run(last, burst)
+            done += self._run(last, burst, REPEATED in wanted)
         return done
 
-    def _run(self, batches: Batches, burst: Callable[[Session, Batches], Burst]) -> int:
+    def _run(self, batches: Batches, burst: Callable[[Session, Batches], Burst], repeatable: bool = False) -> int:
+        parts = (self.programs, burst, self.arrays, batches, self.live, self.clock.moment)
+        begun = Iteration.begun(*parts) if repeatable else None
         with self.timed("burst"):
             result = burst(self, batches)
-        self.arrays = result.state
+        self.arrays, self.repeatable = result.state, begun and begun.ended(result)
         self._count(batches, result)
         return result.done
 
@@ -243,6 +246,8 @@ class Session(State):
         return measured
 
     def _guards(self, due: list[str]) -> list[str]:
+        for name in (name for name in due if self.runner.hooks[name].repeats):  # wrong numbers may be why
+            self.fire(name)
         guards = self.runner.guards()
         if not guards:
             now = self.clock.moment

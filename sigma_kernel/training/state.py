@@ -26,6 +26,7 @@ from sigma_kernel.training.commands import Command
 from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Cursor, Feed
 from sigma_kernel.training.hooks import Runner, seen
+from sigma_kernel.training.iteration import Iteration
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.programs import Evaluator, Programs
 from sigma_kernel.training.records import Records
@@ -55,6 +56,7 @@ class State:
     kept: dict[str, np.ndarray] = field(factory=dict, init=False)
     published: dict[str, Any] = field(factory=dict, init=False)
     observed: dict[str, np.ndarray] = field(factory=dict, init=False)
+    repeatable: Iteration | None = field(default=None, init=False)  # the last one, where a hook is due that repeats it
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)
     control: Control = field(init=False)
     settled: Moment = field(factory=Moment, init=False)

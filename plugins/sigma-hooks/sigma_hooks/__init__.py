@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     )
     from sigma_hooks.time_limit import TimeLimit as TimeLimit
     from sigma_hooks.update_rate import UpdateRate as UpdateRate
+    from sigma_hooks.verify import Verify as Verify
 
 
 _PATHS = (component.path.split(":") for component in sigma_components())

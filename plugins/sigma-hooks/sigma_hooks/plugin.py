@@ -34,6 +34,7 @@ HOOKS = {
     "time_limit": ("TimeLimit", "End training when its time is up."),
     "early_stop": ("EarlyStop", "End training when a value no longer improves."),
     "nan_guard": ("NanGuard", "Decide what happens when the loss is not finite."),
+    "verify": ("Verify", "Compare iterations with the reference, op by op, and end training where they differ."),
     "checkpoint": ("SaveCheckpoint", "Save checkpoints, and say which of them stay."),
     "reduce_on_plateau": ("ReduceOnPlateau", "Lower the learning rate when a value no longer improves."),
     "learning_rate_finder": ("LearningRateFinder", "Find a learning rate by trying many."),

@@ -1,0 +1,65 @@
+"""Whether what a program gave agrees with the reference, as far as rounding lets one tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from attrs import frozen
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@frozen
+class Difference:
+    """One number that differs by more than rounding explains."""
+
+    address: str
+    place: tuple[int, ...]
+    found: float
+    wanted: float
+    allowed: float
+
+    def __str__(self) -> str:
+        where = f"[{', '.join(map(str, self.place))}]" if self.place else ""
+        return (
+            f"{self.address}{where} is {self.found:.9g} and should be {self.wanted:.9g}: off by "
+            f"{abs(self.found - self.wanted):.2g}, where {self.allowed:.2g} is allowed"
+        )
+
+
+def differences(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance: float) -> list[Difference]:
+    """Return the worst number of each array that differs, in the order of ``wanted``.
+
+    ``moved`` are other roundings of the reference.  What is allowed of a number is ``tolerance`` times the largest
+    distance to them, and as much again of the root mean square of these distances over its array.
+    """
+    pairs = ((name, value, _allowed(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items())
+    worst = (_worst(name, found[name], value, allowed) for name, value, allowed in pairs)
+    return [difference for difference in worst if difference is not None]
+
+
+def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
+    """Return how much each number may be off; without bounds where rounding decides whether it is finite."""
+    if not wanted.size:
+        return np.zeros(wanted.shape)
+    distances = np.stack([_distance(one, wanted) for one in moved])
+    usual = np.sqrt(np.mean(np.square(distances), where=np.isfinite(distances)))
+    return np.asarray(tolerance * (distances.max(0) + np.nan_to_num(usual)))
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return absolute differences in float64: 0 between equal infinities and NaNs, infinity where only one is."""
+    x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.nan_to_num(np.abs(x - y), nan=np.inf))
+
+
+def _worst(name: str, found: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> Difference | None:
+    over = _distance(found, wanted)
+    if not (over > allowed).any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(over > allowed, over / np.where(np.isinf(over), 1.0, allowed), 0.0)
+    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), over.shape))
+    return Difference(name, place, float(found[place]), float(wanted[place]), float(allowed[place]))

@@ -1,0 +1,99 @@
+"""Find the op that goes wrong: run steps with every value kept, and compare each with the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from sigma_hooks.agreement import Difference, differences
+from sigma_hooks.reference import Reference
+from sigma_kernel.contracts import Backend, Burst, Program, Step
+from sigma_kernel.graph.node import Graph, Node
+
+SEEDS = (1, 2, 3)  # of the roundings of the reference
+
+
+@frozen
+class Fault:
+    """The first op of a step whose value differs, though those that it is computed from do not."""
+
+    node: Node
+    names: tuple[str, ...]  # of the nearest inputs that lead to it
+    difference: Difference
+
+    def __str__(self) -> str:
+        operands = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.node.inputs)
+        return (
+            f"The first op that goes wrong is {self.node.op}({operands}) -> {self.node.dtype}{list(self.node.shape)}, "
+            f"near {', '.join(self.names) or 'no input'}: {self.difference}"
+        )
+
+
+@frozen(eq=False)
+class Locator(Reference):
+    """Compute by the reference, and look for faults of another backend on the way."""
+
+    own: Backend = field(kw_only=True)
+    tolerance: float = field(kw_only=True)
+    faults: list[Fault] = field(factory=list)
+
+    def compile(self, step: Step, in_place: bool = True) -> Program:
+        """Return the reference's program, which examines the other backend's before it runs."""
+        return Examined(self, step, super().compile(step))
+
+
+@frozen(eq=False)
+class Examined:
+    """A program of the reference, beside which another backend computes every value of the step."""
+
+    locator: Locator
+    step: Step
+    exact: Program
+    peak_bytes: int = 0
+
+    def run(
+        self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
+    ) -> Burst:
+        """Examine the step, unless a fault is known, and run it by the reference."""
+        if not self.locator.faults:
+            self.locator.faults.extend(self._faults(state, block, rows, steer))
+        return self.exact.run(state, block, rows, steer, n)
+
+    def _faults(self, *given: Any) -> list[Fault]:
+        step, nodes = observing(self.step)
+        found = _ring(self.locator.own, step, *given)
+        wanted, *moved = (_ring(Reference(seed), step, *given) for seed in (None, *SEEDS))
+        first = next(iter(differences(found, wanted, moved, self.locator.tolerance)), None)
+        if first is None:
+            return []
+        node = nodes[int(first.address)]
+        return [Fault(node, _nearest(self.step, node), evolve(first, address="its value"))]
+
+
+def _ring(
+    backend: Backend, step: Step, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray,
+    steer: Mapping[str, Any],
+) -> dict[str, np.ndarray]:  # fmt: skip
+    placed = {name: backend.to_device(np.asarray(state[name])) for name in step.state}
+    batch = {name: backend.to_device(np.asarray(block[name])) for name in step.data}
+    ring = backend.compile(step, in_place=False).run(placed, batch, rows, steer, 1).ring
+    return {name: values[0] for name, values in ring.items()}
+
+
+def observing(step: Step) -> tuple[Step, list[Node]]:
+    """Return a step that records every value of another one in order, by its number, and these values."""
+    nodes = [node for node in step.graph if node.op not in ("input", "constant") and node.dtype != "tuple"]
+    graph = Graph(step.graph.inputs, tuple(nodes))
+    return Step(graph, step.state, step.data, step.steer, (), tuple(map(str, range(len(nodes))))), nodes
+
+
+def _nearest(step: Step, node: Node) -> tuple[str, ...]:
+    """Return the names of the state and the data that are the fewest ops away from a value, upwards."""
+    names = dict(zip(step.graph.inputs, (*step.state, *step.data), strict=False))
+    level = dict.fromkeys(node.inputs)
+    while level and not any(x in names for x in level):
+        level = dict.fromkeys(x for above in level for x in above.inputs)
+    return tuple(names[x] for x in level if x in names)

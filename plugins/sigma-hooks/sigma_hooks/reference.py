@@ -1,0 +1,106 @@
+"""The reference for programs: the kernel's meanings, interpreted op by op on NumPy, without a plan; and its rounding.
+
+How far rounding may carry two right programs apart is measured, as it depends on the network: the reference runs again
+with every result of every op moved up or down by one unit in the last place, at random.  (D. S. Parker, Monte Carlo
+arithmetic, UCLA CSD-970002, 1997; J. Vignes, Reviews on stochastic arithmetic, Math. Comput. Simul. 35 (1993)
+233-261.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_kernel.contracts import Backend
+from sigma_kernel.graph.meaning import MEANINGS, Meaning, interpret
+from sigma_kernel.graph.namespace import Namespace, numpy_namespace
+from sigma_kernel.graph.node import Graph
+
+# what gives numbers that were there already, or that a float holds exactly
+_EXACT = (
+    "abs neg sign floor maximum minimum max where stop reshape permute stretch slice concat pad iota take max_pool"
+    " pool_select scan part"
+)
+_ELEMENTWISE = "add sub mul div pow mod cast exp expm1 log log1p sqrt sin cos tanh erf"
+EXACT, ELEMENTWISE = frozenset(_EXACT.split()), frozenset(_ELEMENTWISE.split())
+# of products: which operand the terms are made of, and how many terms make one number of the result
+TERMS: dict[str, tuple[int, Callable[..., float]]] = {
+    "matmul": (0, lambda a, b: a.shape[-1]),
+    "convolution": (0, lambda x, w: prod(w.shape[1:])),
+    "convolution_input": (0, lambda x, w: w.size / w.shape[1]),
+    "convolution_kernel": (1, lambda x, y: y.size / y.shape[1]),
+    "scatter_add": (2, lambda x, indices, updates: max(1, indices.size)),
+}
+
+
+@frozen
+class Reference(Backend):
+    """Compute by the kernel's meanings; with a ``seed``, move every result by one unit in its last place."""
+
+    seed: int | None = None
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[np.ndarray]]:
+        """Return a function that interprets the graph and copies its results; nothing is donated."""
+        ns = numpy_namespace()
+        run = interpret(graph, ns if self.seed is None else _moved(ns, np.random.default_rng(self.seed)))
+        return lambda *arrays: [np.array(value) for value in run(*arrays)]
+
+    def to_device(self, host: np.ndarray) -> np.ndarray:
+        """Return a copy."""
+        return np.array(host)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return a copy."""
+        return np.array(array)
+
+
+def _moved(ns: Namespace, random: np.random.Generator) -> Namespace:
+    """Return a namespace whose ops round at random."""
+    own = {op: partial(_rounded, op, meaning, random) for op, meaning in MEANINGS.items() if op not in EXACT}
+    return evolve(ns, own=own)
+
+
+def _rounded(
+    op: str, meaning: Meaning, random: np.random.Generator, ns: Namespace, *operands: Any, **attrs: Any
+) -> Any:
+    """Return what an op gives, moved where it is rounded: by one unit in the last place, more for a sum of many."""
+    result = meaning(ns, *operands, **attrs)
+    if not _is_float(result) or not result.size:
+        return result
+    if op == "sum":  # terms of one sign make parts that grow; a single term is no sum
+        rest = meaning(ns, np.abs(operands[0]), **attrs) - np.max(np.abs(operands[0]), **attrs, keepdims=True)
+        return result + rest * _signs(random, result) * np.sqrt(operands[0].size / result.size).astype(result.dtype)
+    if op in TERMS:
+        which, count = TERMS[op]
+        steps = np.sqrt(count(*operands)).astype(result.dtype)
+        moved = operands[which] * (1 + _signs(random, operands[which]) * steps)
+        result = meaning(ns, *operands[:which], moved, *operands[which + 1 :], **attrs)
+    return np.where(_is_exact(op, result, operands), result, result * (1 + _signs(random, result)))
+
+
+def _is_exact(op: str, result: Any, operands: Sequence[Any]) -> Any:
+    """Return where a result needs no rounding: whole numbers, what is an operand's, what a power of two scales."""
+    exact = result == np.rint(result)
+    if op in ELEMENTWISE:
+        for operand in filter(_is_float, operands):
+            exact = exact | (np.abs(result) == np.abs(operand))
+    if op in ("mul", "div"):
+        for operand in operands if op == "mul" else operands[1:]:
+            exact = exact | (np.abs(np.frexp(operand)[0]) == 0.5)
+    return exact
+
+
+def _signs(random: np.random.Generator, like: Any) -> np.ndarray:
+    """Return one unit in the last place of 1, with a random sign, for each element."""
+    signs = random.integers(0, 2, np.shape(like), np.int8) * 2 - 1
+    unit: np.ndarray = signs * np.finfo(like.dtype).eps
+    return unit.astype(like.dtype)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f"
