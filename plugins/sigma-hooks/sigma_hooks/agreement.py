@@ -44,15 +44,19 @@ def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) 
     if not wanted.size:
         return np.zeros(wanted.shape)
     distances = np.stack([_distance(one, wanted) for one in moved])
-    usual = np.sqrt(np.mean(np.square(distances), where=np.isfinite(distances)))
-    return np.asarray(tolerance * (distances.max(0) + np.nan_to_num(usual)))
+    finite = distances[np.isfinite(distances)]
+    with np.errstate(over="ignore"):
+        usual = np.sqrt(np.mean(np.square(finite))) if finite.size else 0.0
+        return np.asarray(tolerance * (distances.max(0) + usual))
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return absolute differences in float64: 0 between equal infinities and NaNs, infinity where only one is."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.nan_to_num(np.abs(x - y), nan=np.inf))
+        return np.where(
+            (x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.nan_to_num(np.abs(x - y), nan=np.inf, posinf=np.inf)
+        )
 
 
 def _worst(name: str, found: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> Difference | None:

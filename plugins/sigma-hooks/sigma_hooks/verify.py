@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from attrs import define, field
 
@@ -60,7 +59,7 @@ class Verify(Hook):
         others = f", and {len(wrong) - 1} more arrays differ" if len(wrong) > 1 else ""
         return (
             f"iteration {context.moment.iteration} differs from the reference: {worst}{others}. "
-            f"{self._located(context)}. Go on with another backend from a checkpoint, and report this"
+            f"{self._located(context)}. Go on from the last checkpoint with another backend, and report this."
         )
 
     def _located(self, context: HookContext) -> str:
@@ -72,9 +71,8 @@ class Verify(Hook):
             return locators[-1]
 
         context.repeat(locating)
-        faults: list[Any] = [fault for locator in locators for fault in locator.faults]
-        if faults:
-            return str(faults[0])
+        for fault in locators[0].faults:
+            return str(fault)
         return (
             "The op cannot be located: where every value is kept, the backend computes each of them right, so that the "
             "fault lies in how it plans the whole step"

@@ -1,0 +1,283 @@
+"""Comparing iterations with the reference: what is found, what is named, and that nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve, frozen
+
+from sigma_hooks import NanGuard, Verify
+from sigma_hooks.agreement import differences
+from sigma_hooks.reference import Reference
+from sigma_kernel.clock import after, every
+from sigma_kernel.contracts import Hook, Metric, Program, Step
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.meaning import MEANINGS, interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, Node, Spec, trace
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Descent, HookSuite, Sweep, small_environment, state_bytes
+
+ALWAYS = every(1, "iteration")
+
+
+class TestVerify(HookSuite):
+    def hook(self) -> Hook:
+        return Verify()
+
+
+# -- backends that go wrong --------------------------------------------------------------------------------------------
+class Wrong(NullBackend):
+    """One op gives one per cent too much, in whatever program it comes."""
+
+    op = "matmul"
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
+        right = MEANINGS[self.op]
+        wrong = {self.op: lambda ns, *operands, **attrs: right(ns, *operands, **attrs) * np.float32(1.01)}
+        run = interpret(graph, evolve(numpy_namespace(), own=wrong))
+        return lambda *arrays: [np.array(value) for value in run(*arrays)]
+
+
+@frozen(eq=False)
+class Spoiled:
+    """A program that gets one entry of the state wrong."""
+
+    program: Program
+    name: str
+    value: float
+    peak_bytes: int = 0
+
+    def run(self, *given: Any) -> Any:
+        burst = self.program.run(*given)
+        state = {**burst.state, self.name: np.array(burst.state[self.name])}
+        state[self.name][1, 0] = self.value
+        return evolve(burst, state=state)
+
+
+class Planned(NullBackend):
+    """Only the ordinary program is wrong: the one that writes a state."""
+
+    def compile(self, step: Step, in_place: bool = True) -> Program:
+        program = super().compile(step, in_place)
+        return Spoiled(program, "network.layers.weights", 0.5) if step.writes else program
+
+
+class Infinite(NullBackend):
+    """The loss is no number."""
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
+        run = interpret(graph, evolve(numpy_namespace(), own={"matmul": lambda ns, a, b: np.matmul(a, b) * np.nan}))
+        return lambda *arrays: [np.array(value) for value in run(*arrays)]
+
+
+class Far(Metric):
+    """How many predictions lie far away."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.sum(f.cast(f.greater(f.abs(prediction - targets), 1.0), "int32"))
+
+
+def trained(backend: Any, hooks: Mapping[str, Hook], **settings: Any) -> Environment:
+    rate = settings.pop("learning_rate", 0.05)
+    environment = small_environment(Sweep(), backend=backend, hooks=hooks, **settings)
+    environment.trainer("trainer").optimiser = Descent(learning_rate=rate)
+    environment.trainer("trainer").fit(epochs=2)
+    return environment
+
+
+def refusal(backend: Any, **settings: Any) -> str:
+    hooks = settings.pop("hooks", {"verify": Verify(every=after(1, "iteration"))})
+    with pytest.raises(SigmaTrainingError) as raised:
+        trained(backend, hooks, **settings)
+    return str(raised.value)
+
+
+# -- what is found -----------------------------------------------------------------------------------------------------
+def test_a_wrong_op_is_found_at_the_first_iteration_and_named() -> None:
+    text = refusal(Wrong())
+    assert "hook 'verify': iteration 1 differs from the reference: " in text
+    assert "allowed" in text
+    assert "The first op that goes wrong is matmul(float32[3, 5], float32[5, 1]) -> float32[3, 1]" in text
+    assert "near inputs" in text
+
+
+def test_a_wrong_op_is_found_in_a_later_iteration_of_a_burst() -> None:
+    class Forward(Wrong):
+        op = "sub"
+
+    assert "iteration 1 " in refusal(Forward())
+    text = refusal(Forward(), hooks={"verify": Verify(every=every(7, "iteration"))})
+    assert "iteration 7 differs" in text
+    assert "The first op that goes wrong is sub(" in text
+
+
+def test_a_fault_of_the_ordinary_program_alone_cannot_be_located() -> None:
+    text = refusal(Planned())
+    assert "network.layers.weights[1, 0] is 0.5 and should be " in text
+    assert "The op cannot be located: where every value is kept, the backend computes each of them right" in text
+
+
+def test_a_loss_that_is_no_number_is_told_as_a_wrong_number_where_it_should_be_one() -> None:
+    text = refusal(Infinite(), hooks={"verify": Verify(every=ALWAYS), "guard": NanGuard(then="stop")})
+    assert "iteration 1 differs from the reference" in text
+    assert "The first op that goes wrong is matmul" in text
+
+
+def test_a_loss_that_is_rightly_no_number_is_left_to_others() -> None:
+    with pytest.raises(SigmaTrainingError, match="the loss is"):
+        trained(NullBackend(), {"verify": Verify(every=ALWAYS)}, learning_rate=1e30)
+
+
+def test_metrics_are_compared() -> None:
+    class Counts(NullBackend):
+        def compile(self, step: Step, in_place: bool = True) -> Program:
+            return Miscounted(super().compile(step, in_place))
+
+    @frozen(eq=False)
+    class Miscounted:
+        program: Program
+        peak_bytes: int = 0
+
+        def run(self, *given: Any) -> Any:
+            burst = self.program.run(*given)
+            more = {name: count + np.int32(1) for name, count in burst.ring.items() if name == "metrics.far"}
+            return evolve(burst, ring={**burst.ring, **more})
+
+    with pytest.raises(SigmaTrainingError, match=r"training\.far is . and should be ."):
+        measured(Counts(), {"verify": Verify(every=ALWAYS)})
+    measured(NullBackend(), {"verify": Verify(every=ALWAYS)})
+
+
+def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
+    environment = small_environment(Sweep(), backend=backend, hooks=hooks, metrics={"far": Far()})
+    trainer = environment.trainer("trainer")
+    plain = trainer.network
+
+    class Network(type(plain)):  # type: ignore[misc]  # whose prediction is what the targets are compared with
+        def targets(self) -> str:
+            return "targets"
+
+        def forward(self, sections: Any, parameters: Any, *given: Any, **settings: Any) -> Any:
+            found = super().forward(sections, parameters, *given, **settings)
+            return evolve(found, predictions={"it": sections["inputs"] @ parameters["weights"]})
+
+    trainer.network = Network(plain.loss, plain.start, plain.names)
+    trainer.fit(iterations=3)
+
+
+def test_where_the_policy_is_to_go_on_the_difference_is_told() -> None:
+    with trained(Planned(), {"verify": Verify(every=after(1, "iteration"), on_error="disable")}) as sigma:
+        told = [text for _, text in sigma.messages.after(0)]
+    assert any("iteration 1 differs from the reference" in text and "it is disabled" in text for text in told)
+
+
+# -- nothing else changes ----------------------------------------------------------------------------------------------
+def test_training_has_the_same_bits_with_it_and_without() -> None:
+    found = [
+        state_bytes(trained(NullBackend(), hooks).trainer("trainer"))
+        for hooks in ({}, {"verify": Verify(every=ALWAYS)}, {"verify": Verify()})
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_an_agreement_is_told_once_and_counted() -> None:
+    with trained(NullBackend(), {"verify": Verify(every=ALWAYS)}) as sigma:
+        told = [text for _, text in sigma.messages.after(0)]
+        memory = sigma.trainer("trainer").session.runner.memory["verify"]["hook"]
+    assert told == ["verified: iteration 1 agrees with the reference"]
+    assert memory == {"agreed": 10}
+
+
+def test_it_can_be_attached_to_a_run_and_its_times_set() -> None:
+    with small_environment(Sweep(), backend=Planned()) as sigma:
+        sigma.prepare()
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=2)
+        sigma.attach("check", {"type": "verify", "every": "2 iterations"})
+        with pytest.raises(SigmaTrainingError, match="iteration 4 differs"):
+            trainer.fit(iterations=5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"every": "start"}, "cannot fire every start"),
+        ({"every": "10 seconds"}, "cannot fire every second"),
+        ({"background": True}, "cannot run in the background"),
+        ({"budget": 1.0, "over_budget": "background"}, "cannot run in the background"),
+        ({"tolerance": 0.5}, "tolerance"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_training(settings: dict[str, Any], what: str) -> None:
+    with pytest.raises(SigmaConfigError, match=what):
+        trained(NullBackend(), {"verify": {"type": "verify", **settings}})  # type: ignore[dict-item]
+
+
+# -- rounding ----------------------------------------------------------------------------------------------------------
+def compared(found: Any, wanted: Any, moved: Sequence[Any], tolerance: float = 2.0) -> list[str]:
+    arrays = [{"x": np.asarray(value)} for value in (found, wanted, *moved)]
+    return [str(one) for one in differences(arrays[0], arrays[1], arrays[2:], tolerance)]
+
+
+def test_what_is_allowed_is_a_multiple_of_the_distances_and_of_their_mean_square() -> None:
+    """The distances are 0 and 2, their root mean square sqrt(2): twice that is 2.83, and 6.83."""
+    moved = [[1.0, 4.0], [1.0, 0.0]]
+    assert not compared([3.8, 8.8], [1.0, 2.0], moved)
+    assert compared([3.9, 2.0], [1.0, 2.0], moved) == ["x[0] is 3.9 and should be 1: off by 2.9, where 2.8 is allowed"]
+    assert compared([1.0, 8.9], [1.0, 2.0], moved) == ["x[1] is 8.9 and should be 2: off by 6.9, where 6.8 is allowed"]
+
+
+def test_numbers_that_rounding_does_not_touch_must_be_equal() -> None:
+    assert not compared([1, 2], [1, 2], [[1, 2]])
+    assert len(compared([1, 3], [1, 2], [[1, 2]])) == 1
+    assert not compared(np.zeros((0, 3)), np.zeros((0, 3)), [np.zeros((0, 3))])
+
+
+def test_what_is_not_finite_must_be_so_in_both_unless_rounding_decides_it() -> None:
+    inf, nan = np.inf, np.nan
+    assert not compared([inf, -inf, nan], [inf, -inf, nan], [[inf, -inf, nan]])
+    assert len(compared([1.0], [inf], [[inf]])) == len(compared([nan], [1.0], [[1.0]])) == 1
+    assert len(compared([inf], [-inf], [[-inf]])) == 1
+    assert not compared([nan], [1.0], [[inf]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_roundings_move_what_is_rounded_and_nothing_else(dtype: str) -> None:
+    x = np.array([[0.0, 1.0, 0.3], [2.0, -3.0, 0.7]], dtype)
+
+    def run(function: Callable[..., Node], *operands: np.ndarray) -> np.ndarray:
+        graph = trace(function, *(Spec(one.shape, one.dtype.name) for one in operands))
+        return Reference(1).lower(graph, {})(*operands)[0]
+
+    for exact in (
+        lambda x: x * 0.5, lambda x: x / 4.0, lambda x: x * 1.0, lambda x: x + 0.0, lambda x: f.maximum(x, 0.0),
+        lambda x: f.sum(f.where(f.greater(x, 1.0), x, 0.0), axis=1), lambda x: f.floor(x * 2.0) + 1.0,
+        lambda x: f.cast(f.argmax(x, axis=1), dtype),
+    ):  # fmt: skip
+        graph = trace(exact, Spec(x.shape, dtype))
+        np.testing.assert_array_equal(run(exact, x), interpret(graph, numpy_namespace())(x)[0])
+    eps = np.finfo(dtype).eps
+    for rounded in (
+        lambda x: x * 3.3,
+        lambda x: f.exp(x),
+        lambda x: x @ f.swap_axes(x, 0, 1),
+        lambda x: f.sum(x, axis=0),
+    ):
+        graph = trace(rounded, Spec(x.shape, dtype))
+        off = np.abs(run(rounded, x) - interpret(graph, numpy_namespace())(x)[0])
+        assert 0 < off.max() < 64 * eps
+
+
+def test_the_tolerance_covers_sums_in_another_order() -> None:
+    """Add 100,000 positive numbers one after the other, which errs by some 50 units in the last place."""
+    x = np.random.default_rng(0).uniform(size=100_000).astype(np.float32)
+    graph = trace(lambda x: f.sum(x), Spec(x.shape, "float32"))
+    wanted, *moved = ({"x": Reference(seed).lower(graph, {})(x)[0]} for seed in (None, 1, 2, 3))
+    assert not differences({"x": np.cumsum(x)[-1]}, wanted, moved, 32.0)
+    assert differences({"x": wanted["x"] * np.float32(1.01)}, wanted, moved, 32.0)

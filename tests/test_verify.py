@@ -1,0 +1,178 @@
+"""``[run] verify``: recipes on every backend agree with the reference, and planted faults are found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_kernel import Environment, after
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.launcher.group import main
+
+pytestmark = pytest.mark.rooms
+numba = pytest.importorskip("sigma_backend_numba.expressions")
+numpy_program = pytest.importorskip("sigma_backend_numpy.program")
+layers = pytest.importorskip("sigma_layers")
+hooks = pytest.importorskip("sigma_hooks")
+local = pytest.importorskip("sigma_operator_local")
+optimisers = pytest.importorskip("sigma_optimisers")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4)).astype(np.float32)
+LABELS = RNG.integers(0, 3, 60).astype(np.int32)
+
+
+@pytest.fixture
+def sigma(capsys, tmp_path, monkeypatch):
+    """Return a function that runs the command in an empty folder, and returns its exit code and what it said."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = main(list(map(str, arguments)))
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return code, said.out, said.err
+
+    return run
+
+
+def settings(epochs, **run):
+    given = [f"hooks.finish.when=epoch reaches {epochs}", *(f"run.{name}={value}" for name, value in run.items())]
+    return [word for one in given for word in ("--set", one)] + ["--json", "--quiet"]
+
+
+# -- runs that are right -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("recipe", ["iris", "xor", "wdbc", "digits"])
+def test_a_recipe_agrees_with_the_reference_and_has_the_same_bits(sigma, recipe, backend, precision):
+    found = []
+    for more in ({}, {"verify": "1 epoch"}):
+        code, out, err = sigma("run", recipe, *settings(3, backend=backend, precision=precision, **more))
+        assert code == 0, err
+        found.append(json.loads(out)["parameters_sha256"])
+    assert found[0] == found[1]
+    journal = Path(json.loads(out)["folder"], "config.toml").read_text()
+    assert 'verify = "every 1 epoch"' in journal
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_weights_dropout_convolutions_and_shards_agree_with_the_reference(backend, shards):
+    images = RNG.normal(size=(60, 1, 8, 8)).astype(np.float32)
+    network = layers.Input(1, 8, 8) + layers.Conv2d(4, 3, padding="same", activation="relu") + layers.MaxPool(2)
+    network = network + layers.Flatten() + layers.Dropout(0.2) + layers.Dense(16, "gelu") + layers.Output(3)
+    network = network + layers.SoftmaxCrossEntropy(class_weights=[0.1, 1.0, 7.0])
+    with trained(network, backend, shards, data=(images, LABELS)) as sigma:
+        assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 12}
+
+
+def trained(network, backend, shards=1, data=(X, LABELS)):
+    environment = Environment("verified")
+    trainer = environment.create_trainer("trainer", data=data, batch_size=16, backend=backend)
+    trainer.network, trainer.optimiser = network, optimisers.Adam(0.01)
+    trainer.operator = local.LocalOperator(shards=shards, workers=min(2, shards))
+    trainer.hooks = {"verify": hooks.Verify(every="1 iteration")}
+    trainer.metrics = {"accuracy": "accuracy"}
+    trainer.fit(epochs=3)
+    return environment
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+def classifier():
+    return layers.Input(4) + layers.Dense(8, "tanh") + layers.Output(3) + layers.SoftmaxCrossEntropy()
+
+
+@pytest.fixture
+def wrong_tangent(monkeypatch):
+    """Let the compiled backend's hyperbolic tangents be one per cent too large."""
+    right = numba.EXPRESSIONS["tanh"]
+    wrong = lambda node, x: f"({right(node, x)} * {numba.literal(1.01, node.dtype)})"  # noqa: E731
+    monkeypatch.setitem(numba.EXPRESSIONS, "tanh", wrong)
+
+
+@pytest.mark.parametrize(("shards", "rows"), [(1, 16), (3, 6)])
+def test_a_wrong_function_of_the_compiled_backend_is_named(wrong_tangent, shards, rows):
+    with pytest.raises(SigmaTrainingError) as raised:
+        trained(classifier(), "numba", shards)
+    text = str(raised.value)
+    assert "iteration 1 differs from the reference: " in text
+    assert f"The first op that goes wrong is tanh(float32[{rows}, 8]) -> float32[{rows}, 8]" in text
+    assert "near network.layers.1-dense.biases" in text
+
+
+@pytest.mark.parametrize("name", ["verify", "verify-first"])
+def test_a_hook_of_the_same_name_is_refused(sigma, name):
+    code, _, err = sigma("run", "xor", *settings(3, verify="1 epoch"), "--set", f"hooks.{name}.type=loss")
+    assert code == 2
+    assert f"run.verify: there is a hook '{name}' already. Rename it, or leave verify out." in err
+
+
+def test_an_interval_that_is_none_is_refused(sigma):
+    code, _, err = sigma("check", "xor", "--set", "run.verify=1 epok")
+    assert (code, "run.verify: '1 epok': the unit must be" in err) == (2, True)
+    code, _, err = sigma("check", "xor", "--set", "run.verify=start")
+    assert (code, "cannot fire every start. Use iterations, epochs or samples." in err) == (2, True)
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Let numpy programs with a state go wrong from a call on, whose number is put into the list that is returned."""
+    right, calls, first = numpy_program.Program.__call__, [], []
+
+    def perhaps_wrong(self, *arrays):
+        results = right(self, *arrays)
+        calls.extend([1] if self.donate and first else [])
+        if self.donate and first and len(calls) >= first[0]:
+            results[0][...] *= 1.01
+        return results
+
+    monkeypatch.setattr(numpy_program.Program, "__call__", perhaps_wrong)
+    return first
+
+
+def test_a_run_that_ended_with_a_difference_goes_on_where_numbers_are_right(sigma, later):
+    """Whoever saves as often as numbers are verified saves none that are wrong."""
+    whole = json.loads(sigma("run", "xor", *settings(20, backend="numpy"))[1])
+    saving = ["--set", "hooks.saving={ type = 'checkpoint', every = '3 epochs' }"]
+    later.append(4 * whole["iterations"] // 20)
+    code, _, err = sigma("run", "xor", *settings(20, backend="numpy", verify="3 epochs"), *saving)
+    assert code not in (0, 2)
+    assert f"iteration {6 * whole['iterations'] // 20} differs from the reference: network.layers." in err
+    assert "The op cannot be located" in err
+    later.clear()
+    code, out, err = sigma("resume", sorted(Path("runs").glob("xor-*"))[-1], "--json", "--quiet")
+    assert code == 0, err
+    assert json.loads(out)["parameters_sha256"] == whole["parameters_sha256"]
+
+
+def test_a_run_that_is_verified_resumes_and_replays_to_the_bits_of_one_that_is_not(sigma):
+    whole = json.loads(sigma("run", "xor", *settings(20))[1])
+    folder = json.loads(sigma("run", "xor", *settings(10, verify="3 epochs"))[1])["folder"]
+    code, out, err = sigma("resume", folder, *settings(20))
+    assert code == 0, err
+    assert json.loads(out)["parameters_sha256"] == whole["parameters_sha256"]
+    code, _, err = sigma("replay", folder, "--quiet")
+    assert code == 0, err
+
+
+def test_verification_can_be_turned_on_and_its_tolerance_set_when_a_run_is_resumed(sigma):
+    folder = json.loads(sigma("run", "xor", *settings(5))[1])["folder"]
+    code, _, err = sigma("resume", folder, *settings(10, verify="2 epochs"))
+    assert code == 0, err
+    assert 'verify = "every 2 epochs"' in Path(folder, "config.toml").read_text()
+
+
+def test_what_verify_stands_for_can_be_written_as_hooks():
+    with Environment("verified") as sigma:
+        trainer = sigma.create_trainer("trainer", data=(X, LABELS), network=classifier(), optimiser="adam")
+        trainer.hooks = {
+            "first": {"type": "verify", "every": str(after(1, "iteration"))},
+            "often": {"type": "verify", "every": "1 epoch", "tolerance": 100.0},
+        }
+        trainer.fit(epochs=2)
+        memory = trainer.session.runner.memory
+    assert [memory[name]["hook"] for name in ("first", "often")] == [{"agreed": 1}, {"agreed": 2}]

@@ -1,0 +1,117 @@
+"""Repeating an iteration: what a hook is given, on which backend, and that training does not notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Backend, Hook, HookContext
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
+
+Outcome = dict[str, np.ndarray]
+
+
+@define(eq=False, kw_only=True)
+class Repeat(Hook):
+    """Keep what the last iteration came to, and what comes of it when it is repeated."""
+
+    every: TimeStep = every(1, "iteration")
+    declared: bool = True
+    found: list[tuple[int, Outcome, Outcome]] = field(factory=list)
+
+    @property
+    def repeats(self) -> bool:
+        return self.declared
+
+    def run(self, context: HookContext) -> None:
+        again = context.repeat(lambda own: NullBackend())
+        self.found.append((context.moment.iteration, context.repeat(), again))
+
+
+@define(eq=False, kw_only=True)
+class Meddle(Hook):
+    """Change what the next iteration goes by, before others are due."""
+
+    every: TimeStep = every(1, "iteration")
+    priority: int = 10
+
+    def run(self, context: HookContext) -> None:
+        context.command("set", pattern="optimiser.**.learning_rate", value=0.01 * context.moment.iteration)
+        context.command("set", pattern="network.layers.weights", value=np.full((3, 1), 0.5).tolist())
+
+
+def same(first: Outcome, second: Outcome) -> bool:
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_an_iteration_comes_out_the_same_on_a_backend_that_computes_the_same() -> None:
+    hook = Repeat()
+    with small_environment(Sweep(), hooks={"repeat": hook}) as sigma:
+        losses = sigma.trainer("trainer").fit(epochs=2)["training.loss"]
+        final = sigma.trainer("trainer").session.host("network.layers.weights")
+    assert [iteration for iteration, *_ in hook.found] == list(range(1, 11))
+    assert all(same(outcome, again) for _, outcome, again in hook.found)
+    assert [float(outcome["training.loss"]) for _, outcome, _ in hook.found] == losses.tolist()
+    np.testing.assert_array_equal(hook.found[-1][1]["network.layers.weights"], final)
+    assert hook.found[-1][1]["optimiser.step"] == 10
+
+
+def test_random_numbers_layer_state_and_slots_are_repeated(deep: Callable[..., Environment], metric: Any) -> None:
+    hook = Repeat(every=every(3, "iteration"))
+    with deep(hooks={"repeat": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+    assert [iteration for iteration, *_ in hook.found] == [3, 6, 9, 12, 15]
+    assert all(same(outcome, again) for _, outcome, again in hook.found)
+    assert any("mean" in name for name in hook.found[0][1])
+
+
+def test_what_changes_afterwards_does_not_count() -> None:
+    """Parameters and learning rates are changed at the same boundary, before the hook is due."""
+    hook = Repeat()
+    with small_environment(Sweep(), hooks={"repeat": hook, "meddle": Meddle()}) as sigma:
+        sigma.trainer("trainer").fit(iterations=4)
+    assert all(same(outcome, again) for _, outcome, again in hook.found)
+    assert not (hook.found[-1][1]["network.layers.weights"] == 0.5).any()
+
+
+def test_training_goes_on_from_its_own_state() -> None:
+    found = []
+    for hooks in ({}, {"repeat": Repeat(every=every(2, "iteration"))}):
+        with small_environment(Sweep(), hooks=hooks) as sigma:
+            sigma.trainer("trainer").fit(epochs=2)
+            found.append(state_bytes(sigma.trainer("trainer")))
+    assert found[0] == found[1]
+
+
+def test_nothing_is_remembered_for_who_did_not_ask() -> None:
+    with small_environment(Sweep(), hooks={"note": Note([], every=every(1, "iteration"))}) as sigma:
+        sigma.trainer("trainer").fit(iterations=2)
+        assert sigma.trainer("trainer").session.repeatable is None
+    with pytest.raises(SigmaTrainingError, match="there is no iteration to repeat. Say so in `repeats`"):
+        small_environment(Sweep(), hooks={"it": Repeat(declared=False)}).trainer("trainer").fit(iterations=1)
+
+
+def test_a_hook_in_the_background_cannot_repeat() -> None:
+    environment = small_environment(Sweep(), hooks={"it": Repeat(background=True)})
+    with pytest.raises(SigmaTrainingError, match="cannot repeat an iteration in the background"):
+        environment.trainer("trainer").fit(epochs=2)
+
+
+def test_the_run_s_own_backend_is_offered() -> None:
+    seen: list[Backend] = []
+
+    class Look(Repeat):
+        def run(self, context: HookContext) -> None:
+            context.repeat(lambda own: seen.append(own) or own)  # type: ignore[func-returns-value]
+
+    with small_environment(Sweep(), hooks={"look": Look()}) as sigma:
+        sigma.trainer("trainer").fit(iterations=1)
+        assert seen == [sigma.trainer("trainer").session.programs.backend]
