@@ -70,6 +70,12 @@ def test_weights_dropout_convolutions_and_shards_agree_with_the_reference(backen
         assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 12}
 
 
+def test_approximate_functions_are_allowed_for():
+    network = layers.Input(4) + layers.Dense(8, "tanh") + layers.Output(3) + layers.SoftmaxCrossEntropy()
+    with trained(network, {"type": "numba", "approximate": True}) as sigma:
+        assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 12}
+
+
 def trained(network, backend, shards=1, data=(X, LABELS)):
     environment = Environment("verified")
     trainer = environment.create_trainer("trainer", data=data, batch_size=16, backend=backend)

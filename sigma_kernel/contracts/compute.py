@@ -77,6 +77,11 @@ class Backend(ABC):
         """Return what results and speed depend on beside this backend's own code: libraries, a device."""
         return {}
 
+    @property
+    def function_error(self) -> float:
+        """Return by what part of their value exp, log, tanh and the like may be off, where rounding is less."""
+        return 0.0
+
     @abstractmethod
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function from input arrays to output arrays.

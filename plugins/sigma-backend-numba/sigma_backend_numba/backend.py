@@ -40,6 +40,11 @@ class NumbaBackend(Backend):
         """Return the library that computes matrix products, with its version."""
         return {"BLAS": str(blas())}
 
+    @property
+    def function_error(self) -> float:
+        """Return what ``approximate`` allows."""
+        return 1e-4 if self.approximate else 0.0
+
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""
         _check(graph, donate)

@@ -32,7 +32,8 @@ def differences(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], toleranc
     """Return the worst number of each array that differs, in the order of ``wanted``.
 
     ``moved`` are other roundings of the reference.  What is allowed of a number is ``tolerance`` times the largest
-    distance to them, and as much again of the root mean square of these distances over its array.
+    distance to them, and as much again of the root mean square of these distances over its array, and of one unit in
+    its own last place.
     """
     pairs = ((name, value, _allowed(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items())
     worst = (_worst(name, found[name], value, allowed) for name, value, allowed in pairs)
@@ -47,7 +48,14 @@ def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) 
     finite = distances[np.isfinite(distances)]
     with np.errstate(over="ignore"):
         usual = np.sqrt(np.mean(np.square(finite))) if finite.size else 0.0
-        return np.asarray(tolerance * (distances.max(0) + usual))
+        return np.asarray(tolerance * (distances.max(0) + usual + _unit(wanted)))
+
+
+def _unit(wanted: np.ndarray) -> np.ndarray:
+    """Return one unit in the last place of each number, 0 for whole ones and for what is not finite."""
+    if wanted.dtype.kind != "f":
+        return np.zeros(wanted.shape)
+    return np.where(np.isfinite(wanted), np.abs(np.asarray(wanted, np.float64)) * np.finfo(wanted.dtype).eps, 0.0)
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:

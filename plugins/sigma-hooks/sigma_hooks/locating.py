@@ -14,6 +14,7 @@ from sigma_kernel.contracts import Backend, Burst, Program, Step
 from sigma_kernel.graph.node import Graph, Node
 
 SEEDS = (1, 2, 3)  # of the roundings of the reference
+MORE = range(4, 16)  # of further ones, before anything is said to differ
 
 
 @frozen
@@ -65,7 +66,8 @@ class Examined:
     def _faults(self, *given: Any) -> list[Fault]:
         step, nodes = observing(self.step)
         found = _ring(self.locator.own, step, *given)
-        wanted, *moved = (_ring(Reference(seed), step, *given) for seed in (None, *SEEDS))
+        error = self.locator.own.function_error
+        wanted, *moved = (_ring(Reference(seed, error), step, *given) for seed in (None, *SEEDS, *MORE))
         first = next(iter(differences(found, wanted, moved, self.locator.tolerance)), None)
         if first is None:
             return []

@@ -28,6 +28,7 @@ _EXACT = (
 )
 _ELEMENTWISE = "add sub mul div pow mod cast exp expm1 log log1p sqrt sin cos tanh erf"
 EXACT, ELEMENTWISE = frozenset(_EXACT.split()), frozenset(_ELEMENTWISE.split())
+FUNCTIONS = frozenset(("pow", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf"))
 # of products: which operand the terms are made of, and how many terms make one number of the result
 TERMS: dict[str, tuple[int, Callable[..., float]]] = {
     "matmul": (0, lambda a, b: a.shape[-1]),
@@ -40,14 +41,20 @@ TERMS: dict[str, tuple[int, Callable[..., float]]] = {
 
 @frozen
 class Reference(Backend):
-    """Compute by the kernel's meanings; with a ``seed``, move every result by one unit in its last place."""
+    """Compute by the kernel's meanings; with a ``seed``, move every result by one unit in its last place.
+
+    Functions such as exp are moved by ``error`` times their value, where that is more.
+    """
 
     seed: int | None = None
+    error: float = 0.0
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[np.ndarray]]:
         """Return a function that interprets the graph and copies its results; nothing is donated."""
         ns = numpy_namespace()
-        run = interpret(graph, ns if self.seed is None else _moved(ns, np.random.default_rng(self.seed)))
+        run = interpret(
+            graph, ns if self.seed is None else _moved(ns, Noise(np.random.default_rng(self.seed), self.error))
+        )
         return lambda *arrays: [np.array(value) for value in run(*arrays)]
 
     def to_device(self, host: np.ndarray) -> np.ndarray:
@@ -59,28 +66,42 @@ class Reference(Backend):
         return np.array(array)
 
 
-def _moved(ns: Namespace, random: np.random.Generator) -> Namespace:
+@frozen(eq=False)
+class Noise:
+    """Numbers of random sign, by which results are moved."""
+
+    random: np.random.Generator
+    error: float
+
+    def like(self, array: Any, op: str = "") -> np.ndarray:
+        """Return for each element one unit in the last place of 1, or the error of a function."""
+        unit = np.finfo(array.dtype).eps
+        signs = self.random.integers(0, 2, np.shape(array), np.int8) * 2 - 1
+        found: np.ndarray = signs * array.dtype.type(max(unit, self.error) if op in FUNCTIONS else unit)
+        return found
+
+
+def _moved(ns: Namespace, noise: Noise) -> Namespace:
     """Return a namespace whose ops round at random."""
-    own = {op: partial(_rounded, op, meaning, random) for op, meaning in MEANINGS.items() if op not in EXACT}
+    own = {op: partial(_rounded, op, meaning, noise) for op, meaning in MEANINGS.items() if op not in EXACT}
     return evolve(ns, own=own)
 
 
-def _rounded(
-    op: str, meaning: Meaning, random: np.random.Generator, ns: Namespace, *operands: Any, **attrs: Any
-) -> Any:
+def _rounded(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: Any, **attrs: Any) -> Any:
     """Return what an op gives, moved where it is rounded: by one unit in the last place, more for a sum of many."""
     result = meaning(ns, *operands, **attrs)
     if not _is_float(result) or not result.size:
         return result
     if op == "sum":  # terms of one sign make parts that grow; a single term is no sum
         rest = meaning(ns, np.abs(operands[0]), **attrs) - np.max(np.abs(operands[0]), **attrs, keepdims=True)
-        return result + rest * _signs(random, result) * np.sqrt(operands[0].size / result.size).astype(result.dtype)
+        return result + rest * noise.like(result) * np.sqrt(operands[0].size / result.size).astype(result.dtype)
     if op in TERMS:
         which, count = TERMS[op]
         steps = np.sqrt(count(*operands)).astype(result.dtype)
-        moved = operands[which] * (1 + _signs(random, operands[which]) * steps)
+        moved = operands[which] * (1 + noise.like(operands[which]) * steps)
         result = meaning(ns, *operands[:which], moved, *operands[which + 1 :], **attrs)
-    return np.where(_is_exact(op, result, operands), result, result * (1 + _signs(random, result)))
+    moved = result * (1 + noise.like(result, op))
+    return moved if noise.error and op in FUNCTIONS else np.where(_is_exact(op, result, operands), result, moved)
 
 
 def _is_exact(op: str, result: Any, operands: Sequence[Any]) -> Any:
@@ -93,13 +114,6 @@ def _is_exact(op: str, result: Any, operands: Sequence[Any]) -> Any:
         for operand in operands if op == "mul" else operands[1:]:
             exact = exact | (np.abs(np.frexp(operand)[0]) == 0.5)
     return exact
-
-
-def _signs(random: np.random.Generator, like: Any) -> np.ndarray:
-    """Return one unit in the last place of 1, with a random sign, for each element."""
-    signs = random.integers(0, 2, np.shape(like), np.int8) * 2 - 1
-    unit: np.ndarray = signs * np.finfo(like.dtype).eps
-    return unit.astype(like.dtype)
 
 
 def _is_float(value: Any) -> bool:

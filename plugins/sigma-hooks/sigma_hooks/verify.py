@@ -7,7 +7,7 @@ from functools import partial
 from attrs import define, field
 
 from sigma_hooks.agreement import Difference, differences
-from sigma_hooks.locating import SEEDS, Locator
+from sigma_hooks.locating import MORE, SEEDS, Locator
 from sigma_hooks.reference import Reference
 from sigma_kernel.checks import ge
 from sigma_kernel.clock import COUNTED, TimeScale, TimeStep, every
@@ -20,10 +20,11 @@ class Verify(Hook):
     """Compare one iteration, whenever due, with the reference: state, loss and metrics; end training if they differ.
 
     The iteration runs as any other.  It is then repeated from a copy of the state before it, op by op on NumPy, without
-    a plan, and three times more with every result moved by one unit in its last place.  A number may be off by
-    ``tolerance`` times the largest distance to these three, and as much again of the root mean square of the distances
-    over its array; integers that rounding does not decide must be equal.  Only where something differs are all values
-    of the step computed once more, to name the op.  Training gets the same bits with this hook and without.
+    a plan, and three times more with every rounded result moved by one unit in its last place.  A number may be off by
+    ``tolerance`` times the largest distance to these three, plus the root mean square of the distances over its array,
+    plus one unit in its own last place; integers that rounding does not decide must be equal.  Only where something
+    differs are there twelve more roundings, to be sure, and then all values of the step, to name the op.  Training gets
+    the same bits with this hook and without.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -48,6 +49,9 @@ class Verify(Hook):
         found, wanted = context.repeat(), context.repeat(lambda own: Reference())
         moved = [context.repeat(partial(_reference, seed)) for seed in SEEDS]
         wrong = differences(found, wanted, moved, self.tolerance)
+        if wrong:
+            moved += [context.repeat(partial(_reference, seed)) for seed in MORE]
+            wrong = differences(found, wanted, moved, self.tolerance)
         if wrong:
             raise SigmaTrainingError(self._sentence(context, wrong))
         if not context.memory.get("agreed"):
@@ -80,4 +84,4 @@ class Verify(Hook):
 
 
 def _reference(seed: int, own: Backend) -> Backend:
-    return Reference(seed)
+    return Reference(seed, own.function_error)
