@@ -66,8 +66,8 @@ def test_weights_dropout_convolutions_and_shards_agree_with_the_reference(backen
     network = layers.Input(1, 8, 8) + layers.Conv2d(4, 3, padding="same", activation="relu") + layers.MaxPool(2)
     network = network + layers.Flatten() + layers.Dropout(0.2) + layers.Dense(16, "gelu") + layers.Output(3)
     network = network + layers.SoftmaxCrossEntropy(class_weights=[0.1, 1.0, 7.0])
-    with trained(network, backend, shards, data=(images, LABELS)) as sigma:
-        assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 12}
+    with trained(network, backend, shards, data=(images, LABELS), interval=4) as sigma:  # the last of each epoch
+        assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 3}
 
 
 def test_approximate_functions_are_allowed_for():
@@ -76,12 +76,12 @@ def test_approximate_functions_are_allowed_for():
         assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 12}
 
 
-def trained(network, backend, shards=1, data=(X, LABELS)):
+def trained(network, backend, shards=1, data=(X, LABELS), interval=1):
     environment = Environment("verified")
     trainer = environment.create_trainer("trainer", data=data, batch_size=16, backend=backend)
     trainer.network, trainer.optimiser = network, optimisers.Adam(0.01)
     trainer.operator = local.LocalOperator(shards=shards, workers=min(2, shards))
-    trainer.hooks = {"verify": hooks.Verify(every="1 iteration")}
+    trainer.hooks = {"verify": hooks.Verify(every=f"{interval} iterations")}
     trainer.metrics = {"accuracy": "accuracy"}
     trainer.fit(epochs=3)
     return environment
@@ -115,6 +115,15 @@ def test_a_hook_of_the_same_name_is_refused(sigma, name):
     code, _, err = sigma("run", "xor", *settings(3, verify="1 epoch"), "--set", f"hooks.{name}.type=loss")
     assert code == 2
     assert f"run.verify: there is a hook '{name}' already. Rename it, or leave verify out." in err
+
+
+@pytest.mark.parametrize(("interval", "told"), [("after 1 iteration", 1), ("1 iteration", 1), ("3 iterations", 2)])
+def test_the_first_iteration_is_verified_once(sigma, interval, told):
+    given = [word for word in settings(5, verify=interval) if word not in ("--json", "--quiet")]
+    code, out, err = sigma("run", "xor", *given)
+    assert code == 0, err
+    assert (out + err).count("verified: iteration 1 agrees with the reference") == 1
+    assert (out + err).count("verified: ") == told
 
 
 def test_an_interval_that_is_none_is_refused(sigma):

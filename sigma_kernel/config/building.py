@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel import notation
-from sigma_kernel.clock import after
+from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
 from sigma_kernel.config.document import Document, Path as Place
@@ -58,11 +58,13 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
 
 
 def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) -> dict[str, Hook]:
-    """Return the hooks that ``verify`` stands for: one after each interval, and one after the first iteration."""
+    """Return the hooks that ``verify`` stands for: after each interval, and after the first iteration where that is none."""
     if run is None or run.verify is None:
         return {}
     make: Any = catalogue.load("hook", "verify")
-    hooks: dict[str, Hook] = {"verify": make(every=run.verify), "verify-first": make(every=after(1, "iteration"))}
+    hooks: dict[str, Hook] = {"verify": make(every=run.verify)}
+    if (run.verify.scale, run.verify.first) != (TimeScale.ITERATION, 1):
+        hooks["verify-first"] = make(every=after(1, "iteration"))
     for name in hooks:
         if name in taken:
             raise SigmaConfigError(f"run.verify: there is a hook {name!r} already. Rename it, or leave verify out.")
