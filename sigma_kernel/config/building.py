@@ -58,7 +58,7 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
 
 
 def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) -> dict[str, Hook]:
-    """Return the hooks that ``verify`` stands for: after each interval, and after the first iteration where that is none."""
+    """Return the hooks that ``verify`` stands for: one after each interval, and one after the first iteration."""
     if run is None or run.verify is None:
         return {}
     make: Any = catalogue.load("hook", "verify")

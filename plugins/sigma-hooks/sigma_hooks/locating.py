@@ -24,6 +24,7 @@ class Fault:
     node: Node
     names: tuple[str, ...]  # of the nearest inputs that lead to it
     difference: Difference
+    order: tuple[bool, int]  # among those of an iteration: updates last, shards by their first row
 
     def __str__(self) -> str:
         operands = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.node.inputs)
@@ -58,12 +59,12 @@ class Examined:
     def run(
         self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
     ) -> Burst:
-        """Examine the step, unless a fault is known, and run it by the reference."""
-        if not self.locator.faults:
-            self.locator.faults.extend(self._faults(state, block, rows, steer))
+        """Examine the step, and run it by the reference."""
+        self.locator.faults.extend(self._faults(state, block, rows, steer))
         return self.exact.run(state, block, rows, steer, n)
 
     def _faults(self, *given: Any) -> list[Fault]:
+        order = not self.step.data, int(given[-1].get("shard.row", 0))
         step, nodes = observing(self.step)
         found = _ring(self.locator.own, step, *given)
         error = self.locator.own.function_error
@@ -72,7 +73,7 @@ class Examined:
         if first is None:
             return []
         node = nodes[int(first.address)]
-        return [Fault(node, _nearest(self.step, node), evolve(first, address="its value"))]
+        return [Fault(node, _nearest(self.step, node), evolve(first, address="its value"), order)]
 
 
 def _ring(

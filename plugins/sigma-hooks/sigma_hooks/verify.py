@@ -75,8 +75,8 @@ class Verify(Hook):
             return locators[-1]
 
         context.repeat(locating)
-        for fault in locators[0].faults:
-            return str(fault)
+        if faults := locators[0].faults:
+            return str(min(faults, key=lambda fault: fault.order))
         return (
             "The op cannot be located: where every value is kept, the backend computes each of them right, so that the "
             "fault lies in how it plans the whole step"
