@@ -60,11 +60,11 @@ class Examined:
         self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
     ) -> Burst:
         """Examine the step, and run it by the reference."""
-        self.locator.faults.extend(self._faults(state, block, rows, steer))
+        first = int(rows[0, 0]) if rows.size else 0
+        self.locator.faults.extend(self._faults((not self.step.data, first), state, block, rows, steer))
         return self.exact.run(state, block, rows, steer, n)
 
-    def _faults(self, *given: Any) -> list[Fault]:
-        order = not self.step.data, int(given[-1].get("shard.row", 0))
+    def _faults(self, order: tuple[bool, int], *given: Any) -> list[Fault]:
         step, nodes = observing(self.step)
         found = _ring(self.locator.own, step, *given)
         error = self.locator.own.function_error
