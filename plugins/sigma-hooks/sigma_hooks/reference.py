@@ -89,19 +89,24 @@ def _moved(ns: Namespace, noise: Noise) -> Namespace:
 
 def _rounded(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: Any, **attrs: Any) -> Any:
     """Return what an op gives, moved where it is rounded: by one unit in the last place, more for a sum of many."""
+    if op in TERMS and _is_float(operands[0]):
+        operands = _with_moved_terms(op, noise, operands)
     result = meaning(ns, *operands, **attrs)
     if not _is_float(result) or not result.size:
         return result
     if op == "sum":  # terms of one sign make parts that grow; a single term is no sum
         rest = meaning(ns, np.abs(operands[0]), **attrs) - np.max(np.abs(operands[0]), **attrs, keepdims=True)
         return result + rest * noise.like(result) * np.sqrt(operands[0].size / result.size).astype(result.dtype)
-    if op in TERMS:
-        which, count = TERMS[op]
-        steps = np.sqrt(count(*operands)).astype(result.dtype)
-        moved = operands[which] * (1 + noise.like(operands[which]) * steps)
-        result = meaning(ns, *operands[:which], moved, *operands[which + 1 :], **attrs)
     moved = result * (1 + noise.like(result, op))
     return moved if noise.error and op in FUNCTIONS else np.where(_is_exact(op, result, operands), result, moved)
+
+
+def _with_moved_terms(op: str, noise: Noise, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the operands of a product, one of them moved as far as the roundings of a sum of so many terms go."""
+    which, count = TERMS[op]
+    steps = np.sqrt(count(*operands)).astype(operands[which].dtype)
+    moved = operands[which] * (1 + noise.like(operands[which]) * steps)
+    return (*operands[:which], moved, *operands[which + 1 :])
 
 
 def _is_exact(op: str, result: Any, operands: Sequence[Any]) -> Any:
