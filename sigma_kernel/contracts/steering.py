@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,6 @@ from attrs import define, field, frozen
 
 from sigma_kernel.checks import gt, in_, optional, whole
 from sigma_kernel.clock import Moment, TimeStep
-from sigma_kernel.contracts.compute import Backend
 from sigma_kernel.graph.node import Node, Spec
 
 
@@ -80,11 +79,11 @@ class HookContext(Protocol):
         Further inputs are held at 0.
         """
 
-    def repeat(self, on: Callable[[Backend], Backend] | None = None) -> dict[str, np.ndarray]:
-        """Return what the last iteration came to: the new state and ``training.loss``, and totals of metrics, by name.
+    @property
+    def iteration(self) -> Any:
+        """Return the :class:`~sigma_kernel.training.iteration.Iteration` that has ended, for a hook that ``repeats``.
 
-        With ``on``, the iteration is repeated from copies of the state before it, on the backend that ``on`` makes from
-        the run's own, and nothing else changes.  For hooks that say that they :attr:`Hook.repeats`.
+        None where there is none: before the first iteration, at events, and in the background.
         """
 
     def keep(self) -> None:
@@ -131,7 +130,7 @@ class Hook(ABC):
 
     @property
     def repeats(self) -> bool:
-        """Return whether the hook repeats the iteration after which it is due, which is remembered for it."""
+        """Return whether the hook repeats the iteration after which it is due: it then finds copies of all it needs."""
         return False
 
     def over(self, memory: Mapping[str, Any]) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment, TimeStep, every
-from sigma_kernel.contracts import Backend, GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator
+from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
@@ -78,6 +78,7 @@ class Desk:
     told: list[str] = field(factory=list)
     done: list[str] = field(factory=list)
     folder: Path | None = None
+    iteration: Any = None
 
     def read(self, address: str) -> Any:
         """Return what was put there."""
@@ -106,10 +107,6 @@ class Desk:
         """Let the first output be the sum of the upper half of a sample, and the second one that of the rest."""
         halves = np.stack([np.arange(12).reshape(3, 4) < 6, np.arange(12).reshape(3, 4) >= 6]).astype(np.float32)
         return np.einsum("nhw,khw->nk", samples, halves), np.einsum("nk,khw->nhw", directions, halves)
-
-    def repeat(self, on: Callable[[Backend], Backend] | None = None) -> dict[str, np.ndarray]:
-        """Return what was put there as ``outcome``, whatever the backend."""
-        return dict(self.values.get("outcome", {}))
 
     def keep(self) -> None:
         """Record that parameters were kept."""

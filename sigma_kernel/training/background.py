@@ -18,7 +18,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Backend, Hook, Metric
+from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training import commands
@@ -82,6 +82,7 @@ class Firing:
     over: bool = field(default=False, init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
+    iteration: None = field(default=None, init=False)  # which is forgotten
 
     @property
     def key(self) -> tuple[str, str]:
@@ -132,12 +133,6 @@ class Firing:
         )
 
     bring_back = keep
-
-    def repeat(self, on: Callable[[Backend], Backend] | None = None) -> dict[str, np.ndarray]:
-        """Refuse: the iteration is forgotten."""
-        raise SigmaStateError(
-            f"hook {self.name!r}: cannot repeat an iteration in the background. Set background = false."
-        )
 
     def tell(self, text: str) -> None:
         """Say something to the people who watch, at the next boundary."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,13 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Backend, Hook, Metric
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
 from sigma_kernel.training.background import Firing, unpacked
 from sigma_kernel.training.hooks import check_read, check_write, reads
+from sigma_kernel.training.iteration import Iteration
 from sigma_kernel.training.live import Live
 from sigma_kernel.training.state import State
 from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
@@ -85,14 +85,10 @@ class Context:
         session = self.session
         return session.evaluator.excite(session.arrays, session.steer, samples, directions)
 
-    def repeat(self, on: Callable[[Backend], Backend] | None = None) -> dict[str, np.ndarray]:
-        """Return what the last iteration came to, or what comes of it on another backend."""
-        iteration = self.session.repeatable
-        if iteration is None:
-            raise SigmaStateError(
-                f"hook {self.name!r}: there is no iteration to repeat. Say so in `repeats`, and fire after iterations."
-            )
-        return dict(iteration.outcome) if on is None else iteration.again(on)
+    @property
+    def iteration(self) -> Iteration | None:
+        """Return the last iteration, where a hook is due that repeats it."""
+        return self.session.repeatable
 
     def keep(self) -> None:
         """Keep a copy of the parameters, of layer state, and of what the optimiser goes on from."""

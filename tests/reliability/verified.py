@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from sigma_hooks import Verify
 from sigma_hooks.agreement import differences
 from sigma_hooks.locating import SEEDS
 from sigma_hooks.reference import Reference
+from sigma_hooks.repeating import repeated
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.config import build, structured
 from sigma_kernel.config.document import parse
@@ -34,6 +34,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.rewrite import rewrite
 from sigma_kernel.plugins import catalogue
+from sigma_kernel.training.iteration import Iteration
 
 RECIPES = ("iris", "xor", "wdbc", "digits")
 Arrays = Mapping[str, np.ndarray]
@@ -76,25 +77,17 @@ class Measure(Verify):
 
     def run(self, context: HookContext) -> None:
         """Measure one iteration."""
-        wanted = context.repeat(lambda own: Reference())
-        moved = [context.repeat(partial(_moved, seed)) for seed in SEEDS]
-        self.off.append(_off(context.repeat(), wanted, moved))
+        wanted, *moved = (repeated(context.iteration, Reference(seed)) for seed in (None, *SEEDS))
+        self.off.append(_off(context.iteration.outcome, wanted, moved))
         if context.moment.iteration in self.planted_at:
-            self.found += self._planted(context, wanted, moved)
+            self.found += self._planted(context.iteration, wanted, moved)
 
-    def _planted(self, context: HookContext, wanted: Arrays, moved: Sequence[Arrays]) -> list[bool]:
+    def _planted(self, iteration: Iteration, wanted: Arrays, moved: Sequence[Arrays]) -> list[bool]:
         values: list[int] = []
-        wrongs = []
-        for place in range(10**6):
-            wrongs.append(context.repeat(lambda own, place=place: Planted(place=place, values=values)))  # type: ignore[misc]
-            if place + 1 >= values[0]:
-                break
+        wrongs = [repeated(iteration, Planted(place=0, values=values))]
+        wrongs += [repeated(iteration, Planted(place=place, values=values)) for place in range(1, values[0])]
         changing = [w for w in wrongs if not all(np.array_equal(w[name], wanted[name]) for name in wanted)]
         return [bool(differences(wrong, wanted, moved, self.tolerance)) for wrong in changing]
-
-
-def _moved(seed: int, own: Any) -> Reference:
-    return Reference(seed)
 
 
 def _off(found: Arrays, wanted: Arrays, moved: Sequence[Arrays]) -> float:

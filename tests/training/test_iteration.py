@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from attrs import define, field
 
+from sigma_hooks.repeating import repeated
 from sigma_kernel.clock import TimeStep, every
-from sigma_kernel.contracts import Backend, Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
+from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
+from sigma_kernel.training.iteration import Iteration
 
 Outcome = dict[str, np.ndarray]
 
@@ -32,8 +34,9 @@ class Repeat(Hook):
         return self.declared
 
     def run(self, context: HookContext) -> None:
-        again = context.repeat(lambda own: NullBackend())
-        self.found.append((context.moment.iteration, context.repeat(), again))
+        if context.iteration is not None:
+            again = repeated(context.iteration, NullBackend())
+            self.found.append((context.moment.iteration, context.iteration.outcome, again))
 
 
 @define(eq=False, kw_only=True)
@@ -91,27 +94,31 @@ def test_training_goes_on_from_its_own_state() -> None:
     assert found[0] == found[1]
 
 
-def test_nothing_is_remembered_for_who_did_not_ask() -> None:
-    with small_environment(Sweep(), hooks={"note": Note([], every=every(1, "iteration"))}) as sigma:
-        sigma.trainer("trainer").fit(iterations=2)
-        assert sigma.trainer("trainer").session.repeatable is None
-    with pytest.raises(SigmaTrainingError, match="there is no iteration to repeat. Say so in `repeats`"):
-        small_environment(Sweep(), hooks={"it": Repeat(declared=False)}).trainer("trainer").fit(iterations=1)
+@pytest.mark.parametrize("settings", [{"declared": False}, {"background": True}, {"every": "start"}, {"every": "stop"}])
+def test_there_is_no_iteration_for_who_did_not_ask_nor_in_the_background_nor_at_events(
+    settings: dict[str, Any],
+) -> None:
+    hook = Repeat(**settings)
+    with small_environment(Sweep(), hooks={"it": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        assert hook.found == []
 
 
-def test_a_hook_in_the_background_cannot_repeat() -> None:
-    environment = small_environment(Sweep(), hooks={"it": Repeat(background=True)})
-    with pytest.raises(SigmaTrainingError, match="cannot repeat an iteration in the background"):
-        environment.trainer("trainer").fit(epochs=2)
-
-
-def test_the_run_s_own_backend_is_offered() -> None:
-    seen: list[Backend] = []
+def test_what_an_iteration_went_by_can_be_looked_at() -> None:
+    seen: list[Iteration] = []
 
     class Look(Repeat):
         def run(self, context: HookContext) -> None:
-            context.repeat(lambda own: seen.append(own) or own)  # type: ignore[func-returns-value]
+            seen.append(context.iteration)
 
     with small_environment(Sweep(), hooks={"look": Look()}) as sigma:
-        sigma.trainer("trainer").fit(iterations=1)
-        assert seen == [sigma.trainer("trainer").session.programs.backend]
+        sigma.trainer("trainer").fit(epochs=1)
+        assert seen[0].programs is sigma.trainer("trainer").session.programs
+    assert [one.moment.iteration for one in seen] == [0, 1, 2, 3, 4]
+    assert [one.batches.rows.tolist() for one in seen] == [[[*range(size)]] for size in (5, 5, 5, 5, 3)]
+    x, targets = (np.concatenate([one.batches.block[name] for one in seen]) for name in ("inputs", "targets"))
+    np.testing.assert_allclose(x @ [[1.0], [-2.0], [0.5]], targets, rtol=1e-5, atol=1e-6)
+    assert len(np.unique(x, axis=0)) == 23
+    assert not seen[0].before["network.layers.weights"].any()
+    for one, other in pairwise(seen):
+        np.testing.assert_array_equal(one.outcome["network.layers.weights"], other.before["network.layers.weights"])

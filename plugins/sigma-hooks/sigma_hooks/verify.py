@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
+import numpy as np
 from attrs import define, field
 
 from sigma_hooks.agreement import Difference, differences
 from sigma_hooks.locating import MORE, SEEDS, Locator
 from sigma_hooks.reference import Reference
+from sigma_hooks.repeating import repeated
 from sigma_kernel.checks import ge
 from sigma_kernel.clock import COUNTED, TimeScale, TimeStep, every
-from sigma_kernel.contracts import Backend, Hook, HookContext, Outlook
+from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.training.iteration import Iteration
 
 
 @define(eq=False, kw_only=True)
@@ -46,42 +47,40 @@ class Verify(Hook):
 
     def run(self, context: HookContext) -> None:
         """Compare; raise SigmaTrainingError for what differs."""
-        found, wanted = context.repeat(), context.repeat(lambda own: Reference())
-        moved = [context.repeat(partial(_reference, seed)) for seed in SEEDS]
-        wrong = differences(found, wanted, moved, self.tolerance)
-        if wrong:
-            moved += [context.repeat(partial(_reference, seed)) for seed in MORE]
-            wrong = differences(found, wanted, moved, self.tolerance)
-        if wrong:
-            raise SigmaTrainingError(self._sentence(context, wrong))
+        iteration: Iteration | None = context.iteration
+        if iteration is None:
+            return
+        if wrong := self._wrong(iteration):
+            raise SigmaTrainingError(self._sentence(iteration, wrong))
         if not context.memory.get("agreed"):
             context.tell(f"verified: iteration {context.moment.iteration} agrees with the reference")
         context.memory["agreed"] = context.memory.get("agreed", 0) + 1
 
-    def _sentence(self, context: HookContext, wrong: list[Difference]) -> str:
+    def _wrong(self, iteration: Iteration) -> list[Difference]:
+        """Return what differs, for all that a few roundings and then many say."""
+        wanted, moved = repeated(iteration, Reference()), list[dict[str, np.ndarray]]()
+        for seeds in (SEEDS, MORE):
+            error = iteration.programs.backend.function_error
+            moved += [repeated(iteration, Reference(seed, error)) for seed in seeds]
+            if not (wrong := differences(iteration.outcome, wanted, moved, self.tolerance)):
+                break
+        return wrong
+
+    def _sentence(self, iteration: Iteration, wrong: list[Difference]) -> str:
         worst = max(wrong, key=lambda difference: abs(difference.found - difference.wanted) / (difference.allowed or 1))
         others = f", and {len(wrong) - 1} more arrays differ" if len(wrong) > 1 else ""
         return (
-            f"iteration {context.moment.iteration} differs from the reference: {worst}{others}. "
-            f"{self._located(context)}. Go on from the last checkpoint with another backend, and report this."
+            f"iteration {iteration.moment.iteration + 1} differs from the reference: {worst}{others}. "
+            f"{self._located(iteration)}. Go on from the last checkpoint with another backend, and report this."
         )
 
-    def _located(self, context: HookContext) -> str:
+    def _located(self, iteration: Iteration) -> str:
         """Return which op goes wrong, or why that cannot be told."""
-        locators: list[Locator] = []
-
-        def locating(own: Backend) -> Backend:
-            locators.append(Locator(own=own, tolerance=self.tolerance))
-            return locators[-1]
-
-        context.repeat(locating)
-        if faults := locators[0].faults:
-            return str(min(faults, key=lambda fault: fault.order))
+        locator = Locator(own=iteration.programs.backend, tolerance=self.tolerance)
+        repeated(iteration, locator)
+        if locator.faults:
+            return str(min(locator.faults, key=lambda fault: fault.order))
         return (
             "The op cannot be located: where every value is kept, the backend computes each of them right, so that the "
             "fault lies in how it plans the whole step"
         )
-
-
-def _reference(seed: int, own: Backend) -> Backend:
-    return Reference(seed, own.function_error)
