@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from sigma_hooks import NanGuard, Verify
 from sigma_hooks.agreement import differences
-from sigma_hooks.reference import Reference
+from sigma_hooks.reference import ELEMENTWISE, EXACT, TERMS, Reference
 from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import Hook, Metric, Program, Step
 from sigma_kernel.environment import Environment
@@ -272,6 +272,11 @@ def test_roundings_move_what_is_rounded_and_nothing_else(dtype: str) -> None:
         graph = trace(rounded, Spec(x.shape, dtype))
         off = np.abs(run(rounded, x) - interpret(graph, numpy_namespace())(x)[0])
         assert 0 < off.max() < 64 * eps
+
+
+def test_what_is_said_of_ops_is_said_of_ops_that_there_are() -> None:
+    assert MEANINGS.keys() >= EXACT | ELEMENTWISE | TERMS.keys()
+    assert not EXACT & (ELEMENTWISE | TERMS.keys())
 
 
 def test_numbers_may_always_differ_by_their_last_digits() -> None:
