@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,17 +28,14 @@ class Iteration:
     outcome: dict[str, np.ndarray] = field(factory=dict)
 
     @classmethod
-    def begun(
-        cls, programs: Programs, burst: Callable[[Any, Batches], Burst], arrays: Mapping[str, Any], batches: Batches,
-        live: Live, moment: Moment,
-    ) -> Iteration:  # fmt: skip
+    def begun(cls, session: Any, burst: Callable[[Any, Batches], Burst], batches: Batches) -> Iteration:
         """Return the iteration that is about to run."""
-        backend, held, rows = programs.backend, Live(live.values, live.dtype), batches.rows[0]
-        held.restore(live.base)
-        block = {n: backend.to_host(backend.take(batches.block[n], rows)) for n in programs.model.sections}
+        backend, live, rows = session.programs.backend, Live(session.live.values, session.live.dtype), batches.rows[0]
+        live.restore(session.live.base)
+        block = {n: backend.to_host(backend.take(batches.block[n], rows)) for n in session.model.sections}
         alone = Batches(block, np.arange(len(rows), dtype=np.int32)[None])
-        before = {name: backend.to_host(value) for name, value in arrays.items()}
-        return cls(programs, burst, before, alone, held, moment)
+        before = {name: backend.to_host(value) for name, value in session.arrays.items()}
+        return cls(session.programs, burst, before, alone, live, session.clock.moment)
 
     def ended(self, result: Burst) -> Iteration:
         """Return it with its outcome."""

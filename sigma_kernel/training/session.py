@@ -168,8 +168,7 @@ class Session(State):
         return done
 
     def _run(self, batches: Batches, burst: Callable[[Session, Batches], Burst], repeatable: bool = False) -> int:
-        parts = (self.programs, burst, self.arrays, batches, self.live, self.clock.moment)
-        begun = Iteration.begun(*parts) if repeatable else None
+        begun = Iteration.begun(self, burst, batches) if repeatable else None
         with self.timed("burst"):
             result = burst(self, batches)
         self.arrays, self.repeatable = result.state, begun and begun.ended(result)
