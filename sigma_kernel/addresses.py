@@ -7,6 +7,9 @@ level, ``**`` for any number of whole levels, none included; ``<tag>`` asks for 
 Where several patterns match an address, the most specific one wins: the one with more named levels; if equal, with more
 levels named in part; then with more letters in these; then with more tags; then with more single ``*``; then with fewer
 ``**``.
+
+A pattern is compared with an address in at most as many steps as the product of their lengths: of several stars, only
+the last one that was met is given more, which is enough: what an earlier one could take, the last one can as well.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from sigma_kernel.errors import SigmaAddressError
 
 Tags = Callable[[str], frozenset[str]]  # the tags of the level at an address
 
-_LEVEL = re.compile(r"(?P<name>[\w*-]*)(<(?P<tags>[\w-]+(,[\w-]+)*)>)?")
+_LEVEL = re.compile(r"(?P<name>[\w*-]*+)(<(?P<tags>[\w-]++(,[\w-]++)*+)>)?")
 _PLAIN = re.compile(r"[\w-]++(?:\.[\w-]++)*+")
 _remembered = lru_cache(maxsize=4096)  # patterns come from outside too: a monitor may ask for any number of them
 
@@ -41,14 +44,20 @@ class Level(NamedTuple):
         """Return whether it is a plain name."""
         return "*" not in self.name and not self.tags
 
-    def fits(self, name: str, tags: frozenset[str]) -> bool:
-        """Return whether one level of an address matches."""
-        return self.tags <= tags and _glob(self.name).fullmatch(name) is not None
-
-
-@_remembered
-def _glob(name: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, name.split("*"))))
+    def fits(self, name: str) -> bool:
+        """Return whether the name of one level of an address matches."""
+        head, *inner = self.name.split("*")
+        if not inner:
+            return name == head
+        at, end = len(head), len(name) - len(inner[-1])
+        if at > end or not (name.startswith(head) and name.endswith(inner[-1])):
+            return False
+        for part in inner[:-1]:
+            found = name.find(part, at, end)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
 
 
 @_remembered
@@ -81,19 +90,24 @@ def _untagged(address: str) -> frozenset[str]:
 
 def matches(pattern: str, address: str, tags: Tags = _untagged) -> bool:
     """Return whether a pattern matches an address; ``tags`` tells the tags of each level by its address."""
-    return _matches(levels(pattern), address.split("."), tags, [])
+    wanted, names = levels(pattern), address.split(".")
+    at = place = 0
+    again: tuple[int, int] | None = None  # behind the last ** that was met, and the first level that it has not taken
+    while place < len(names):
+        if at < len(wanted) and wanted[at].deep:
+            at, again = at + 1, (at + 1, place)
+        elif at < len(wanted) and _fits(wanted[at], names, place, tags):
+            at, place = at + 1, place + 1
+        elif again is not None:
+            at, place = again[0], again[1] + 1
+            again = at, place
+        else:
+            return False
+    return all(level.deep for level in wanted[at:])
 
 
-def _matches(wanted: Sequence[Level], names: Sequence[str], tags: Tags, path: list[str]) -> bool:
-    if not wanted:
-        return not names
-    first, rest = wanted[0], wanted[1:]
-    if first.deep:
-        return any(_matches(rest, names[skip:], tags, [*path, *names[:skip]]) for skip in range(len(names) + 1))
-    if not names:
-        return False
-    here = [*path, names[0]]
-    return first.fits(names[0], tags(".".join(here))) and _matches(rest, names[1:], tags, here)
+def _fits(level: Level, names: Sequence[str], place: int, tags: Tags) -> bool:
+    return level.fits(names[place]) and (not level.tags or level.tags <= tags(".".join(names[: place + 1])))
 
 
 def specificity(pattern: str) -> tuple[int, ...]:

@@ -223,7 +223,7 @@ def place(wired: Sequence[Wired]) -> tuple[Placed, ...]:
     for name, times in Counter(names).items():
         if times > 1:
             raise SigmaNetworkError(f"network: {times} layers are called {name!r}. '#' in a name becomes the number.")
-        if not re.fullmatch(r"[\w-]+", name):
+        if not re.fullmatch(r"[\w-]++", name):
             raise SigmaNetworkError(f"network: {name!r} cannot name a layer. Use letters, digits, - and _.")
     sources = (tuple(names[i] for i in w.sources) for w in wired)
     return tuple(Placed(name, w.layer, leading) for name, w, leading in zip(names, wired, sources, strict=True))

@@ -19,8 +19,8 @@ from sigma_kernel.errors import SigmaConfigError
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
 _COMPARED = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-_NUMBER = re.compile(r"'\w+' must be (>=|<=|>|<) (.*?): (.*)")
-_LENGTH = re.compile(r"Length of '\w+' must be (>=|<=) (\d+): (\d+)")
+_NUMBER = re.compile(r"'\w++' must be (>=|<=|>|<) ([^:]*+): (.*+)")
+_LENGTH = re.compile(r"Length of '\w++' must be (>=|<=) (\d++): (\d++)")
 
 
 def checked(check: Check, kind: str) -> Check:
@@ -131,5 +131,5 @@ def seed(value: Any) -> int:
 
 
 PRECISIONS = ("float32", "float64", "float16", "bfloat16")
-NAME = written(r"[A-Za-z0-9][A-Za-z0-9_+-]*", "a name of letters, digits, - and _")
+NAME = written(r"[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _")
 SHAPE = and_(min_len(1), deep_iterable(ge(1)))

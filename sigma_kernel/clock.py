@@ -69,7 +69,7 @@ class Moment:
 
 
 # -- amounts of time ---------------------------------------------------------------------------------------------------
-_NUMBER = r"\d+\.?\d*(?:e[+-]?\d+)?"
+_NUMBER = r"\d++\.?\d*+(?:e[+-]?\d++)?"
 
 
 def scaled(scale: Scale) -> TimeScale:
@@ -108,7 +108,7 @@ def duration(text: str) -> tuple[float, TimeScale]:
 
     Raises SigmaConfigError for a number without a unit, an unknown unit, or a part of a thing that has none.
     """
-    found = re.fullmatch(rf"({_NUMBER})\s*([a-z]*)", text.strip())
+    found = re.fullmatch(rf"({_NUMBER})\s*+([a-z]*+)", text.strip())
     if found is None:
         raise SigmaConfigError(f"{text!r} is no duration. Write a number and a unit, such as '2 epochs'.")
     if found[2] not in UNITS:
@@ -119,8 +119,8 @@ def duration(text: str) -> tuple[float, TimeScale]:
 
 # -- steps -------------------------------------------------------------------------------------------------------------
 _STEP = re.compile(
-    rf"after (?P<once>{_NUMBER} ?[a-z]*)"
-    rf"|(?:(?:every )?(?P<often>{_NUMBER} ?[a-z]*)|every (?P<each>[a-z]+))"
+    rf"after (?P<once>{_NUMBER} ?[a-z]*+)"
+    rf"|(?:(?:every )?(?P<often>{_NUMBER} ?[a-z]*+)|every (?P<each>[a-z]++))"
     rf"(?: from (?P<first>{_NUMBER})| between (?P<low>{_NUMBER}) and (?P<high>{_NUMBER}))?"
 )
 

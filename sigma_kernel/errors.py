@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST = 100  # letters of a name that is compared with others: the time that this takes grows with their square
+
 
 class SigmaError(Exception):
     """Something that the user can put right; the text says how."""
@@ -70,5 +72,5 @@ def said(error: BaseException) -> str:
 
 def near(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` when a known name is close, else nothing."""
-    found = get_close_matches(name, list(known), n=1)
+    found = get_close_matches(name, list(known), n=1) if len(name) <= LONGEST else []
     return f" Did you mean {found[0]!r}?" if found else ""

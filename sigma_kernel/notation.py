@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from inspect import Parameter as Argument
 from typing import Any, ClassVar
 
-from sigma_kernel.architecture import Architecture, Chain, chained, signature
+from sigma_kernel.architecture import Architecture, Chain, chained, check_size, signature
 from sigma_kernel.errors import SigmaError, SigmaNetworkError, near
 from sigma_kernel.scanning import Rule, Scanner, Word
 
-_SPACE = r"(?:[ \t\r\n]|#[^\n]*)*"  # what a mark swallows around it, so that a line may go on there
-_BLANK = r"(?:[ \t\r]|#[^\n]*)*"  # within a line
+_SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # what a mark swallows around it, so that a line may go on there
+_BLANK = r"(?:[ \t\r]++|#[^\n]*+)*+"  # within a line
 _CONSTANTS = {"true": True, "false": False, "none": None}
 
 
@@ -65,10 +65,10 @@ class _Reader(Scanner):
         **{f"'{mark}'": f"{_SPACE}{re.escape(mark)}{_SPACE}" for mark in ("+", "*", "->", "=", ",", ":")},
         **{f"'{mark}'": f"{_SPACE}{re.escape(mark)}" for mark in ")]}"},
         **{word: rf"{_BLANK}{word}\b" for word in _CONSTANTS},
-        "a name": _BLANK + r"((?:[A-Za-z_][\w.-]*:)?[A-Za-z_]\w*(?:-\w+)*)",
-        "a number": _BLANK + r"(-?(?:inf\b|nan\b|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))",
-        "a text in quotes": _BLANK + r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""",
-        "a new line": rf"{_SPACE}[\n;]{_SPACE}(?:[\n;]{_SPACE})*",
+        "a name": _BLANK + r"((?:[A-Za-z_][\w.-]*+:)?[A-Za-z_]\w*+(?:-\w++)*+)",
+        "a number": _BLANK + r"(-?(?:inf\b|nan\b|(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?))",
+        "a text in quotes": _BLANK + r"""("(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')""",
+        "a new line": _BLANK + r"[\n;](?:[ \t\r\n;]++|#[^\n]*+)*+",
         "the end": _BLANK + r"\Z",
     }
 
@@ -79,7 +79,7 @@ class _Reader(Scanner):
         self.used: set[str] = set()
 
     def unread(self, at: int, expected: set[str]) -> SigmaError:
-        found = re.compile(_SPACE + r"([\w.]+|[^\s])").match(self.text, at)
+        found = re.compile(_SPACE + r"([\w.]++|[^\s])").match(self.text, at)
         got = repr(found[1]) if found else "the end"
         return SigmaNetworkError(f"{_where(self.text, at)}: expected {', '.join(sorted(expected))} (got {got}).")
 
@@ -125,6 +125,7 @@ class _Reader(Scanner):
         terms = [*begun] or [(yield self._term())]
         while self.take("'+'"):
             terms.append((yield self._term()))
+        check_size(sum(len(chained(term)) for term in terms))  # a few lines that name each other make any number
         layers = tuple(layer for term in terms for layer in chained(term))
         return Chain(layers) if len(layers) > 1 else layers[0]
 

@@ -45,7 +45,7 @@ class Plugin(NamedTuple):
 # -- finding -----------------------------------------------------------------------------------------------------------
 def normal(name: str) -> str:
     """Return a distribution's name in the one spelling in which names are compared."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return re.sub(r"[-_.]++", "-", name).lower()
 
 
 def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
@@ -80,7 +80,7 @@ def reason(error: BaseException) -> str:
 def _agree(module: object) -> str:
     """Return a warning where a plugin may expect more than this kernel has; refuse another major version."""
     stated = getattr(module, "SIGMA_API", None)
-    if not isinstance(stated, str) or not re.fullmatch(r"\d+\.\d+", stated):
+    if not isinstance(stated, str) or not re.fullmatch(r"\d++\.\d++", stated):
         raise SigmaPluginError(
             f"SIGMA_API is {stated!r}. A plugin states the API it was written for: SIGMA_API = {API_VERSION!r}."
         )

@@ -36,9 +36,9 @@ hookimpl = HookimplMarker("sigma_kernel")
 
 
 _FORMS = {
-    "name": (r"[a-z][a-z0-9_-]*", "leaky_relu"),
-    "path": (r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*", "package.module:Object"),
-    "summary": (r".*\S.*", "What it is for, on one line."),
+    "name": (r"[a-z][a-z0-9_-]*+", "leaky_relu"),
+    "path": (r"[A-Za-z_]\w*+(\.\w++)*+:[A-Za-z_]\w*+", "package.module:Object"),
+    "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
 }
 
 

@@ -22,8 +22,9 @@ from sigma_kernel.errors import SigmaConfigError
 Path = tuple[str | int, ...]
 
 LONGEST = 1 << 20  # characters of a file
-_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
-_BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")  # what may stand between two values of an array
+DEEPEST = 100  # levels of a key on the command line
+_PLACE = re.compile(r" \(at (?:line (?P<line>\d++), column (?P<column>\d++)|end of document)\)$")
+_BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # what may stand between two values of an array
 
 
 def dotted(path: Path) -> str:
@@ -181,6 +182,8 @@ def override(document: Document, assignment: str, option: str = "") -> Document:
 
 
 def _path(key: str) -> tuple[str, ...]:
+    if key.count(".") >= DEEPEST:
+        raise SigmaConfigError(f"--set {key}: is nested too deep to be a setting. Use a key such as run.seed.")
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError as error:
@@ -199,7 +202,9 @@ def _value(key: str, text: str) -> Any:
         table = tomllib.loads(f"value = {text}")
         if set(table) == {"value"}:
             return _marked(table["value"])
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise SigmaConfigError(f"--set {key}: is nested too deep to be a setting (got {text}).") from None
+    except ValueError as error:  # also for a whole number of more than 4,300 digits
         if text.startswith(("[", "{", '"', "'")):
             raise SigmaConfigError(f"--set {key}: {_PLACE.sub('', str(error))} (got {text})") from None
     return Override(text)  # a bare word

@@ -16,7 +16,7 @@ from sigma_kernel.config.structure import Faults, Mismatch, Structure
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins import Catalogue, catalogue as installed
 
-_IN_TEXT = re.compile(r"architecture, line (?P<line>\d+), column (?P<column>\d+): ")
+_IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d++): ")
 
 
 def load(

@@ -89,7 +89,7 @@ class Unknown(ValueError):
 
 def sentence(error: Exception) -> str:
     """Return what an error says, in the words of a configuration."""
-    return re.sub(r"^SimpleNamespace\.\w+: ", "", checks.plain(error))
+    return re.sub(r"^SimpleNamespace\.\w++: ", "", checks.plain(error))
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------

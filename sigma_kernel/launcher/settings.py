@@ -34,8 +34,8 @@ def _known(thing: Any) -> list[Setting]:
 
 
 def _sentence(text: str) -> str:
-    found = re.match(r".*?[.!?](?=\s|$)", text, re.DOTALL)
-    return " ".join((found[0] if found else text.partition("\n\n")[0]).split())
+    found = re.search(r"[.!?](?=\s|$)", text)
+    return " ".join((text[: found.end()] if found else text.partition("\n\n")[0]).split())
 
 
 def _document(setting: Setting) -> dict[str, Any]:

@@ -42,8 +42,8 @@ FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version m
 }  # fmt: skip
 VALUES = {"batch_size": (0, int), "journal": (0, int), "branch": (0, int), "classes": ([], list), "changes": ({}, dict)}
 ABOUT = ("values", "made_with", "score", "keep")  # what of it is said of the arrays
-NUMBER = re.compile("0|[1-9][0-9]*")
-LEFT_OVER = re.compile(r"\.(?P<name>[0-9]+)\.([0-9]+\.)?(?P<what>part|old)")  # the number is of older versions
+NUMBER = re.compile("0|[1-9][0-9]*+")
+LEFT_OVER = re.compile(r"\.(?P<name>[0-9]++)\.([0-9]++\.)?(?P<what>part|old)")  # the number is of older versions
 
 Say = Callable[[str], Any]
 

@@ -33,6 +33,8 @@ from sigma_kernel.scanning import Rule, Scanner
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
 
+LONGEST = 300  # words of a sentence, so that it cannot be nested too deep
+
 
 @frozen
 class Criterion(ABC):
@@ -58,6 +60,8 @@ class Criterion(ABC):
     @staticmethod
     def parse(text: str) -> Criterion:
         """Return what a sentence says; raises SigmaConfigError where it says nothing that can be understood."""
+        if len(text.replace("(", " ").split()) > LONGEST:
+            raise SigmaConfigError(f"{text!r}: is longer than {LONGEST} words. Use several hooks.")
         sentence = _Sentence(text)
         try:
             return sentence.read(sentence.whole())  # type: ignore[no-any-return]
@@ -322,23 +326,23 @@ def when(address: str, quantifier: str = "") -> Subject:
 
 # -- the sentence form -------------------------------------------------------------------------------------------------
 _ABSOLUTE, _RELATIVE = ", ".join(verb for verb in VERBS if verb not in OWN_PACE), ", ".join(OWN_PACE)
-_LEVEL = r"(?:[\w*-]+(?:<[\w,-]+>)?|<[\w,-]+>)"
+_LEVEL = r"(?:[\w*-]++(?:<[\w,-]++>)?|<[\w,-]++>)"
 _UNTOLD = frozenset(("not", "is", "in all", "any, all", "(", "its end"))  # may stand there, but hardly was meant
 
 
 def _spelt(words: str) -> str:
-    return rf"\s*({'|'.join(sorted(words.split(', '), reverse=True)).replace(' ', ' +')})(?![\w.*<-])"
+    return rf"\s*+({'|'.join(sorted(words.split(', '), reverse=True)).replace(' ', ' ++')})(?![\w.*<-])"
 
 
 class _Sentence(Scanner):
     words: ClassVar = {
         _ABSOLUTE: _spelt(_ABSOLUTE),
         _RELATIVE: _spelt(_RELATIVE),
-        "a number": r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.*<-])",
-        "an address": rf"\s*({_LEVEL}(?:\.{_LEVEL})*)",
+        "a number": r"\s*+([+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?)(?![\w.*<-])",
+        "an address": rf"\s*+({_LEVEL}(?:\.{_LEVEL})*+)",
         **{words: _spelt(words) for words in ("by", "for", "and", "or", "not", "is", "in all", "any, all")},
-        **{mark: rf"\s*\{mark}" for mark in "()"},
-        "its end": r"\s*\Z",
+        **{mark: rf"\s*+\{mark}" for mark in "()"},
+        "its end": r"\s*+\Z",
     }
 
     def unread(self, at: int, expected: set[str]) -> SigmaError:

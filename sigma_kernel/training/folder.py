@@ -33,7 +33,7 @@ LARGEST = 16 << 20  # bytes of a document, so that reading one needs little memo
 
 def create(parent: Path, name: str) -> Path:
     """Make a new folder ``<name>-<time>`` in ``parent`` and return it."""
-    if not re.fullmatch(r"\w[\w .-]*", name):
+    if not re.fullmatch(r"\w[\w .-]*+", name):
         raise SigmaConfigError(f"run.name: {name!r} cannot begin a folder's name. Use letters, digits, '-' and '_'.")
     base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     names = chain([base], (f"{base}-{number}" for number in count(1)))

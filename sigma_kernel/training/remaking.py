@@ -71,7 +71,7 @@ def _orphans(session: Session, hooks: Iterable[Hook]) -> list[str]:
     were = [pattern for hook in session.runner.hooks.values() for pattern in (*hook.writes, *hook.settable)]
     measured = ("training.loss", *(f"training.{metric}" for metric in session.model.metrics))
     known = {**dict.fromkeys(session.makeup.shown), **session.published}
-    inner = {address: re.sub(r"^workers\.\d+\.", "", address) for address in known}
+    inner = {address: re.sub(r"^workers\.\d++\.", "", address) for address in known}
     return [a for a in known if inner[a] not in measured and _among(inner[a], were) and not _among(inner[a], left)]
 
 

@@ -20,7 +20,7 @@ def peak_bytes(status: Path = Path("/proc/self/status")) -> int:
     Linux hands ``ru_maxrss`` on from the process that started this one, so that its own count is read instead.
     """
     if status.exists():
-        found = re.search(r"^VmHWM:\s*(\d+) kB$", status.read_text(), re.MULTILINE)
+        found = re.search(r"^VmHWM:\s*+(\d++) kB$", status.read_text(), re.MULTILINE)
         return int(found[1]) * 1024 if found else 0
     if sys.platform == "win32":
         return 0

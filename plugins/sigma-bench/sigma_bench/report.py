@@ -76,7 +76,7 @@ def _version(library: str) -> str:
 
 def _processor() -> str:
     told = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*: (.+)$", told.read_text(), re.MULTILINE) if told.exists() else None
+    found = re.search(r"^model name\s*+: (.++)$", told.read_text(), re.MULTILINE) if told.exists() else None
     return found[1] if found else platform.processor() or platform.machine()
 
 

@@ -20,7 +20,7 @@ class Switch(Hook):
     """
 
     every: TimeStep = TimeStep("start")
-    name: str = field(kw_only=False, validator=written(r"[\w-]+", "letters, digits, - and _"))
+    name: str = field(kw_only=False, validator=written(r"[\w-]++", "letters, digits, - and _"))
     value: float = 0.0
 
     @property

@@ -35,10 +35,11 @@ class TimeLimit(Hook):
 
     def seconds(self) -> float:
         """Return the limit in seconds."""
-        found = re.fullmatch(r"(\d+\.?\d*) ?([a-z]+?)s?", self.limit.strip())
-        if found is None or found[2] not in UNITS or float(found[1]) <= 0:
+        found = re.fullmatch(r"(\d++\.?\d*+) ?([a-z]++)", self.limit.strip())
+        unit = found[2].removesuffix("s") if found else ""
+        if found is None or unit not in UNITS or float(found[1]) <= 0:
             raise SigmaConfigError(f"time_limit: {self.limit!r} is no length of time. Write '90 seconds' or '2 hours'.")
-        return float(found[1]) * UNITS[found[2]]
+        return float(found[1]) * UNITS[unit]
 
     def run(self, context: HookContext) -> None:
         """Stop if it is time."""

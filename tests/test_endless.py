@@ -1,0 +1,298 @@
+"""Every text is read, and every address matched, in a number of steps that grows no faster than the text.
+
+Steps are counted, not seconds.  What a regular expression does inside cannot be counted; so none may give back what it
+has read, which is what makes one slow.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from re import _constants as constants, _parser as parser
+from typing import Any
+
+import pytest
+from attrs import define
+
+from sigma_kernel import addresses, notation, specs
+from sigma_kernel.addresses import Level, matches
+from sigma_kernel.clock import Moment, TimeStep, duration
+from sigma_kernel.config.document import override, parse
+from sigma_kernel.contracts import Layer
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.scanning import Scanner
+from sigma_kernel.training.criteria import Criterion
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted([*ROOT.glob("sigma_kernel/**/*.py"), *ROOT.glob("plugins/*/sigma_*/**/*.py")])
+READING = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+PARAMETERS = {"sigma_kernel.checks: pattern", "sigma_kernel.specs: pattern", "sigma_kernel.scanning: self.words[name]"}
+LONG = 3000
+BUDGET = 8  # words that are looked for, for each letter of a text
+
+
+# -- regular expressions -----------------------------------------------------------------------------------------------
+def parts(parsed: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every operation of a regular expression, also those inside others."""
+    if isinstance(parsed, parser.SubPattern):
+        for operation in parsed:
+            yield operation
+            yield from parts(operation[1])
+    elif isinstance(parsed, tuple | list):
+        for one in parsed:
+            yield from parts(one)
+
+
+def gives_back(pattern: str) -> bool:
+    """Return whether a regular expression may read a part of a text again in another way, any number of times."""
+    repeats = (constants.MAX_REPEAT, constants.MIN_REPEAT)
+    return any(
+        name in repeats and argument[1] is constants.MAXREPEAT for name, argument in parts(parser.parse(pattern))
+    )
+
+
+def written_patterns(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield each regular expression in a file: its source, and its text where that does not depend on a parameter."""
+    package = path.relative_to(ROOT / "plugins" / path.relative_to(ROOT).parts[1] if "plugins" in path.parts else ROOT)
+    module = ".".join(package.with_suffix("").parts).removesuffix(".__init__")
+    for call in filter(reads_with_one, ast.walk(ast.parse(path.read_text()))):
+        source = ast.unparse(call.args[0])
+        try:
+            yield f"{module}: {source}", eval(source, vars(import_module(module)))
+        except (NameError, AttributeError):
+            yield f"{module}: {source}", None
+
+
+def reads_with_one(node: ast.AST) -> bool:
+    function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    return function == "written" or (function.startswith("re.") and function[3:] in READING)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+", "a*", "(?:a|b*)c", r"\s*x", "a{2,}", "a+?", "(?=a*)"])
+def test_a_pattern_that_gives_back_is_seen(pattern):
+    assert gives_back(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["a", "a++", "(?:a++|b)*+", "a?b{0,3}", "(?>[ab]c)?"])
+def test_a_pattern_that_gives_nothing_back_is_seen(pattern):
+    assert not gives_back(pattern)
+
+
+@pytest.mark.rooms
+def test_no_regular_expression_gives_back_what_it_has_read():
+    found = dict(one for path in SOURCES for one in written_patterns(path))
+    assert len(found) > 30
+    assert {source for source, text in found.items() if text is None} == PARAMETERS
+    assert [source for source, text in found.items() if text is not None and gives_back(text)] == []
+
+
+@pytest.mark.parametrize("language", Scanner.__subclasses__(), ids=lambda language: language.__module__)
+def test_no_word_of_a_language_gives_back_what_it_has_read(language):
+    assert [name for name, pattern in language.words.items() if gives_back(pattern)] == []
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern, _ in specs._FORMS.values()])
+def test_no_form_of_a_component_gives_back_what_it_has_read(pattern):
+    assert not gives_back(pattern)
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+class Looked(str):
+    """A name that notes which of its letters were searched."""
+
+    spans: list[tuple[int, int]]
+
+    def find(self, part: str, start: int, end: int) -> int:
+        found = super().find(part, start, end)
+        self.spans.append((start, end if found < 0 else found + len(part)))
+        return found
+
+
+def model(pattern: list[str], address: list[str], fits: Callable[[str, str], bool], star: str) -> bool:
+    """Match by a table over all beginnings of both: slow, and too simple to be wrong."""
+    held = {(0, 0): True}
+    for i, j in ((i, j) for i in range(len(pattern) + 1) for j in range(len(address) + 1)):
+        if i and pattern[i - 1] == star:
+            held[i, j] = held.get((i - 1, j), False) or held.get((i, j - 1), False)
+        elif i and j:
+            held[i, j] = held.get((i - 1, j - 1), False) and fits(pattern[i - 1], address[j - 1])
+    return held.get((len(pattern), len(address)), False)
+
+
+def model_of_names(mask: str, name: str) -> bool:
+    return model(list(mask), list(name), str.__eq__, "*")
+
+
+def test_many_random_patterns_match_what_a_table_of_all_beginnings_matches():
+    draw = random.Random(7)
+    matched = 0
+    for _ in range(10_000):
+        masks = ["".join(draw.choices(["a", "b", "*"], k=draw.randint(1, 6))) for _ in range(draw.randint(1, 5))]
+        masks = [draw.choice([re.sub(r"\*++", "*", mask), mask.replace("*", "a"), "**"]) for mask in masks]
+        names = ["".join(draw.choices("ab", k=draw.randint(1, 6))) for _ in range(draw.randint(1, 6))]
+        wanted = model(masks, names, model_of_names, "**")
+        assert matches(".".join(masks), ".".join(names)) == wanted, (masks, names)
+        matched += wanted
+    assert 1_000 < matched < 9_000  # both were tried
+
+
+HARD = ["**." * 40 + "z", "**.*." * 20 + "z", "**.a." * 30 + "z", "**.a.a." * 20 + "z.**", "*." * 39 + "**.z"]
+
+
+@pytest.mark.parametrize("pattern", HARD)
+def test_a_pattern_is_compared_with_at_most_as_many_levels_as_both_have_multiplied(pattern, monkeypatch):
+    compared: Counter[str] = Counter()
+    fits = Level.fits
+    monkeypatch.setattr(Level, "fits", lambda level, name: bool(compared.update([name])) or fits(level, name))
+    assert not matches(pattern, ".".join("a" * 40))
+    assert compared.total() <= len(addresses.levels(pattern)) * 40
+
+
+@pytest.mark.parametrize("mask", ["*a" * 24 + "b", "*-" * 8 + "x", "*ab" * 30, "a*" * 40, "*aab*" + "*a" * 20])
+def test_no_letter_of_a_name_is_searched_twice_for_parts_between_stars(mask):
+    name = Looked("a" * 400 + "-" * 60 + "x")
+    name.spans = []
+    Level(mask).fits(name)
+    assert all(before[1] <= after[0] for before, after in pairwise(name.spans))
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Dense(Layer):
+    """A layer with nothing in it."""
+
+    units: Any = None
+
+    def run(self, context: Any, x: Any) -> Any:
+        return x
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the words that are looked for."""
+    counted: Counter[str] = Counter()
+    take = Scanner.take
+    monkeypatch.setattr(Scanner, "take", lambda scanner, name: counted.update([name]) or take(scanner, name))
+    return counted
+
+
+PIECES = {
+    "architecture": ["dense(3)", "a = ", "a", " ", "\n", "\t", ";", "# + b", "#", "(", ")", "[", "]", "{", "}", ",",
+                     ":", "+", "->", "2 * ", "*", "=", "-", ".5e", "1", "true", "'", '"', "\\", "none", "é"],
+    "criterion": ["loss", "above 3", "any ", "**.*", "<a,b>", "<", ">", "(", ")", "and ", "or ", "not ", "for ", "by 1",
+                  " ", "\t", "epochs", "falls ", "to ", "in all", "1.5e+3", "+", "-", ".", "improves  upwards", "é"],
+    "step": ["every ", "1", "2.5", ".", "e+", "epoch", "s", " ", "\t", "after ", "between ", "and ", "from ", "é"],
+}  # fmt: skip
+READ: dict[str, Callable[[str], Any]] = {
+    "architecture": lambda text: notation.parse(text, lambda kind, name: Dense),
+    "criterion": Criterion.parse,
+    "step": TimeStep.parse,
+    "duration": duration,
+}
+TEXTS = list(PIECES.items())
+
+
+def read(language: str, text: str) -> None:
+    with suppress(SigmaError):
+        READ[language](text)
+
+
+@pytest.mark.parametrize(("language", "piece"), [(one, piece) for one, pieces in PIECES.items() for piece in pieces])
+def test_a_piece_said_again_and_again_is_read_in_as_many_steps_as_it_has_letters(language, piece, looked):
+    for text in (piece * LONG, f"dense(3) {piece * LONG}", f"loss above 3 {piece * LONG}", f"1 {piece * LONG}"):
+        looked.clear()
+        read(language, text)
+        assert looked.total() <= BUDGET * (len(text) + 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dense(3)" + " + dense(3)" * LONG,
+        "dense(3)\n" * LONG,
+        "\n".join(f"a{i} = dense(3)" for i in range(LONG)) + "\n" + " + ".join(f"a{i}" for i in range(LONG)),
+        "dense(3) + (" * LONG + "dense(3)" + ")" * LONG,
+        "1 * " * LONG + "dense(3)",
+        "a = dense(3)\na" + "\na -> a" * LONG,
+        f"dense([{'1, ' * LONG}])",
+        f"dense({'[' * LONG}{']' * LONG})",
+        f"dense(3, {', '.join(f'a{i}=2 * dense(3)' for i in range(LONG))})",
+        "dense(3)" + " # a comment\n" * LONG + "+ dense(3)",
+        "dense(" * LONG + ")" * LONG,
+    ],
+    ids=lambda text: f"{text[:20]}...",
+)
+def test_a_long_architecture_is_read_in_as_many_steps_as_it_has_letters(text, looked):
+    read("architecture", text)
+    assert looked.total() <= BUDGET * len(text)
+
+
+def test_texts_of_random_pieces_are_read_in_as_many_steps_as_they_have_letters(looked):
+    draw = random.Random(7)
+    for _ in range(2_000):
+        language, pieces = draw.choice(TEXTS)
+        text = "".join(draw.choices(pieces, k=draw.randint(1, 60)))
+        looked.clear()
+        read(language, text)
+        assert looked.total() <= BUDGET * (len(text) + 1), text
+
+
+@pytest.mark.parametrize(
+    "text", ["dense(3) # + dense(4)", "dense(3) # ; nonsense", "dense(3)\n# -> #\n", "dense(3)#'#("]
+)
+def test_nothing_in_a_comment_is_read(text):
+    (end,) = READ["architecture"](text)
+    assert isinstance(end, Dense)
+
+
+def test_a_comment_of_many_signs_behind_an_architecture_is_a_comment():
+    (end,) = READ["architecture"]("dense(3)\n" + "#" * 100_000)
+    assert isinstance(end, Dense)
+
+
+def test_chains_that_name_each_other_are_refused_before_they_fill_the_memory():
+    lines = [f"a{i + 1} = a{i} + a{i}" for i in range(60)]
+    with pytest.raises(SigmaNetworkError, match="10,000 layers at most"):
+        READ["architecture"]("\n".join(["a0 = dense(3)", *lines, "a60"]))
+
+
+@pytest.mark.parametrize("text", ["not " * 1000 + "loss above 1", "not(" * 1000 + "loss above 1" + ")" * 1000,
+                                  " and ".join(["loss above 1"] * 1000)])  # fmt: skip
+def test_a_sentence_of_too_many_words_is_refused(text):
+    with pytest.raises(SigmaConfigError, match="is longer than 300 words. Use several hooks"):
+        Criterion.parse(text)
+
+
+def test_the_longest_sentence_can_be_asked_and_printed():
+    criterion = Criterion.parse("not " * 297 + "loss above 1")
+    assert criterion.ask({"loss": 0.0}.get, {}, Moment()) is True
+    assert Criterion.parse(str(criterion)) == criterion
+
+
+def test_no_remedy_is_looked_for_where_a_name_is_too_long_to_be_compared():
+    assert near("a" * 99, ["a" * 100])
+    assert not near("a" * 101, ["a" * 100])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("a." * 10_000 + "b=1", "--set a.a.*: is nested too deep to be a setting"),
+        ("run.seed=" + "[" * 10_000, "--set run.seed: is nested too deep to be a setting"),
+        ("run.seed=" + "{a=" * 10_000, "--set run.seed: is nested too deep to be a setting"),
+    ],
+)
+def test_a_setting_of_the_command_line_that_is_nested_too_deep_is_refused(assignment, said):
+    with pytest.raises(SigmaConfigError, match=said):
+        override(parse("", "file"), assignment)
+
+
+def test_a_number_of_too_many_digits_on_the_command_line_is_taken_as_a_word():
+    assert override(parse("", "file"), "run.seed=" + "1" * 5_000).values["run"]["seed"] == "1" * 5_000
