@@ -1,39 +1,64 @@
-"""Programs on disk: found by a second process, private, and never needed."""
+"""Programs on disk: found by a second process, never those of others, and never needed."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sigma_backend_numba import NumbaBackend, cache
+from sigma_backend_numba import NumbaBackend, store
 from sigma_kernel.graph.node import Graph, symbol
 
 CODE = """
+import sys
 import numpy as np
 from sigma_backend_numba import NumbaBackend
 from sigma_kernel.graph.node import Graph, symbol
 x = symbol((17,))
-print(float(NumbaBackend().lower(Graph((x,), (x * 3.25 + 1.0,)), {})(np.ones(17, "f4"))[0].sum()))
-import sys
+for factor in map(float, sys.argv[1:]):
+    print(float(NumbaBackend().lower(Graph((x,), (x * factor + 1.0,)), {})(np.ones(17, "f4"))[0].sum()))
 print(int("sigma_backend_numba.compiler.translate" in sys.modules))
 """
+POSIX = pytest.mark.skipif(os.name != "posix", reason="owners, modes and links are those of POSIX")
+ROOT = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away")
+UNUSABLE = "the cache of compiled programs cannot be used"
 
 
-def process(folder: Path) -> list[str]:
-    environment = {**os.environ, cache.VARIABLE: str(folder)}
-    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.split()
+@pytest.fixture(autouse=True)
+def _nothing_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_warned", [])
+
+
+def process(folder: Path, *factors: float, before: Callable[[], None] | None = None, **variables: str) -> list[str]:
+    """Compile programs in a process of its own; return their results, whether it compiled, and its warnings' number."""
+    environment = {**os.environ, store.VARIABLE: str(folder), **variables}
+    environment = {name: value for name, value in environment.items() if value != "unset"}
+    command = [sys.executable, "-c", CODE, *map(str, factors or (3.25,))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, preexec_fn=before)
+    said = done.stderr.count(UNUSABLE)
+    assert len(done.stderr.splitlines()) == said, done.stderr
+    return [*done.stdout.split(), *["warned"] * said]
 
 
 def result(factor: float) -> list[float]:
     x = symbol((3,))
     return NumbaBackend().lower(Graph((x,), (x * factor,)), {})(np.ones(3, "f4"))[0].tolist()
+
+
+def programs_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("sigma_*.o"))
+
+
+def is_used(folder: Path) -> bool:
+    """Return whether a second process finds what a first one keeps."""
+    return [process(folder)[1:], process(folder)[1:]] == [["1"], ["0"]]
 
 
 def test_a_second_process_finds_the_program_compiled(tmp_path):
@@ -43,32 +68,194 @@ def test_a_second_process_finds_the_program_compiled(tmp_path):
     assert process(folder) == ["72.25", "0"]
 
 
-def test_a_damaged_cache_is_passed_by(tmp_path):
+def test_programs_that_changed_places_are_compiled_anew_and_not_run(tmp_path):
+    folder = tmp_path / "programs"
+    assert process(folder, 3.25, 5.25) == ["72.25", "106.25", "1"]
+    one, other = programs_in(folder)
+    held = one.read_bytes(), other.read_bytes()
+    other.write_bytes(held[0])
+    one.write_bytes(held[1])
+    assert process(folder, 3.25, 5.25) == ["72.25", "106.25", "1"]
+    assert (one.read_bytes(), other.read_bytes()) == held
+    assert process(folder, 3.25, 5.25) == ["72.25", "106.25", "0"]
+
+
+def test_a_program_of_which_any_byte_was_changed_is_not_run(programs):
+    result(7.125)
+    path = max(programs_in(programs), key=lambda path: path.stat().st_mtime_ns)
+    held = path.read_bytes()
+    for at in [*range(0, len(held), max(1, len(held) // 50)), len(held) - 1]:
+        path.write_bytes(held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :])
+        assert store.read(path.name) is None, at
+    path.write_bytes(held)
+    assert store.read(path.name) == held[store.DIGEST :]
+
+
+@pytest.mark.parametrize("left", [0, 1, store.DIGEST - 1, store.DIGEST, store.DIGEST + 1, -1])
+def test_a_program_that_was_cut_is_compiled_anew(left, tmp_path):
     folder = tmp_path / "programs"
     process(folder)
-    for path in folder.iterdir():
-        path.write_bytes(path.read_bytes()[:-1])
+    (path,) = programs_in(folder)
+    path.write_bytes(path.read_bytes()[:left])
     assert process(folder) == ["72.25", "1"]
     assert process(folder) == ["72.25", "0"]
+
+
+def a_link(path: Path, elsewhere: Path) -> None:
+    shutil.move(path, elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def given_away(path: Path, elsewhere: Path) -> None:
+    os.chown(path, 65534, 65534)
+
+
+@POSIX
+@pytest.mark.parametrize(
+    "done",
+    [
+        a_link,
+        lambda path, elsewhere: (path.unlink(), path.symlink_to(path)),
+        lambda path, elsewhere: (path.unlink(), os.mkfifo(path)),
+        lambda path, elsewhere: path.chmod(0o666),
+        pytest.param(given_away, marks=ROOT),
+    ],
+    ids=["a link to it", "a link to itself", "a pipe", "open to others", "another user's"],
+)
+def test_a_file_that_is_not_the_users_own_is_replaced_and_not_run(done, tmp_path):
+    folder, elsewhere = tmp_path / "programs", tmp_path / "elsewhere"
+    process(folder)
+    (path,) = programs_in(folder)
+    done(path, elsewhere)
+    assert process(folder) == ["72.25", "1"]
+    assert process(folder) == ["72.25", "0"]
+    assert path.is_file()
+    assert not path.is_symlink()
+
+
+@POSIX
+def test_a_folder_at_the_place_of_a_program_is_no_hindrance(tmp_path):
+    folder = tmp_path / "programs"
+    process(folder)
+    (path,) = programs_in(folder)
+    path.unlink()
+    path.mkdir()
+    assert process(folder) == ["72.25", "1", "warned"]
 
 
 def test_a_folder_that_is_a_file_is_no_hindrance(tmp_path, monkeypatch, caplog):
     path = tmp_path / "file"
     path.write_text("")
-    monkeypatch.setenv(cache.VARIABLE, str(path))
+    monkeypatch.setenv(store.VARIABLE, str(path))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         assert result(1.625) == [1.625] * 3
-    assert "cannot be used" in caplog.text
+        assert result(1.6875) == [1.6875] * 3
+    assert caplog.text.count(UNUSABLE) == 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
-def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path, monkeypatch, caplog):
-    tmp_path.chmod(0o777)
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+@POSIX
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o755, 0o701, 0o1777])
+def test_a_folder_that_others_can_open_is_not_used(mode, tmp_path, monkeypatch, caplog):
+    tmp_path.chmod(mode)
+    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
-        assert result(1.75) == [1.75] * 3
-    assert "open to others" in caplog.text
+        factor = 1.75 + mode / 2**20
+        assert result(factor) == pytest.approx([factor] * 3)
+    assert "open to others; make it your own with mode 700" in caplog.text
     assert not list(tmp_path.iterdir())
+
+
+@POSIX
+@ROOT
+def test_a_folder_of_another_user_is_not_used_nor_a_link_of_theirs(tmp_path):
+    folder, link = tmp_path / "programs", tmp_path / "link"
+    assert is_used(folder)
+    link.symlink_to(folder)
+    assert process(link) == ["72.25", "0"]
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    assert process(link) == ["72.25", "1", "warned"]
+    os.chown(folder, 65534, 65534)
+    assert process(folder) == ["72.25", "1", "warned"]
+
+
+@POSIX
+def test_a_folder_of_ones_own_below_one_that_everybody_may_write_to_is_used(tmp_path):
+    tmp_path.chmod(0o1777)
+    assert is_used(tmp_path / "programs")
+
+
+@POSIX
+def test_a_folder_that_cannot_be_written_to_costs_one_warning(tmp_path, monkeypatch, caplog):
+    def refuse(name, flags, *rest, **more):
+        if flags & os.O_CREAT:
+            raise OSError(30, "Read-only file system", name)
+        return opened(name, flags, *rest, **more)
+
+    opened = os.open
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(store.os, "open", refuse)
+    monkeypatch.setattr(store.os, "supports_dir_fd", {refuse})
+    with caplog.at_level(logging.WARNING, logger="sigma.numba"):
+        assert [result(1.8125), result(1.84375)] == [[1.8125] * 3, [1.84375] * 3]
+    assert caplog.text.count(UNUSABLE) == caplog.text.count("Read-only file system") == 1
+
+
+@POSIX
+def test_a_disk_that_is_full_costs_one_warning_and_leaves_nothing_behind(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits are those of POSIX")
+    folder = tmp_path / "programs"
+
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    assert process(folder, 3.25, 5.25, before=full) == ["72.25", "106.25", "1", "warned"]
+    assert list(folder.iterdir()) == []
+
+
+@POSIX
+def test_the_folder_is_found_among_the_users_caches(tmp_path):
+    home = tmp_path / "home"
+    own = {"HOME": str(home), store.VARIABLE: "", "XDG_CACHE_HOME": "unset"}
+    assert process(tmp_path, **own) == ["72.25", "1"]
+    assert process(tmp_path, **{**own, "XDG_CACHE_HOME": ""}) == ["72.25", "0"]
+    assert process(tmp_path, **{**own, "XDG_CACHE_HOME": "a/relative/path"}) == ["72.25", "0"]
+    assert process(tmp_path, **{**own, "XDG_CACHE_HOME": str(tmp_path / "xdg")}) == ["72.25", "1"]
+    assert programs_in(home / ".cache" / "sigma" / "numba")
+    assert programs_in(tmp_path / "xdg" / "sigma" / "numba")
+
+
+def test_a_user_without_a_home_gets_one_warning(monkeypatch, caplog):
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(store.VARIABLE)
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with caplog.at_level(logging.WARNING, logger="sigma.numba"):
+        assert [result(1.90625), result(1.921875)] == [[1.90625] * 3, [1.921875] * 3]
+    assert caplog.text.count("Could not determine home directory") == caplog.text.count(UNUSABLE) == 1
+
+
+WRITER = """
+import sys
+from sigma_backend_numba import store
+for turn in range(300):
+    found = store.read("sigma_shared.o")
+    assert found is None or (len(found) == 100_000 and len(set(found)) == 1), "a part of it was read"
+    store.write("sigma_shared.o", bytes([turn % 256]) * 100_000)
+"""
+
+
+def test_processes_that_write_at_once_read_whole_files_only(tmp_path):
+    environment = {**os.environ, store.VARIABLE: str(tmp_path / "programs")}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER], env=environment, stderr=subprocess.PIPE) for _ in range(3)
+    ]
+    assert [writer.communicate()[1] for writer in writers] == [b""] * 3
+    assert [writer.returncode for writer in writers] == [0] * 3
+    assert [path.name for path in (tmp_path / "programs").iterdir()] == ["sigma_shared.o"]
 
 
 def test_equal_graphs_are_compiled_once(programs):
@@ -80,8 +267,8 @@ def test_equal_graphs_are_compiled_once(programs):
 
 def test_the_oldest_programs_go(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(cache, "KEPT", 2)
+    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(store, "KEPT", 2)
     for factor in (3.125, 3.25, 3.375):
         result(factor)
     assert len(list(tmp_path.glob("sigma_*.o"))) == 2

@@ -1,0 +1,157 @@
+"""Files by name, in a folder that is the user's alone: what lies in it is run.
+
+The folder must belong to the user and be open to nobody else (mode 700), and a file must be the user's own and no link.
+Where the folder lies does not matter, in ``/tmp`` or elsewhere: it is opened once, looked at when it is open, and files
+are found from there and not by a path that others could point elsewhere meanwhile.  A file begins with a digest of its
+name and its content, so that neither a damaged file nor another one's content is taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from attrs import frozen
+
+VARIABLE = "SIGMA_NUMBA_CACHE"
+KEPT = 256  # files; the oldest go
+DIGEST = 32  # bytes before the content
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_warned: list[str] = []  # by this process
+_log = logging.getLogger("sigma.numba")
+
+
+def folder() -> Path:
+    """Return where files are kept: ``$SIGMA_NUMBA_CACHE``, or a folder among the user's caches.
+
+    Raises RuntimeError where the user has no home.
+    """
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "sigma" / "numba"
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (caches if caches.is_absolute() else Path.home() / ".cache") / "sigma" / "numba"  # so says XDG
+
+
+def read(name: str) -> bytes | None:
+    """Return what is kept under a name, or None; what is damaged or somebody else's is not there."""
+    try:
+        with _opened() as place:
+            content = place.read(name)
+    except FileNotFoundError:
+        return None
+    except (OSError, RuntimeError) as error:
+        _warn(str(error))
+        return None
+    return content[DIGEST:] if content[:DIGEST] == _digest(name, content[DIGEST:]) else None
+
+
+def write(name: str, content: bytes) -> None:
+    """Keep something under a name, whole or not at all: other processes may read and write at the same time."""
+    try:
+        with _opened() as place:
+            place.write(name, _digest(name, content) + content)
+            place.prune()
+    except (OSError, RuntimeError) as error:
+        _warn(str(error))
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + content).digest()
+
+
+def _warn(error: str) -> None:
+    """Log once in this process that there is no cache."""
+    if not _warned:
+        _warned.append(error)
+        _log.warning("numba: the cache of compiled programs cannot be used (%s); every run compiles its own.", error)
+
+
+@frozen
+class _Place:
+    """An open folder; where the system cannot find files from one, they are found by its path."""
+
+    path: Path
+    descriptor: int | None
+
+    def _named(self, name: str) -> str:
+        return str(self.path / name) if self.descriptor is None else name
+
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(self._named(name), flags | _FILE, 0o600, dir_fd=self.descriptor)
+
+    def _stat(self, name: str) -> os.stat_result:
+        return os.stat(self._named(name), dir_fd=self.descriptor, follow_symlinks=False)
+
+    def read(self, name: str) -> bytes:
+        """Return a file; raises FileNotFoundError for a link, and for what others could have written."""
+        found = self._stat(name)
+        if not stat.S_ISREG(found.st_mode) or _foreign(found) or _open_to(found, 0o022):
+            raise FileNotFoundError(f"{self.path / name} is not a file of your own")
+        with os.fdopen(self._open(name, os.O_RDONLY), "rb") as file:
+            return file.read()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, in one step for those that read it."""
+        made = f"{name}.{secrets.token_hex(8)}.new"
+        try:
+            with os.fdopen(self._open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.write(content)
+            at = {"src_dir_fd": self.descriptor, "dst_dir_fd": self.descriptor}
+            os.replace(self._named(made), self._named(name), **at)
+        except OSError:
+            self.remove(made)
+            raise
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._named(name), dir_fd=self.descriptor)
+
+    def prune(self) -> None:
+        """Remove the oldest files where there are too many, also those that were never written to their end."""
+        names = os.listdir(self.path if self.descriptor is None else self.descriptor)
+        for old in sorted(filter(lambda name: name.startswith("sigma_"), names), key=self._age)[:-KEPT]:
+            self.remove(old)
+
+    def _age(self, name: str) -> float:
+        try:
+            return self._stat(name).st_mtime
+        except FileNotFoundError:  # another process was faster
+            return 0.0
+
+
+@contextmanager
+def _opened() -> Iterator[_Place]:
+    """Open the folder, made where there is none; raises OSError unless it is the user's alone."""
+    path = folder()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.open not in os.supports_dir_fd:
+        yield _Place(path, None)
+        return
+    descriptor = os.open(path, _FOLDER)
+    try:
+        found, named = os.fstat(descriptor), path.lstat()
+        if _foreign(found) or _open_to(found, 0o077) or (_foreign(named) and named.st_uid != 0):
+            raise PermissionError(f"{path} is open to others; make it your own with mode 700")
+        yield _Place(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _foreign(found: os.stat_result) -> bool:
+    """Return whether a file, a folder or a link belongs to somebody else."""
+    return hasattr(os, "getuid") and found.st_uid != os.getuid()
+
+
+def _open_to(found: os.stat_result, others: int) -> bool:
+    """Return whether others may do something with it."""
+    return os.name == "posix" and bool(found.st_mode & others)
