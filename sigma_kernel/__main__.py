@@ -7,15 +7,16 @@ HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job 
 if HEEDED:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing to finish yet: no traceback out of the imports
 from sigma_kernel.launcher import main  # noqa: E402
-from sigma_kernel.signals import terminate  # noqa: E402
+from sigma_kernel.signals import ENDING, terminate  # noqa: E402
 
 
 def start() -> None:
     """Run the ``sigma`` command and leave with its exit code."""
     if HEEDED:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, terminate)
+    for number in ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, terminate)
     sys.exit(main())
 
 

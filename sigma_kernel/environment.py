@@ -121,8 +121,8 @@ class Environment(Steering):
     def run(self) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
-        Ctrl-C or SIGTERM finishes the burst, saves and returns with the status ``interrupted``; the process goes
-        on, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint and goes on.
+        Ctrl-C, SIGTERM or SIGHUP finishes the burst, saves and returns with the status ``interrupted``; the process
+        goes on, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint and goes on.
         """
         self._get_ready()
         with Signals() as signals:

@@ -11,7 +11,7 @@ from math import inf
 from types import FrameType, TracebackType
 from typing import Any
 
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 SAVING = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))
 TWICE = 0.2  # seconds: programs such as timeout send one signal to the process and again to its group
 

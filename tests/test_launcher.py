@@ -13,7 +13,7 @@ import pytest
 import sigma_kernel
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.launcher.group import COMMANDS, main, sigma
-from sigma_kernel.plugins import load
+from sigma_kernel.plugins import catalogue, load
 from sigma_kernel.specs import KINDS
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
@@ -346,3 +346,92 @@ def test_what_is_left_to_write_at_the_end_is_no_less_told():
         )  # fmt: skip
     assert ended.stderr == "ok\nstandard output: cannot be written: No space left on device. Send it elsewhere.\n"
     assert ended.returncode == 1
+
+
+def in_a_shell(script, **variables):
+    """Run a shell script in which ``$SIGMA`` is the command, and return its exit code and what it said."""
+    environment = {**os.environ, "SIGMA": f"{sys.executable} -m sigma_kernel", **variables}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, check=False)
+    said = done.stderr.decode(errors="replace")
+    assert "Traceback" not in said
+    assert "mistake in Sigma" not in said
+    assert "Exception ignored" not in said
+    return done.returncode, done.stdout.decode(errors="replace"), said
+
+
+CLOSED = "standard output: cannot be written: Bad file descriptor. Send it elsewhere.\n"
+posix = pytest.mark.skipif(os.name != "posix", reason="the shell is a POSIX one")
+
+
+@posix
+@pytest.mark.rooms
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("$SIGMA --help >&-", 1, CLOSED),
+        ("$SIGMA recipes --json >&-", 1, CLOSED),
+        ("$SIGMA explain xor --json >&-", 1, CLOSED),
+        ("$SIGMA run xor --json --quiet --set run.folder=runs >&-", 1, CLOSED),
+        ("$SIGMA run xor --quiet --set run.folder=runs >&-", 0, ""),
+        ("$SIGMA check xor >&- 2>&- <&-", 0, ""),
+        ("$SIGMA run xor --set run.folder=runs 2>/dev/full", 0, ""),
+        ("$SIGMA check nofile.toml 2>/dev/full", 2, ""),
+        ("$SIGMA check nofile.toml 2>&-", 2, ""),
+        ("$SIGMA nonsense 2>/dev/full >&-", 2, ""),
+        ("set -o pipefail; $SIGMA run xor --set run.folder=runs 2>&1 >&- | head -1 >/dev/null", 0, ""),
+        ("set -o pipefail; $SIGMA recipes --json 2>&1 | true", 1, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full_end_in_a_sentence_or_quietly(script, code, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = in_a_shell(script)
+    assert (ended[0], ended[2]) == (code, said)
+
+
+@posix
+@pytest.mark.rooms
+def test_no_file_of_a_run_takes_the_number_of_a_stream_that_is_closed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = in_a_shell("$SIGMA run xor --json <&- 2>&-")
+    assert code == 0
+    assert json.loads(out)["status"] == "finished"
+
+
+SPELT = {"LC_ALL": "C", "PYTHONUTF8": "0"}  # a locale without letters beyond ASCII
+
+
+@posix
+@pytest.mark.rooms
+def test_letters_that_the_locale_does_not_have_end_in_a_sentence(tmp_path, monkeypatch):
+    (tmp_path / "größe").mkdir()
+    monkeypatch.chdir(tmp_path / "größe")
+    (tmp_path / "größe" / "käse.toml").write_text(
+        "# größe\n" + catalogue().load("recipe", "xor").text, encoding="utf-8"
+    )
+    assert in_a_shell("$SIGMA check käse.toml", **SPELT)[0] == 0
+    code, out, _ = in_a_shell("$SIGMA explain käse.toml --json", **SPELT)
+    assert code == 0
+    assert json.loads(out)
+    code, _, said = in_a_shell("$SIGMA run käse.toml --quiet --set run.folder=runs", **SPELT)
+    assert code == 1
+    assert "would hold a path that the locale cannot spell. Set PYTHONUTF8=1." in said
+    assert not list((tmp_path / "größe" / "runs").iterdir())
+    assert in_a_shell("$SIGMA run käse.toml --quiet --set run.folder=runs", **{**SPELT, "PYTHONUTF8": "1"})[0] == 0
+    assert in_a_shell("$SIGMA init xor --output 'ö.toml'", **SPELT)[0] == 0
+    assert in_a_shell("$SIGMA check nöfile", **SPELT)[0] == 2
+
+
+def test_a_text_that_the_locale_cannot_spell_is_a_sentence(failing, capsys):
+    failing(UnicodeEncodeError("ascii", "käse", 1, 2, "ordinal not in range(128)"))
+    assert main(["recipes"]) == 1
+    assert capsys.readouterr().err == "'k\\xe4se': cannot be spelt in this locale (ascii). Set PYTHONUTF8=1.\n"
+
+
+def test_signals_that_a_system_does_not_have_are_left_out():
+    code = """if True:
+        import signal
+        del signal.SIGHUP, signal.SIGUSR1
+        from sigma_kernel import signals, __main__
+        assert signals.ENDING == (signal.SIGINT, signal.SIGTERM) and signals.SAVING == ()
+        """
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

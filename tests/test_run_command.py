@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -250,7 +251,7 @@ def started(file, *more):
     return process
 
 
-@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, expected):
     process = started(file)
     process.send_signal(number)
@@ -304,7 +305,7 @@ start()
 """
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_aborts_at_once_and_still_says_what_there_was(file, first):
     process = launched(SLEEPER, "run", file, "--json", *LONG)
     appears(Path("asleep"))
@@ -320,7 +321,7 @@ def test_a_second_signal_aborts_at_once_and_still_says_what_there_was(file, firs
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6])
 def test_a_signal_at_any_moment_leaves_a_whole_run_folder_or_none(file, number, moment):
     process = launched(ALIVE, "run", file, "--json", "--quiet", *LONG)
@@ -465,6 +466,33 @@ def test_init_writes_a_file_to_start_from_and_never_over_another(file, sigma):
     assert sigma("init")[0] == 0
     assert Path("digits.toml").is_file()
     assert sigma("init", "xor", "--output", "no/such/folder.toml")[0] == 2
+
+
+def _full() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+
+
+def test_init_on_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(file):
+    def init(*more):
+        command = [sys.executable, "-m", "sigma_kernel", "init", "xor", "--output", "mine.toml", *more]
+        return subprocess.run(command, capture_output=True, text=True, preexec_fn=_full, check=False)
+
+    said = "mine.toml: cannot be written: File too large. Choose another --output."
+    ended = init()
+    assert (ended.returncode, said in ended.stderr) == (2, True)
+    assert os.listdir() == [file]
+    Path("mine.toml").write_text("mine")
+    assert init("--force").returncode == 2
+    assert sorted(os.listdir()) == ["mine.toml", file]
+    assert Path("mine.toml").read_text() == "mine"
+
+
+def test_init_writes_into_a_pipe_as_it_is(file, sigma):
+    os.mkfifo("pipe")
+    read = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True)
+    assert sigma("init", "xor", "--output", "pipe", "--force")[0] == 0
+    assert "[network]" in read.communicate()[0]
+    assert Path("pipe").is_fifo()
 
 
 @pytest.mark.parametrize("monitor", [[], ["--monitor", "console"]])

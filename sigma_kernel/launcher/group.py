@@ -14,7 +14,7 @@ import click
 
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaError, near
-from sigma_kernel.launcher.output import colours, say
+from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins import DISABLE, catalogue, load
 from sigma_kernel.specs import Component
 
@@ -106,6 +106,7 @@ def sigma() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``sigma`` command and return its exit code; errors are sentences on stderr."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    reopen()
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
@@ -113,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
         except click.ClickException as error:
-            error.show()
+            with heard():
+                error.show()
             return error.exit_code
         except click.Abort as abort:  # click's word for KeyboardInterrupt
             return 128 + int((*getattr(abort.__cause__, "args", ()), signal.SIGINT)[0])
@@ -125,13 +127,16 @@ def _fail(error: Exception, debug: bool) -> int:
     if debug:
         say("".join(traceback.format_exception(error)))
     if isinstance(error, OSError) and _of_output(error):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries once more as it ends
+        silence(sys.stdout)
         if not isinstance(error, BrokenPipeError):  # whoever reads it may close it
             say(f"standard output: cannot be written: {error.strerror}. Send it elsewhere.", "red")
         return 1
     if isinstance(error, SigmaError):
         say(str(error), "red")
         return error.exit_code
+    if isinstance(error, UnicodeEncodeError):
+        say(f"{error.object!a}: cannot be spelt in this locale ({error.encoding}). Set PYTHONUTF8=1.", "red")
+        return 1
     say(f"{type(error).__name__}: {error}", "red")
     say("This is a mistake in Sigma or in a plugin, not in what you did. --debug shows where it happened.")
     return 1

@@ -19,10 +19,24 @@ def init(recipe: str, output: Path | None, force: bool) -> None:
     """Start a configuration file of your own from RECIPE (default: digits)."""
     text, path = offered(recipe).text, output or Path(f"{recipe.rpartition(':')[2]}.toml")
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
+        _write(path.resolve(), text, force)
     except FileExistsError:
         raise SigmaConfigError(f"{path}: is there already. Choose another --output, or --force it.") from None
     except OSError as error:
         raise SigmaConfigError(f"{path}: cannot be written: {error.strerror}. Choose another --output.") from None
     say(f"wrote {path}; edit it, then: sigma run {path}")
+
+
+def _write(path: Path, text: str, force: bool) -> None:
+    """Write a file whole or not at all; what is no ordinary file, such as a pipe, is written to as it is."""
+    if path.exists() and not force:
+        raise FileExistsError
+    made = path.with_name(f".{path.name}.part") if path.is_file() or not path.exists() else path
+    try:
+        made.write_text(text, encoding="utf-8")
+        if made is not path:
+            made.replace(path)
+    except OSError:
+        if made is not path:
+            made.unlink(missing_ok=True)
+        raise

@@ -30,7 +30,8 @@ def run(
 ) -> int:
     """Train a recipe or a configuration file.
 
-    The first Ctrl-C, or SIGTERM, finishes the step, saves and ends; the second aborts.  SIGUSR1 saves and goes on.
+    The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends; the second aborts.  SIGUSR1 saves and goes
+    on.
     """
     described = _optioned(opened(what, overrides), backend, seed)
     configuration = understood(watched(described, monitors, quiet))

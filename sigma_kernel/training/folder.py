@@ -79,6 +79,8 @@ def put_text(path: Path, text: str) -> None:
         put_bytes(temporary, text.encode())
         temporary.replace(path)
         sync(path.parent)
+    except UnicodeEncodeError as error:  # a path whose letters the locale does not have
+        raise SigmaStateError(f"{path}: would hold a path that the locale cannot spell. Set PYTHONUTF8=1.") from error
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()
