@@ -75,6 +75,7 @@ class Environment(Steering):
     _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
+    _replaying: bool = field(default=False, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins, with their versions
@@ -159,7 +160,9 @@ class Environment(Steering):
                     self._signalled(signals.came.popleft())
 
     def _signalled(self, number: int) -> None:
-        if number in SAVING:
+        if number in SAVING and self._replaying:
+            self.messages.say("nothing is saved in a replay")
+        elif number in SAVING:
             self.messages.say("saving a checkpoint")
             self._tell(commands.Save(keep=True))
         elif self.signal is None:
@@ -259,9 +262,11 @@ class Environment(Steering):
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
         """Do again what the journal of a run folder holds, without writing anything.
 
-        Return the summary, and for each trainer that came out otherwise, in words, where that was seen first.
+        Nobody can steer it: commands are refused, and of the monitors only those that talk are started.  Return the
+        summary, and for each trainer that came out otherwise, in words, where that was seen first.
         """
         self._get_ready()
+        self._replaying = True
         for trainer in self.trainers.values():
             resuming.relive(run, trainer.session, self.messages.say)
         summary = self.run()
@@ -312,6 +317,8 @@ class Environment(Steering):
     def _watch(self) -> None:
         self._over.clear()
         for name, monitor in self.monitors.items():
+            if self._replaying and not monitor.talks:
+                continue
             thread = threading.Thread(target=self._monitored, args=(name, monitor), name=f"sigma-{name}", daemon=True)
             self._watching.append(thread)
             thread.start()

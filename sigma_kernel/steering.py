@@ -40,6 +40,7 @@ class Steering(ABC):
     trainers: dict[str, Trainer]
     registry: Registry
     _state: str
+    _replaying: bool
 
     # -- when, and of whom --------------------------------------------------------------------------------------------
     def trainer(self, name: str) -> Trainer:
@@ -68,6 +69,10 @@ class Steering(ABC):
         Where no trainer is named, the pattern of ``set`` starts at the root.  Raises SigmaStateError for what cannot be
         done in the present state; what is refused changes nothing.
         """
+        if self._replaying:
+            raise SigmaStateError(
+                f"environment {self.name!r}: cannot {command} in a replay. Resume the run to steer it."
+            )
         name = arguments.pop("trainer", None)
         by_hand = {"keep": True} if command == "save" else {}
         made = commands.command(command, {**by_hand, **arguments})

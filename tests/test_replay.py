@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.clock import Moment, TimeScale, TimeStep, after
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.signals import SAVING
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.chronicle import Past
@@ -74,6 +75,59 @@ def test_a_journal_that_nobody_touched_is_replayed_without_a_difference(tmp_path
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     assert _replayed(run) == {}
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+@define(eq=False)
+class Meddler(Monitor):
+    """Try to steer, and note what is said to that."""
+
+    loud: bool
+    refused: list[str] = field(factory=list)
+
+    @property
+    def talks(self) -> bool:
+        return self.loud
+
+    def run(self, view: View) -> None:
+        for name, arguments in MEDDLING.items():
+            try:
+                view.send(name, **arguments)
+            except SigmaStateError as error:
+                self.refused.append(str(error))
+
+
+MEDDLING: dict[str, dict[str, Any]] = {
+    "set": {"pattern": "trainer.optimiser.learning_rate", "value": 0.5}, "pause": {}, "stop": {}, "save": {}, "reset": {},
+    "detach": {"name": "end", "trainer": "trainer"}, "undo": {}, "rewind": {"to": 0},
+}  # fmt: skip
+
+
+def test_nobody_steers_a_replay(tmp_path: Path) -> None:
+    run, loud, quiet = _run(tmp_path), Meddler(True), Meddler(False)
+    with _small() as sigma:
+        sigma.monitors = {"loud": loud, "quiet": quiet}
+        assert sigma.replay(run)[1] == {}
+        with pytest.raises(SigmaStateError, match="cannot set in a replay. Resume the run to steer it"):
+            sigma.set("trainer.optimiser.learning_rate", 0.5)
+    assert loud.refused == [
+        f"environment {sigma.name!r}: cannot {name} in a replay. Resume the run to steer it." for name in MEDDLING
+    ]
+    assert quiet.refused == []
+
+
+def test_a_signal_to_save_makes_no_difference_to_a_replay(tmp_path: Path) -> None:
+    run, heard = _run(tmp_path), []
+
+    @define(eq=False)
+    class Signalling(Meddler):
+        def run(self, view: View) -> None:
+            sigma._signalled(SAVING[0])
+            heard.extend(text for _, text in view.messages(0))
+
+    with _small() as sigma:
+        sigma.monitors = {"loud": Signalling(True)}
+        assert sigma.replay(run)[1] == {}
+    assert heard == ["nothing is saved in a replay"]
 
 
 def test_a_digest_that_was_changed_is_named_with_its_address(tmp_path: Path) -> None:

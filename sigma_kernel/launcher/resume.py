@@ -56,7 +56,8 @@ def resume(
 def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
     """Do again what the run in the folder RUN did, with all that people changed, and compare.
 
-    Nothing is written.  The first step that comes out otherwise is named, with the addresses that differ.
+    Nothing is written, and nobody can steer it: of the run's monitors, only those that talk are started.  The first
+    step that comes out otherwise is named, with the addresses that differ.
     """
     configuration = understood(described_in(run))
     with _environment(configuration, run) as environment:
