@@ -70,9 +70,7 @@ class Steering(ABC):
         done in the present state; what is refused changes nothing.
         """
         if self._replaying:
-            raise SigmaStateError(
-                f"environment {self.name!r}: cannot {command} in a replay. Resume the run to steer it."
-            )
+            raise SigmaStateError(f"environment {self.name!r}: cannot {command} in a replay. Resume the run instead.")
         name = arguments.pop("trainer", None)
         by_hand = {"keep": True} if command == "save" else {}
         made = commands.command(command, {**by_hand, **arguments})

@@ -83,6 +83,7 @@ class Meddler(Monitor):
 
     loud: bool
     refused: list[str] = field(factory=list)
+    done: threading.Event = field(factory=threading.Event)
 
     @property
     def talks(self) -> bool:
@@ -94,11 +95,12 @@ class Meddler(Monitor):
                 view.send(name, **arguments)
             except SigmaStateError as error:
                 self.refused.append(str(error))
+        self.done.set()
 
 
 MEDDLING: dict[str, dict[str, Any]] = {
-    "set": {"pattern": "trainer.optimiser.learning_rate", "value": 0.5}, "pause": {}, "stop": {}, "save": {}, "reset": {},
-    "detach": {"name": "end", "trainer": "trainer"}, "undo": {}, "rewind": {"to": 0},
+    "set": {"pattern": "trainer.optimiser.learning_rate", "value": 0.5}, "pause": {}, "stop": {}, "save": {},
+    "reset": {}, "detach": {"name": "end", "trainer": "trainer"}, "undo": {}, "rewind": {"to": 0},
 }  # fmt: skip
 
 
@@ -107,10 +109,11 @@ def test_nobody_steers_a_replay(tmp_path: Path) -> None:
     with _small() as sigma:
         sigma.monitors = {"loud": loud, "quiet": quiet}
         assert sigma.replay(run)[1] == {}
-        with pytest.raises(SigmaStateError, match="cannot set in a replay. Resume the run to steer it"):
+        with pytest.raises(SigmaStateError, match="cannot set in a replay. Resume the run instead"):
             sigma.set("trainer.optimiser.learning_rate", 0.5)
+    assert loud.done.wait(60)
     assert loud.refused == [
-        f"environment {sigma.name!r}: cannot {name} in a replay. Resume the run to steer it." for name in MEDDLING
+        f"environment {sigma.name!r}: cannot {name} in a replay. Resume the run instead." for name in MEDDLING
     ]
     assert quiet.refused == []
 
@@ -123,10 +126,12 @@ def test_a_signal_to_save_makes_no_difference_to_a_replay(tmp_path: Path) -> Non
         def run(self, view: View) -> None:
             sigma._signalled(SAVING[0])
             heard.extend(text for _, text in view.messages(0))
+            self.done.set()
 
     with _small() as sigma:
-        sigma.monitors = {"loud": Signalling(True)}
+        sigma.monitors = {"loud": (loud := Signalling(True))}
         assert sigma.replay(run)[1] == {}
+        assert loud.done.wait(60)
     assert heard == ["nothing is saved in a replay"]
 
 

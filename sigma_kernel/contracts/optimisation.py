@@ -25,7 +25,7 @@ class Slot:
 
 @frozen
 class Update:
-    """New parameters ``{address: node}`` and new slots ``{(address, slot): node}``; absent ones stay as they are."""
+    """New parameters ``{address: node}``, absent ones stay as they are; and all slots, ``{(address, slot): node}``."""
 
     parameters: Mapping[str, Node]
     slots: Mapping[tuple[str, str], Node] = field(factory=dict)

@@ -261,6 +261,12 @@ class Draft(ABC):
                     f"optimiser {type(optimiser).__name__}: build() must return an Update: a node for each parameter "
                     f"by its address, and for each slot by address and name (got {got}). Its plugin has to be mended."
                 )
+        for address, slot in self.model.slots():
+            if (address, slot) not in update.slots:
+                raise SigmaGraphError(
+                    f"optimiser {type(optimiser).__name__}: build() does not return the slot {slot!r} of {address!r}, "
+                    "which slots() declares. Return it, if only as it was."
+                )
         return update
 
     def _modified(self, address: str, node: Node) -> Node:

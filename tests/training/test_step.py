@@ -19,13 +19,14 @@ from sigma_kernel.contracts import (
     Modifier,
     Objective,
     Optimiser,
+    Slot,
     Step,
     Update,
 )
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import state_bytes
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import GRADIENTS, LAYERS, Model
@@ -361,6 +362,34 @@ def test_an_optimiser_that_builds_no_update_is_named_with_its_mistake(deep: Deep
     assert str(error.value) == (
         "optimiser Wrong: build() must return an Update: a node for each parameter by its address, and for each slot "
         f"by address and name (got {got}). Its plugin has to be mended."
+    )
+
+
+@define(eq=False, kw_only=True)
+class Forgetful(Wrong):
+    """Declares two slots for each parameter."""
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        return {"first": Slot(), "second": Slot()}
+
+
+@pytest.mark.parametrize("forgotten", [("1-dense.weights", "second"), ("1-dense.bias", "first")])
+def test_an_optimiser_that_returns_no_value_of_a_slot_is_named_with_slot_and_address(
+    deep: Deep, forgotten: Any
+) -> None:
+    def gives(objective: Any) -> Update:
+        kept = {(a, slot): objective.slot(a, slot) for a in objective.parameters for slot in ("first", "second")}
+        kept.pop(forgotten, None)
+        return Update({a: node * 0.5 for a, node in objective.parameters.items()}, kept)
+
+    session = _session(deep(optimiser=Forgetful(gives=gives)))
+    assert forgotten in session.model.slots()
+    with pytest.raises(SigmaGraphError) as error:
+        session.model.training(5)
+    address, slot = forgotten
+    assert str(error.value) == (
+        f"optimiser Forgetful: build() does not return the slot {slot!r} of {address!r}, which slots() declares. "
+        "Return it, if only as it was."
     )
 
 
