@@ -75,7 +75,7 @@ def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str
 
 def _hook(session: Session, hook: Hook) -> None:
     """Bind what a hook publishes, other than by a pattern, and what it lets people set."""
-    for address in filter(literal, hook.writes):
+    for address in filter(literal, hook.writes if hook.scope == "global" else ()):  # others when they are published
         session.show(address)
     for address, initial in hook.settable.items():
         _choice(session, address, initial)

@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal, matches
 from sigma_kernel.training.choices import several
-from sigma_kernel.training.hooks import meet, reads
+from sigma_kernel.training.hooks import inner, meet, reads, taken
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import SLOTS, Model
 
@@ -32,12 +32,14 @@ def check_precision(trainer: str, precision: str, backend: Backend) -> None:
 
 def check_reads(trainer: str, hooks: Mapping[str, Hook], model: Model, there: Collection[str]) -> None:
     """Raise SigmaConfigError for a hook that reads what nothing can ever publish; ``there`` are known addresses."""
-    written = {address for hook in hooks.values() for address in hook.writes}
+    written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
     plain = {*there, *written, *(a[:at] for a in there for at, letter in enumerate(a) if letter == ".")}
     for name, hook in hooks.items():
         for address in reads(hook):
             known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
-            if not known and not model.observable([address]) and not any(meet(address, a) for a in written):
+            shard = address.startswith("workers.") and meet(inner(address), "training.loss")
+            known = known or shard or any(taken([address], hook.scope, other) for other in hooks.values())
+            if not known and not model.observable([address]):
                 raise SigmaConfigError(
                     f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                     "Add the hook that does, or correct the address."

@@ -8,7 +8,7 @@ One that takes longer than its budget three times in a row is muted, or moved to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from time import perf_counter
@@ -46,6 +46,18 @@ def reads(hook: Hook) -> tuple[str, ...]:
     return (*hook.reads, *asked)
 
 
+def taken(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:
+    """Return what a hook publishes of what another of this scope asks for; others find what is local at each worker."""
+    if writer.scope == "local":
+        asked = [inner(a) for a in asked if scope == "local" or a.startswith(("workers.", "*"))]
+    return [address for address in writer.writes for pattern in asked if meet(pattern, address)]
+
+
+def inner(address: str) -> str:
+    """Return an address without the worker that it belongs to."""
+    return re.sub(r"^workers\.[^.]++\.", "", address)
+
+
 def check_read(name: str, hook: Hook, address: str) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``reads``."""
     if not any(pattern == address or matches(pattern, address) for pattern in reads(hook)):
@@ -72,8 +84,7 @@ def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
 
 def _and_readers(hooks: Mapping[str, Hook], found: set[str]) -> frozenset[str]:
     while True:
-        written = [address for name in found for address in hooks[name].writes]
-        more = {name for name, hook in hooks.items() if any(meet(a, b) for a in reads(hook) for b in written)}
+        more = {name for name, hook in hooks.items() if any(taken(reads(hook), hook.scope, hooks[w]) for w in found)}
         if more <= found:
             return frozenset(found)
         found |= more
@@ -120,16 +131,16 @@ def _same(a: Any, b: Any) -> bool:
 def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
     """Return everything that the hooks' declarations say about their order."""
     found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
-    writers: dict[str, set[str]] = {}  # by what they write; under "" those of patterns
+    writers: dict[str, set[str]] = {}  # by what they write; under "" those of patterns, and local ones
     for writer, hook in hooks.items():
         for address in hook.writes:
-            writers.setdefault(address if literal(address) else "", set()).add(writer)
+            writers.setdefault(address if literal(address) and hook.scope == "global" else "", set()).add(writer)
     places = {name: place for place, name in enumerate(hooks)}
     for reader, hook in hooks.items():
         wanted = reads(hook)
         near = [writers.get(a, set()) for a in (*wanted, "")] if all(map(literal, wanted)) else [*writers.values()]
         for writer in sorted(set[str]().union(*near) - {reader}, key=places.__getitem__):
-            shared = [a for a in hooks[writer].writes for pattern in wanted if meet(pattern, a)]
+            shared = taken(wanted, hook.scope, hooks[writer])
             if shared:
                 found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
     return found

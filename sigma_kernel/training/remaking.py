@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,7 @@ from sigma_kernel.contracts import Hook, Optimiser
 from sigma_kernel.registry import matches
 from sigma_kernel.training import addresses, beginning
 from sigma_kernel.training.changes import Changes, Parts
-from sigma_kernel.training.hooks import merged, ordered
+from sigma_kernel.training.hooks import inner, merged, ordered
 from sigma_kernel.training.live import Live, check_matches, frozen_parameters, live_values, patterns
 from sigma_kernel.training.programs import Programs
 from sigma_kernel.training.session import Session
@@ -71,8 +70,7 @@ def _orphans(session: Session, hooks: Iterable[Hook]) -> list[str]:
     were = [pattern for hook in session.runner.hooks.values() for pattern in (*hook.writes, *hook.settable)]
     measured = ("training.loss", *(f"training.{metric}" for metric in session.model.metrics))
     known = {**dict.fromkeys(session.makeup.shown), **session.published}
-    inner = {address: re.sub(r"^workers\.\d++\.", "", address) for address in known}
-    return [a for a in known if inner[a] not in measured and _among(inner[a], were) and not _among(inner[a], left)]
+    return [a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)]
 
 
 def _among(address: str, patterns: Iterable[str]) -> bool:

@@ -154,8 +154,8 @@ class State:
             self.records.measured({address: np.array([value], float)})
 
     def show(self, address: str) -> None:
-        """Let what is published under an address be read there, if it is not yet; local values stay apart."""
-        if address not in self.registry and not address.startswith("workers."):
+        """Let what is published under an address be read there, if it is not yet."""
+        if address not in self.registry:
             self.registry.bind(address, lambda: self.published.get(address, NOTHING))
             self.makeup.shown.add(address)
 

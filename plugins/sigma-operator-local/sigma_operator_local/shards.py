@@ -87,7 +87,9 @@ class Sharding:
         mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
         records: list[Records] = list(mapped(partial(_gradients, session, state, block, offset, weights), shards))
         for i, record in enumerate(records):  # a worker's local scope shows the last shard that it held
-            session.published[f"workers.{i % self.workers}.training.loss"] = float(record["loss"])
+            address = f"workers.{i % self.workers}.training.loss"
+            session.published[address] = float(record["loss"])
+            session.show(address)
         weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
         return tree(weighted, partial(self._pair, session.model.metrics))
 

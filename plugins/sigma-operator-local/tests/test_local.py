@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import HookContext, Operator
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Note, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_kernel.training.criteria import when
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
 
@@ -70,6 +76,45 @@ def test_a_local_hook_runs_once_for_each_worker_in_its_scope() -> None:
         published = sigma.trainer("trainer").session.published
     assert [loss for _, loss in hook.fired] == [published[f"workers.{i}.training.loss"] for i in range(2)]
     assert hook.fired[0][1] != hook.fired[1][1]
+
+
+def _halved(context: HookContext) -> None:
+    context.publish("halved", context.read("training.loss") / 2)
+
+
+def test_what_a_local_hook_publishes_can_be_read_by_everybody_under_its_worker(tmp_path: Path) -> None:
+    read: list[Any] = []
+    met: list[int] = []
+    hooks = {
+        "above": Do(does=lambda context: met.append(1), when=when("workers.*.halved", "any").above(-1.0)),
+        "all": Do(does=lambda context: read.append(context.read("workers.*.halved")), taking=["workers.*.halved"]),
+        "halve": Do(does=_halved, scope="local", taking=["training.loss"], giving=["halved"], priority=-1000),
+        "one": Do(does=lambda context: read.append(context.read("workers.1.halved")), taking=["workers.1.halved"]),
+    }
+    with small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma:
+        sigma.folder = tmp_path
+        sigma.trainer("trainer").fit(epochs=2)
+        losses = [sigma.get(f"trainer.workers.{worker}.training.loss") for worker in range(2)]
+        halved = {f"trainer.workers.{worker}.halved": loss / 2 for worker, loss in enumerate(losses)}
+        assert sigma.find("**.halved") == sigma.find("trainer.workers.*.halved") == halved
+        assert sigma.get("trainer.workers.1.halved") == halved["trainer.workers.1.halved"]
+        assert sigma.run_folder is not None
+        rows = [json.loads(row) for row in (sigma.run_folder / "metrics.jsonl").read_text().splitlines()]
+    assert read[-2:] == [{name.removeprefix("trainer."): value for name, value in halved.items()}, losses[1] / 2]
+    measured = {name: value["last"] for row in rows for name, value in row["values"].items()}
+    assert [measured[f"workers.{worker}.halved"] for worker in range(2)] == list(halved.values())
+    assert losses[0] != losses[1]
+    assert len(met) == 2
+
+
+def test_a_global_hook_that_asks_for_a_local_value_as_if_it_were_global_is_refused() -> None:
+    halve = Do(does=_halved, scope="local", taking=["training.loss"], giving=["halved"])
+    hooks = {"halve": halve, "one": Do(does=lambda context: None, taking=["halved"])}
+    with (
+        small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma,
+        pytest.raises(SigmaConfigError, match=r"hooks.one: reads 'halved', which nothing here publishes"),
+    ):
+        sigma.prepare()
 
 
 def test_a_pause_waits_for_one_burst_at_most() -> None:
