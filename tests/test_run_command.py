@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
+from sigma_kernel import signals
 from sigma_kernel.launcher.group import main
 from sigma_kernel.training import checkpoint
 
@@ -264,15 +265,20 @@ def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, ex
     assert "Traceback" not in err
 
 
-def test_a_signal_that_comes_twice_at_once_is_one(file):
-    process = started(file)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    summary = json.loads(process.communicate(timeout=60)[0])
-    assert process.returncode == 130
-    assert summary["parameters_sha256"]
-    assert checkpoint.newest(Path(summary["folder"])).name == str(summary["iterations"])
+def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch):
+    seconds = [100.0]
+    monkeypatch.setattr(signals.time, "monotonic", lambda: seconds[0])
+    with signals.Signals() as found:
+        for later in (0.0, 0.1, 0.15, 0.05):  # programs such as timeout send one to the process and again to its group
+            seconds[0] += later
+            signal.raise_signal(signal.SIGINT)
+        assert (list(found.came), found.ending) == ([signal.SIGINT], 1)
+        seconds[0] += signals.TWICE
+        signal.raise_signal(signal.SIGTERM)
+        assert (list(found.came), found.ending) == ([signal.SIGINT, signal.SIGTERM], 2)
+        seconds[0] += signals.TWICE
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_sigusr1_saves_a_checkpoint_and_training_goes_on(file):
@@ -310,7 +316,9 @@ def test_a_second_signal_aborts_at_once_and_still_says_what_there_was(file, firs
     process = launched(SLEEPER, "run", file, "--json", *LONG)
     appears(Path("asleep"))
     process.send_signal(first)
-    time.sleep(0.5)
+    said = iter(process.stderr.readline, "")
+    assert next((line for line in said if "interrupt again to abort" in line), "")  # the first one was heard
+    time.sleep(2 * signals.TWICE)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

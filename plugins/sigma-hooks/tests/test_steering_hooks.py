@@ -92,7 +92,7 @@ def test_a_switch_ends_training_when_somebody_flips_it() -> None:
             time.sleep(0.001)
         assert sigma.get("trainer.switch.brake") == 0.0
         sigma.set("trainer.switch.brake", 1)
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         assert "stopped: switch.brake equals 1" in [text for _, text in sigma.messages.after(0)]
 
