@@ -480,14 +480,11 @@ def main(sequences: int, number: int = 0) -> None:
         max_examples=sequences, stateful_step_count=15, deadline=None, database=None,
         suppress_health_check=list(HealthCheck), phases=[Phase.generate],
     )  # fmt: skip
+    print(f"drawn from seed {number}", file=sys.stderr)
     sys.setswitchinterval(0.0002)  # threads take turns more often, and fewer of them wait for that
     run_state_machine_as_test(seed(number)(Commands), settings=how)
     done = dict(Commands.done)
-    print(
-        json.dumps(
-            {"seed": number, "sequences": done.pop("sequences"), "commands": done, "bursts waited": dict(Commands.most)}
-        )
-    )
+    print(json.dumps({"sequences": done.pop("sequences"), "commands": done, "bursts waited": dict(Commands.most)}))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 ::
 
-    python tests/reliability/killed.py 500
+    python tests/reliability/killed.py 500 [SEED]
 
 Every round starts a process that puts the newest checkpoint back and saves one after the other in the background, each
 number twice, so that replacing one is interrupted as well; two are kept, so that clearing away is interrupted, too.
@@ -80,6 +80,7 @@ def check(run: Path, told: int) -> int:
 
 def main(rounds: int, seed: int = 0) -> None:
     """Kill so many times and print what came of it."""
+    print(f"drawn from seed {seed}", file=sys.stderr)
     draw, interrupted, serial = random.Random(seed), 0, 1
     with TemporaryDirectory() as folder:
         run = Path(folder)
@@ -92,4 +93,4 @@ def main(rounds: int, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

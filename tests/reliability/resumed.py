@@ -97,6 +97,7 @@ def round_of(way: str, draw: random.Random, whole: dict[str, Any], optimiser: st
 
 def main(rounds: int, seed: int = 0) -> None:
     """Interrupt so many times and print what came of it."""
+    print(f"drawn from seed {seed}", file=sys.stderr)
     draw, ways = random.Random(seed), Counter[str]()
     for backend in BACKENDS:
         for optimiser in OPTIMISERS:

@@ -125,6 +125,7 @@ def round_of(backend: str, folder: Path, draw: random.Random, plain: dict[str, A
 
 def main(rounds: int, seed: int = 0) -> None:
     """Steer so many runs on each backend and print what came of it."""
+    print(f"drawn from seed {seed}", file=sys.stderr)
     draw, done = random.Random(seed), Counter[str]()
     for backend in ("numpy", "numba"):
         with TemporaryDirectory() as parent:
