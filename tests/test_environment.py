@@ -38,7 +38,7 @@ from sigma_kernel.training import (
 )
 from sigma_kernel.training.step import LAYERS
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @define(eq=False, kw_only=True)

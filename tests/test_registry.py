@@ -413,7 +413,7 @@ def together(*actions) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert not failures
     assert not any(thread.is_alive() for thread in threads)
 
@@ -455,11 +455,11 @@ def test_threads_may_read_and_build_at_once():
 
 def test_a_slow_value_holds_nobody_up():
     registry, asked, answer = Registry(), threading.Event(), threading.Event()
-    registry.bind("slow", lambda: asked.set() or answer.wait(10))
+    registry.bind("slow", lambda: asked.set() or answer.wait(60))
     keep(registry, "quick", 1)
 
     def other():
-        assert asked.wait(10)
+        assert asked.wait(60)
         registry["quick"] = registry["quick"] + 1
         keep(registry, "new", 1)
         answer.set()

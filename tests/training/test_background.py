@@ -70,7 +70,7 @@ def test_a_hook_in_the_background_runs_in_another_thread_and_training_does_not_w
 
     def wait(context: HookContext) -> None:
         threads.append(threading.current_thread())
-        freed.wait(10)
+        freed.wait(60)
 
     def release(context: HookContext) -> None:
         passed.append(context.moment.iteration)
@@ -113,7 +113,7 @@ def test_where_too_much_waits_newer_firings_of_a_hook_take_the_place_of_older_on
     freed, seen = threading.Event(), []
 
     def slow(context: HookContext) -> None:
-        freed.wait(10)
+        freed.wait(60)
         seen.append(context.moment.iteration)
         context.memory["count"] = context.memory.get("count", 0) + 1
 
@@ -135,7 +135,7 @@ def test_a_snapshot_does_not_move_while_training_goes_on() -> None:
     freed, late, there = threading.Event(), [], []
 
     def look(context: HookContext) -> None:
-        freed.wait(10)
+        freed.wait(60)
         assert context.moment.iteration == 2
         late.append((context.read("training.loss"), context.read("network.**"), context.evaluate("validation", {})))
 
@@ -282,11 +282,12 @@ def test_training_waits_at_its_end_and_results_act_before_the_last_hooks() -> No
 def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "PATIENCE", 0.05)
     freed = threading.Event()
-    hooks: dict[str, Hook] = {"hangs": beside(lambda c: [freed.wait(10), c.tell("too late")], every=every(1, "start"))}
+    hooks: dict[str, Hook] = {"hangs": beside(lambda c: [freed.wait(60), c.tell("too late")], every=every(1, "start"))}
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=2)
         assert "training ended before hangs in the background did: left out" in said(sigma)
+        monkeypatch.setattr(background, "PATIENCE", 60.0)
         freed.set()
         trainer.fit(iterations=2)
         assert said(sigma).count("too late") == 1
@@ -294,7 +295,7 @@ def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.Monke
 
 def test_a_reset_leaves_out_what_is_under_way() -> None:
     freed = threading.Event()
-    hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(10), c.publish("x", 1)], giving=["x"])}
+    hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(60), c.publish("x", 1)], giving=["x"])}
     with small(hooks) as sigma:
         session = sigma.trainer("trainer").session
         session.control.claim()

@@ -496,7 +496,7 @@ def test_a_run_is_changed_from_another_thread() -> None:
         paused = trainer(sigma).session.clock.moment
         assert sigma.get("trainer.count") == 2 * (paused.iteration - moment.iteration)
         sigma.stop()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -19,7 +19,7 @@ from sigma_kernel.testing.steering import Slow, Sweep, small_environment
 from sigma_kernel.training.commands import Go, Pause, Save, Set, Stop, command
 from sigma_kernel.training.control import Control, Ticket
 
-PATIENCE = 20.0  # seconds after which a test says that nobody answers
+PATIENCE = 60.0  # seconds after which a test says that nobody answers
 
 
 class Trainer:

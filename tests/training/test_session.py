@@ -512,7 +512,7 @@ def test_who_waits_is_answered_though_training_failed_to_begin_or_to_end(event: 
         answer: list[Any] = []
         asking = threading.Thread(target=lambda: answer.append(trainer.session.control.ask(lambda: 1)), daemon=True)
         asking.start()
-        asking.join(5)
+        asking.join(60)
         assert answer == [1]
 
 
