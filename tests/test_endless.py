@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*ROOT.glob("sigma_kernel/**/*.py"), *ROOT.glob("plugins/*/sigma_*/**/*.py")])
 READING = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 PARAMETERS = {"sigma_kernel.checks: pattern", "sigma_kernel.specs: pattern", "sigma_kernel.scanning: self.words[name]"}
+MARKS = {"mark": ",", "point": r"\."}  # of columns and of fractions, which a user chooses
 LONG = 3000
 BUDGET = 8  # words that are looked for, for each letter of a text
 
@@ -65,7 +66,7 @@ def written_patterns(path: Path) -> Iterator[tuple[str, str | None]]:
     for call in filter(reads_with_one, ast.walk(ast.parse(path.read_text()))):
         source = ast.unparse(call.args[0])
         try:
-            yield f"{module}: {source}", eval(source, vars(import_module(module)))
+            yield f"{module}: {source}", eval(source, {**vars(import_module(module)), **MARKS})
         except (NameError, AttributeError):
             yield f"{module}: {source}", None
 

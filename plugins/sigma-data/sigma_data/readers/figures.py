@@ -75,4 +75,4 @@ class Figures:
     @cached_property
     def _grouped(self) -> re.Pattern[str]:
         mark, point = re.escape(str(self.thousands)), re.escape(self.decimal)
-        return re.compile(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:{point}\d*)?(?:[eE][+-]?\d+)?", re.ASCII)
+        return re.compile(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})++(?:{point}\d*+)?(?:[eE][+-]?\d++)?", re.ASCII)

@@ -39,7 +39,7 @@ class Layout:
     def quoted(self) -> re.Pattern[str]:
         """Return what a cell in quotes looks like that has neither quotes nor line ends in it."""
         mark = re.escape(self.delimiter)
-        return re.compile(rf'(?:^|(?<={mark}))"[^"\n]*"(?={mark}|$)', re.MULTILINE)
+        return re.compile(rf'(?:^|(?<={mark}))"[^"\n]*+"(?={mark}|$)', re.MULTILINE)
 
 
 Parse = Callable[[Sequence[str], Layout], Columns]
