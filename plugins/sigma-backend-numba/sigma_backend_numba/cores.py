@@ -32,13 +32,15 @@ def loop(task: Task) -> None:
 
 
 def home(task: Task, core: Node) -> Node | None:
-    """Return the value whose storage a product may use until it is written itself."""
+    """Return the value whose storage a product may use until it is written itself; see the rule above."""
     if core in task.schedule.stored:
         return core
+    maps = task.group.space.maps
     fit = (
         node
         for node in stored(task)
-        if (node.shape, node.dtype) == (core.shape, core.dtype) and node not in task.schedule.updates
+        if (node.shape, node.dtype, maps[node]) == (core.shape, core.dtype, maps[core])
+        and node not in task.schedule.updates
     )
     return next(fit, None)
 

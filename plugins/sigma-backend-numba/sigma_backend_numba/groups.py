@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from sigma_backend_numba.expressions import COSTLY
 from sigma_backend_numba.form import DATA, ELEMENTWISE, FLOATS, FOLDS, LEAVES, Form
@@ -58,6 +58,22 @@ class Group:
         return list(dict.fromkeys([*(self.head.maps if self.head else ()), *core, *self.space.maps]))
 
 
+@frozen
+class Place:
+    """Where a value is wanted: in the nest of a group, with a map, or None where no map fits."""
+
+    group: Group
+    space: Space
+    map: Map | None
+
+    def below(self, x: Node) -> Place:
+        """Return where the source of a view is wanted."""
+        return Place(self.group, self.space, None if self.map is None else below(x, self.map))
+
+
+Wish = tuple[Node, Place | None]  # an operand, and where it is wanted; None: in memory
+
+
 @define(eq=False)
 class Grouping:
     """The groups of a form, and the group of each node that is no view, leaf or free scalar."""
@@ -69,19 +85,23 @@ class Grouping:
     _floating: set[Node] = field(factory=set, init=False)
     _delivered: set[Node] = field(init=False)
     _ranks: list[int] = field(factory=lambda: [0, 0], init=False)  # the lowest and the highest that were given
+    _order: dict[Node, int] = field(init=False)
+    _readers: dict[Node, list[Node]] = field(factory=dict, init=False)  # those that float
+    _late: set[Node] = field(factory=set, init=False)  # that float, and read what does not any more
+    _following: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Group all nodes."""
         self._delivered = set(self.form.outputs.values())
+        self._order = {node: i for i, node in enumerate(self.form.nodes)}
         for node in self.form.nodes:
             if node.op not in LEAVES and node.op not in VIEWS:
                 self._place(node)
         for node in self.form.outputs.values():
             self._settle(node)
-        order = {node: i for i, node in enumerate(self.form.nodes)}
         for group in self.groups:
             for space in (group.space, *([group.head] if group.head else [])):
-                space.maps = dict(sorted(space.maps.items(), key=lambda item: order[item[0]]))
+                space.maps = dict(sorted(space.maps.items(), key=lambda item: self._order[item[0]]))
 
     def _place(self, node: Node) -> None:
         if self._is_free(node):
@@ -128,20 +148,13 @@ class Grouping:
         found = [self.of[root] for x in node.inputs if (root := source(x)) in self.of]
         return max(found, key=lambda group: group.rank, default=None)
 
-    def _settle(self, root: Node) -> None:
-        """Give a floating node a group of its own."""
-        if root in self._floating:
-            self._floating.discard(root)
-            group = self._new("loop", Space(sides(root.shape)), first=True)
-            self._admit(root, group, group.space, identity(root.shape))
-
     # -- elementwise nodes ---------------------------------------------------------------------------------------------
     def _join(self, node: Node) -> None:
         for x in self._read(node):
             self._settle(source(x))
         group = self._latest(node)
         if group is None:
-            self._floating.add(node)
+            self._float(node)
             return
         m = self._fit(node, group)
         if m is None:
@@ -167,26 +180,68 @@ class Grouping:
 
     def _admit(self, node: Node, group: Group, space: Space, m: Map) -> None:
         """Let a node enter, and the floating nodes that it reads."""
-        entering = [(node, m)]
-        while entering:
-            node, m = entering.pop()
-            self._enter(node, group, space, m)
-            for x in self._read(node):
-                self._settle(source(x))
-            for position in values(node):
-                entering += self._claims(node.inputs[position], operand(node, position, m), space)
+        self._enter(node, group, space, m)
+        self._grant(self._wishes(node, group, space, m))
 
-    def _claims(self, x: Node, m: Map, space: Space) -> list[tuple[Node, Map]]:
-        """Return the floating source of an operand with its map, if it can enter; else it gets a group of its own."""
-        root = source(x)
-        if root not in self._floating:
-            return []
-        under = below(x, m)
-        if under is None or not (space.whole(under) or (root not in self._delivered and root.op not in COSTLY)):
-            self._settle(root)
-            return []
-        self._floating.discard(root)
-        return [(root, under)]
+    # -- floating nodes ------------------------------------------------------------------------------------------------
+    def _float(self, node: Node) -> None:
+        """Let a node wait for its readers."""
+        self._floating.add(node)
+        for x in node.inputs:
+            self._readers.setdefault(source(x), []).append(node)
+
+    def _settle(self, root: Node) -> None:
+        """See to it that a node lies in memory: a floating one gets a group of its own."""
+        self._grant([(root, None)])
+
+    def _wishes(self, node: Node, group: Group, space: Space, m: Map) -> list[Wish]:
+        """Return the operands of a member, each with where it is wanted; what is not, must lie in memory."""
+        entering = [(node.inputs[i], Place(group, space, operand(node, i, m))) for i in values(node)]
+        return [*((x, None) for x in self._read(node)), *entering]
+
+    def _grant(self, wishes: list[Wish]) -> None:
+        """Let floating nodes enter where they are wanted, readers first, so that all that is wanted of one is known.
+
+        One that is wanted in two places, or cannot be computed where it is, gets a group of its own before all others.
+        """
+        wanted: dict[Node, set[Place | None]] = {}
+        while True:
+            for x, place in wishes:
+                if source(x) in self._floating:
+                    wanted.setdefault(source(x), set()).add(place and place.below(x))
+            if not wanted:
+                break
+            root = max(wanted, key=self._order.__getitem__)
+            group, space, m = self._placed(root, wanted.pop(root))
+            self._floating.discard(root)
+            self._enter(root, group, space, m)
+            self._late |= {reader for reader in self._readers.pop(root, ()) if reader in self._floating}
+            wishes = self._wishes(root, group, space, m)
+        self._follow()
+
+    def _placed(self, root: Node, wanted: set[Place | None]) -> tuple[Group, Space, Map]:
+        """Return where a floating node is computed: there once for each element, or in no time."""
+        place, *others = wanted
+        if place is not None and place.map is not None and not others:
+            cheap = root not in self._delivered and root.op not in COSTLY
+            if cheap or place.space.whole(place.map):
+                return place.group, place.space, place.map
+        space = Space(sides(root.shape))
+        return self._new("loop", space, first=True), space, identity(root.shape)
+
+    def _follow(self) -> None:
+        """Group what floated until a node that it reads did not float any more."""
+        if self._following:
+            return
+        self._following = True
+        while self._late:
+            node = min(self._late, key=self._order.__getitem__)
+            self._late.discard(node)
+            if node in self._floating:
+                self._floating.discard(node)
+                self._late |= {reader for reader in self._readers.pop(node, ()) if reader in self._floating}
+                self._join(node)
+        self._following = False
 
     # -- reductions ----------------------------------------------------------------------------------------------------
     def _reduce(self, node: Node) -> None:
@@ -205,8 +260,7 @@ class Grouping:
         m = space.inner[node] = identity(x.shape)
         space.row = row
         self._enter(node, group, space, tuple(None if node.shape[k] == 1 else axis for k, axis in enumerate(m)))
-        for claimed, under in self._claims(x, m, space):
-            self._admit(claimed, group, space, under)
+        self._grant([(x, Place(group, space, m))])
 
     def _takes_rows(self, group: Group, x: Node, row: int) -> bool:
         """Say whether a group has all of an operand at hand, row by row."""
@@ -225,5 +279,4 @@ class Grouping:
         self._enter(node, group, group.space, identity(node.shape))
         head = group.head
         if head is not None:
-            for claimed, under in self._claims(x, identity(x.shape), head):
-                self._admit(claimed, group, head, under)
+            self._grant([(x, Place(group, head, identity(x.shape)))])

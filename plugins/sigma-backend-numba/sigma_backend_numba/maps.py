@@ -160,4 +160,5 @@ def _completed(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | Non
         if axis is None or nest[axis] != shape[k]:
             return None
         bound = axis
-    return tuple(wanted)
+    found = [axis for axis in wanted if axis is not None]
+    return tuple(wanted) if len(set(found)) == len(found) else None  # else it would be a diagonal

@@ -18,7 +18,7 @@ from sigma_backend_numba.form import FLOATS
 from sigma_backend_numba.groups import Space
 from sigma_backend_numba.layout import source
 from sigma_backend_numba.maps import operand, values
-from sigma_backend_numba.task import Task
+from sigma_backend_numba.task import Task, indented
 from sigma_kernel.graph.node import Node, ordered
 
 Range = tuple[str, str]
@@ -297,24 +297,23 @@ class Nest:
 
     def lines(self) -> list[str]:
         """Return the text of the whole nest."""
-        found, depth = list(self._before[0]), 0
-        for k in range(self.split):
-            found.append("    " * depth + self._loop(k))
-            depth += 1
-            found += ["    " * depth + line for line in self._before[k + 1]]
+        inside: list[str] = []
         for number in range(self.passes):
-            found += ["    " * depth + line for line in self._between[number]]
-            if any(self._within[number]):
-                found += ["    " * depth + line for line in self._row(number)]
-        return found + ["    " * depth + line for line in self._between[self.passes]]
+            inside += [*self._between[number], *self._row(number)]
+        inside += self._between[self.passes]
+        for k in reversed(range(self.split)):
+            inside = self._around(k, [*self._before[k + 1], *inside])
+        return [*self._before[0], *inside]
 
     def _row(self, number: int) -> list[str]:
         found: list[str] = []
-        for k in range(self.split, len(self.loops)):
-            depth = k - self.split
-            found.append("    " * depth + self._loop(k))
-            found += ["    " * (depth + 1) + line for line in self._within[number][k + 1]]
+        for k in reversed(range(self.split, len(self.loops))):
+            found = self._around(k, [*self._within[number][k + 1], *found])
         return found
+
+    def _around(self, k: int, body: list[str]) -> list[str]:
+        """Return a loop, if there is anything in it: what varies along an axis may be read by nobody."""
+        return [self._loop(k), *indented(body)] if body else []
 
     def _loop(self, k: int) -> str:
         return f"for v{k} in range({', '.join(self.range(k))}):"

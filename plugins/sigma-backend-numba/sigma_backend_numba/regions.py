@@ -72,13 +72,14 @@ def _samples(group: Group, stored: set[Node]) -> int | None:
     core, space = group.core, group.space
     if _core_op(group) in BY_SAMPLE and core is not None:
         samples = core.inputs[1].shape[0] if core.op == "kernel_parts" else core.shape[0]
-        return samples if samples > 1 else None
-    if group.kind != "loop" or not space.sides or space.row == 0:
+    elif group.kind == "loop" and space.sides and space.row != 0:
+        samples = space.sides[0]
+    else:
         return None
-    samples = space.sides[0]
     made = [node for node in space.maps if node in stored]
-    by_sample = all(node.shape[:1] == (samples,) and space.maps[node][0] == 0 for node in made)
-    return samples if by_sample and made else None
+    around = [node for node in made if node is not core]  # the core of a group has been looked at
+    by_sample = all(node.shape[:1] == (samples,) and space.maps[node][0] == 0 for node in around)
+    return samples if samples > 1 and by_sample and made else None
 
 
 def _joins(
@@ -110,8 +111,8 @@ def _same_sample(group: Group, made: Node, samples: int) -> bool:
             if source(x) is not made:
                 continue
             if node is group.core:
-                regular = is_regular(x) and x.shape[:1] == (samples,)
-                if not regular or position not in BY_SAMPLE.get(node.op, ()):
+                whole_samples = is_regular(x) and x.shape[:1] == (samples,) and prod(x.shape[1:]) == whole
+                if not whole_samples or position not in BY_SAMPLE.get(node.op, ()):
                     return False
             elif node not in space.maps or position not in values(node) or not _within(group, node, position, whole):
                 return False

@@ -17,6 +17,7 @@ from sigma_backend_numba.blas import blas
 
 Burst = Callable[[int, int, int, int], int]
 FROM_C = ("expm1", "log", "log1p", "sin", "cos", "erf", "exp", "tanh", "pow", "fmod", "floor")
+SPEED = 3  # how much LLVM does for it, of 0 to 3
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # it lets other Python threads run meanwhile
 _engines: list[Any] = []  # a function lives as long as its engine
 _lock = threading.Lock()
@@ -80,7 +81,7 @@ def compiled(text: str, names: Mapping[str, Any]) -> bytes:
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
         module = _llvm().parse_assembly(str(translated.ir))
         module.verify()
-        options = _llvm().create_pipeline_tuning_options(speed_level=3)
+        options = _llvm().create_pipeline_tuning_options(speed_level=SPEED)
         options.loop_vectorization = options.slp_vectorization = True
         builder = _llvm().create_pass_builder(target, options)
         builder.getModulePassManager().run(module, builder)

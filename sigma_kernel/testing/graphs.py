@@ -1,0 +1,388 @@
+"""Random graphs: every op of the kernel, its operands and its results permuted, sliced, stretched and shared.
+
+    case = drawn(seed)
+
+A value that an op needs in some shape is made by views of any other value, so that whatever an op returns is read
+transposed, in part, repeatedly and by several others, before and after products, reductions, folds and scans.  Half of
+the graphs have sides that are all equal, because a wrong plan shows only where shapes do not tell values apart.  Some
+end in gradients of the first or the second order, and some in new values of the state, as a training step does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.contracts import Step
+from sigma_kernel.graph import functions as f, ops
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, symbol
+
+ROWS = 20  # of a block
+OUTPUTS = 4  # of a graph at most, beside new states and gradients
+KEY = ((2,), (), (), ())  # the shapes of what random bits depend on
+
+
+@frozen(eq=False)
+class Case:
+    """A step, the arrays it is run on, and how: as a function called twice, or as a program for ``steps`` steps."""
+
+    seed: int
+    step: Step
+    arrays: Mapping[str, np.ndarray]
+    program: bool
+    in_place: bool
+    steps: int
+
+    def __str__(self) -> str:
+        how = f"as a program for {self.steps} steps" if self.program else "as a function"
+        graph = self.step.graph
+        return f"graph {self.seed}, {how}{', in place' * self.in_place}, donating {self.step.donations}:\n{graph}"
+
+
+@define(eq=False)
+class Drawing:
+    """Values so far, and where chance comes from."""
+
+    chance: np.random.Generator
+    dtype: str
+    sides: Sequence[int]
+    pool: list[Node]
+    keys: Sequence[Node] = ()
+    streams: int = field(default=0, init=False)
+
+    def one(self, choices: Sequence[Any]) -> Any:
+        """Choose."""
+        return choices[int(self.chance.integers(len(choices)))]
+
+    def happens(self, probability: float) -> bool:
+        """Toss a coin."""
+        return bool(self.chance.random() < probability)
+
+    def shape(self, low: int = 1, high: int = 3) -> tuple[int, ...]:
+        """Return a shape of some rank."""
+        return tuple(self.one(self.sides) for _ in range(self.chance.integers(low, high + 1)))
+
+    def value(self) -> Node:
+        """Return a value that there is, most often one of the last."""
+        return self.one(self.pool[-2:] if self.happens(0.6) else self.pool)  # type: ignore[no-any-return]
+
+    def any(self) -> Node:
+        """Return views of a value in some shape."""
+        return self.like(*self.shape())
+
+    def axis(self, x: Node) -> int:
+        """Return an axis of a value."""
+        return int(self.chance.integers(len(x.shape)))
+
+    def like(self, *sides: int) -> Node:
+        """Return views of a value that have a shape."""
+        return self.fitted(self.value(), sides)
+
+    def fitted(self, x: Node, shape: Sequence[int]) -> Node:
+        """Bring a value into a shape by views, sums and padding, its axes in any order."""
+        if self.happens(0.5) and len(x.shape) > 1:
+            x = f.permute(x, [int(axis) for axis in self.chance.permutation(len(x.shape))])
+        if x.shape != tuple(shape) and np.prod(x.shape) == np.prod(shape):
+            return f.reshape(x, shape)
+        while len(x.shape) > len(shape):
+            x = f.sum(x, axis=0) if self.happens(0.4) else f.reshape(f.narrow(x, 0, 0, 1), x.shape[1:])
+        x = f.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape)
+        for axis, side in enumerate(shape):
+            x = self._sided(x, axis, side)
+        return f.stretch(x, shape)
+
+    def _sided(self, x: Node, axis: int, side: int) -> Node:
+        """Bring one side to a length, or to 1."""
+        has = x.shape[axis]
+        if has > side or (1 < has < side and self.happens(0.5)):
+            count = side if has > side else 1
+            step = 2 if has >= 2 * count and self.happens(0.3) else 1
+            first = int(self.chance.integers(has - (count - 1) * step))
+            return f.narrow(x, axis, first, first + (count - 1) * step + 1, step)
+        if 1 < has < side:
+            low = [0] * len(x.shape)
+            return f.pad(x, low, [side - has if k == axis else 0 for k in range(len(x.shape))], value=0.25)
+        return x
+
+    def beside(self, x: Node) -> Node:
+        """Return another value that broadcasts to one."""
+        shape = [1 if self.happens(0.15) else side for side in x.shape]
+        return self.like(*shape[int(self.chance.integers(len(shape) + 1)) if self.happens(0.2) else 0 :])
+
+    def two(self) -> list[Node]:
+        """Return two values of which one broadcasts to the other, in any order."""
+        pair = [x := self.value(), self.beside(x)]
+        return pair if self.happens(0.5) else pair[::-1]
+
+    def places(self, count: int, side: int) -> Node:
+        """Return indices along a side: int32, of one or two axes."""
+        found = f.argmax(self.like(count, side), axis=1)
+        return f.reshape(found, (1, count)) if self.happens(0.2) else found
+
+    def truths(self, x: Node) -> Node:
+        """Return conditions that broadcast to a value."""
+        one = self.one([ops.greater, ops.greater_equal, ops.equal])(x, self.beside(x))
+        other = self.one([ops.logical_and, ops.logical_or])(one, ops.logical_not(f.less(x, 0.1)))
+        return one if self.happens(0.5) else other  # type: ignore[no-any-return]
+
+    def tamed(self, x: Node) -> Node:
+        """Return smaller numbers."""
+        return f.tanh(x) if self.happens(0.5) else x * 0.25
+
+    def add(self, *found: Node) -> None:
+        """Note what was made, sometimes transposed at once."""
+        self.pool += [f.swap_axes(x, -1, -2) if len(x.shape) > 1 and self.happens(0.3) else x for x in found]
+
+
+Move = Callable[[Drawing], Any]
+
+
+# -- windows -----------------------------------------------------------------------------------------------------------
+def _windows(draw: Drawing) -> tuple[Node, tuple[int, ...], dict[str, Any]]:
+    """Return samples with channels, the sides of a window that fits, and a stride with padding."""
+    rank = draw.one([1, 2])
+    x = draw.like(*(max(side, 2) if k > 1 else side for k, side in enumerate(draw.shape(rank + 2, rank + 2))))
+    window = tuple(draw.one(range(1, min(side, 3) + 1)) for side in x.shape[2:])
+    stride = window if draw.happens(0.3) else tuple(draw.one([1, 1, 2]) for _ in window)
+    padding = tuple((0, 0) if draw.happens(0.5) else (draw.one(range(side)), 0) for side in window)
+    return x, window, {"stride": stride, "padding": padding}
+
+
+def _convolution(draw: Drawing) -> Node:
+    x, window, how = _windows(draw)
+    groups = x.shape[1] if draw.happens(0.2) else 1
+    apart = tuple(
+        draw.one([1, 1, (side - 1) // max(k - 1, 1) or 1]) for side, k in zip(x.shape[2:], window, strict=True)
+    )
+    how |= {"dilation": apart, "groups": groups}
+    filters = groups * draw.one(draw.sides)
+    w = draw.like(filters, x.shape[1] // groups, *window)
+    z = ops.convolution(x, w, **how)
+    if draw.happens(0.5):
+        return z
+    g = draw.fitted(draw.one([z, draw.value()]), z.shape)
+    op, operands, like = draw.one([(ops.convolution_input, (g, w), x), (ops.convolution_kernel, (x, g), w)])
+    return op(*operands, shape=like.shape, **how)  # type: ignore[no-any-return]
+
+
+def _pool(draw: Drawing) -> Node:
+    x, window, how = _windows(draw)
+    how["window"] = window
+    kind = draw.one(["max_pool", "sum_pool", "pool_select", "pool_scatter", "sum_unpool"])
+    if kind in ("max_pool", "sum_pool"):
+        return OPS[kind](x, **how)
+    index = ops.pool_argmax(draw.fitted(draw.value(), x.shape), **how)
+    if kind == "pool_select":
+        return ops.pool_select(x, index, **how)
+    g = draw.like(*index.shape)
+    return OPS[kind](*[g, index][: 1 + (kind == "pool_scatter")], shape=x.shape, **how)
+
+
+# -- products, loops ---------------------------------------------------------------------------------------------------
+def _product(draw: Drawing) -> Node:
+    rows, columns, inner = (draw.one(draw.sides) for _ in range(3))
+    batch = draw.shape(0, 2) if draw.happens(0.4) else ()
+    lead = tuple(1 if draw.happens(0.2) else side for side in batch) if draw.happens(0.7) else ()
+    x, y = draw.like(*batch, rows, inner), draw.like(*lead, inner, columns)
+    return x @ y if draw.happens(0.7) else draw.like(*lead, columns, inner) @ f.swap_axes(x, -1, -2)
+
+
+def _scan(draw: Drawing) -> Sequence[Node]:
+    """Walk with one or two carries, of which the body makes what it likes."""
+    inside = [draw.like(*draw.shape(1, 2)) for _ in range(draw.one([1, 2]))]
+    length = draw.one(draw.sides)
+    each = [draw.like(length, *draw.shape(1, 2)) for _ in range(draw.one([1, 1, 2]))]
+    held = [draw.like(*draw.shape(2, 2))]
+
+    def body(*operands: Node) -> tuple[list[Node], list[Node]]:
+        inner = Drawing(draw.chance, draw.dtype, draw.sides, list(operands))
+        for _ in range(draw.one([1, 2, 3])):
+            moved(inner, INSIDE)
+        after = [inner.tamed(inner.like(*x.shape)) + x * 0.5 for x in operands[: len(inside)]]
+        return after, [inner.value() for _ in range(draw.one([0, 1, 2]))]
+
+    ends, stacks = f.scan(body, inside, each, held, reverse=draw.happens(0.5))
+    return [*ends, *stacks]
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+def _alone(function: Callable[[Node], Node]) -> Move:
+    return lambda draw: function(draw.value() if draw.happens(0.5) else draw.any())
+
+
+def _pair(function: Callable[[Node, Node], Node]) -> Move:
+    return lambda draw: function(*draw.two())
+
+
+def _reduced(draw: Drawing) -> Node:
+    x, reduce = draw.any(), draw.one([f.sum, f.sum, f.max])
+    axes = [k for k in range(len(x.shape)) if draw.happens(0.5)] or draw.axis(x)
+    return reduce(x, axes, keepdims=draw.happens(0.3))  # type: ignore[no-any-return]
+
+
+def _cast(draw: Drawing, x: Node) -> Node:
+    other = draw.one(["int32", "int64", "float32", "float64", "bool", "uint32"])
+    whole = ops.mod(f.cast(x * 3.0, "int64"), 5) if other == "uint32" else x * 3.0
+    return f.cast(f.cast(whole, other), draw.dtype)
+
+
+def _padded(draw: Drawing) -> Node:
+    x = draw.like(*draw.shape(1, 2))
+    low, high, between = ([draw.one([0, 0, 1]) for _ in x.shape] for _ in range(3))
+    return f.pad(x, low, high, between, value=draw.one([0.0, -0.5]))
+
+
+def _joined(draw: Drawing) -> Node:
+    x = draw.any()
+    axis = draw.axis(x)
+    return f.concat(x, draw.like(*(draw.one(draw.sides) if k == axis else s for k, s in enumerate(x.shape))), axis=axis)
+
+
+def _counted(draw: Drawing) -> Node:
+    x = draw.any()
+    return x + f.cast(f.iota(x.shape, draw.axis(x), "int32"), draw.dtype) * 0.1
+
+
+def _looked_up(draw: Drawing) -> Node:
+    x = draw.any()
+    axis = draw.axis(x)
+    index = draw.places(draw.one(draw.sides), x.shape[axis])
+    if draw.happens(0.5):
+        return f.take(x, index, axis)
+    return f.scatter_add(x, index, draw.like(*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), axis)
+
+
+def _integers(draw: Drawing) -> Node:
+    """Return a product of small whole numbers."""
+    rows, inner, columns = draw.shape(3, 3)
+    one, other = (f.argmax(draw.like(*side, 3), axis=2) for side in ((rows, inner), (inner, columns)))
+    return f.cast(one @ other, draw.dtype)
+
+
+def _chosen(draw: Drawing) -> Node:
+    x = draw.value()
+    truths = ops.is_finite(x) if draw.happens(0.2) else draw.truths(x)
+    return f.where(truths, x, draw.beside(x)) if draw.happens(0.7) else f.cast(truths, draw.dtype) * x
+
+
+def _dropped(draw: Drawing) -> Node:
+    x = draw.any()
+    draw.streams += 1
+    if draw.happens(0.5):
+        return ops.dropout(x, f.sum(f.full(0.3, (), x.dtype)), *draw.keys, stream=draw.streams)
+    bits = ops.random_bits(*draw.keys, shape=x.shape, stream=draw.streams)
+    return f.cast(bits, draw.dtype) * 2.0**-32 + x
+
+
+def _classes(draw: Drawing) -> Node:
+    x = draw.like(*draw.shape(1, 2), max(draw.one(draw.sides), 2))
+    if draw.happens(0.5):
+        return f.layer_norm(x, draw.like(x.shape[-1]), draw.like(x.shape[-1]), 0.1)
+    return ops.softmax_cross_entropy(x, f.argmax(draw.like(*x.shape)))
+
+
+def _attention(draw: Drawing) -> Node:
+    rows, length, inner, width = draw.shape(4, 4)
+    lead = draw.shape(0, 1)
+    return ops.attention(*(draw.like(*lead, *sides) for sides in ((rows, inner), (length, inner), (length, width))))
+
+
+UNARY: tuple[Callable[[Node], Node], ...] = (
+    f.neg, f.abs, f.sign, f.sin, f.cos, f.tanh, f.erf, f.stop, f.relu, f.sigmoid, f.silu, f.gelu, f.softplus,
+    lambda x: f.floor(x * 1.7 + 0.3), lambda x: f.exp(-f.abs(x)), lambda x: f.expm1(-f.abs(x)),
+    lambda x: f.log(f.abs(x) + 0.5), lambda x: f.log1p(f.abs(x)), lambda x: f.sqrt(f.abs(x) + 0.3),
+)  # fmt: skip
+SMALL: tuple[Move, ...] = (
+    *map(_alone, UNARY),
+    *map(_pair, (ops.add, ops.sub, ops.mul, ops.maximum, ops.minimum)),
+    _pair(lambda x, y: x / (f.abs(y) + 0.5)), _pair(lambda x, y: (f.abs(x) + 0.5) ** f.tanh(y)),
+    _pair(lambda x, y: ops.mod(x, f.abs(y) + 0.7)), _chosen, lambda draw: _cast(draw, draw.value()), _counted,
+)  # fmt: skip
+FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _padded, _joined, _looked_up)
+REDUCTIONS: tuple[Move, ...] = (_reduced, _reduced, _reduced, lambda draw: f.softmax(draw.any(), -1))
+PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers)
+WINDOWS: tuple[Move, ...] = (_convolution, _pool)
+INSIDE = (SMALL, SMALL, FORMS, REDUCTIONS, PRODUCTS)
+COMPOSITES: tuple[Move, ...] = (
+    lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,
+    _scan, _scan,
+)  # fmt: skip
+MOVES = (*INSIDE, PRODUCTS, WINDOWS, COMPOSITES)
+
+
+def moved(draw: Drawing, moves: Sequence[Sequence[Move]]) -> None:
+    """Make one more value, or several."""
+    found = draw.one(draw.one(moves))(draw)
+    draw.add(*(found if isinstance(found, Sequence) else [found]))
+
+
+# -- whole graphs ------------------------------------------------------------------------------------------------------
+def drawn(seed: int) -> Case:
+    """Return the case of a seed."""
+    chance = np.random.default_rng(seed)
+    sides = [int(n) for n in chance.integers(1, 6, 4)]
+    if chance.random() < 0.5:
+        sides = [int(chance.integers(2, 5))]
+    elif chance.random() < 0.2:
+        sides[0] = 17  # more columns than are computed with at once
+    draw = Drawing(chance, str(chance.choice(["float32", "float64"])), sides, [])
+    inputs = _inputs(draw)
+    draw.keys = [inputs[f"key{k}"] for k in range(len(KEY))]
+    for _ in range(draw.one([1, 2, 2, 3, 3, 4, 6])):
+        moved(draw, MOVES)
+    return _case(draw, seed, inputs, _outputs(draw, [x for name, x in inputs.items() if name[0] in "sd"]))
+
+
+def _inputs(draw: Drawing) -> dict[str, Node]:
+    """Return states, data of some samples, the parts of a key, and a rate; floats go into the pool."""
+    batch = draw.one(draw.sides)
+    found = {f"state{k}": symbol(draw.shape(), draw.dtype) for k in range(draw.one([1, 2, 3]))}
+    found |= {f"key{k}": symbol(shape, "uint32") for k, shape in enumerate(KEY)}
+    found |= {f"data{k}": symbol((batch, *draw.shape(0, 2)), draw.dtype) for k in range(draw.one([0, 1, 2]))}
+    draw.pool += [x for x in found.values() if x.dtype in FLOATS]
+    return found | {"rate": symbol((), draw.dtype)}
+
+
+def _outputs(draw: Drawing, targets: Sequence[Node]) -> list[Node]:
+    """Return some values, the last among them, and perhaps gradients, and gradients of those."""
+    count = min(draw.one(range(1, OUTPUTS + 1)), len(draw.pool))
+    chosen = [*draw.pool[-2:], *(draw.value() for _ in range(count - 1))]
+    for _ in range(draw.one([0, 0, 0, 1, 1, 2])):
+        wanted = [x for x in targets if draw.happens(0.6)] or targets[:1]
+        loss = f.sum(draw.tamed(chosen[0]) * draw.beside(chosen[0]))
+        found = gradient(loss, wanted)
+        draw.add(*found)
+        chosen = [*found, *chosen]
+    return chosen
+
+
+def _case(draw: Drawing, seed: int, inputs: Mapping[str, Node], results: Sequence[Node]) -> Case:
+    """Return results as a step that writes some of its states."""
+    state, data = (tuple(name for name in inputs if name[0] in first) for first in ("sk", "d"))
+    writes = tuple(name for name in state if name[0] == "s" and draw.happens(0.6))
+    draw.pool += results
+    new = [_new(draw, inputs[name], inputs["rate"]) for name in writes]
+    graph = Graph(tuple(inputs[name] for name in (*state, *data, "rate")), (*new, *results))
+    step = Step(graph, state, data, ("rate",), writes, tuple(f"result{k}" for k in range(len(results))))
+    arrays = {name: _values(draw, x, name) for name, x in inputs.items()}
+    return Case(seed, step, arrays, draw.happens(0.5), draw.happens(0.7), draw.one([1, 2, 3]))
+
+
+def _new(draw: Drawing, state: Node, rate: Node) -> Node:
+    """Return the next value of a state: a step along something, or something else."""
+    other = draw.like(*state.shape)
+    return state - rate * other if draw.happens(0.6) else draw.tamed(other)
+
+
+def _values(draw: Drawing, x: Node, name: str) -> np.ndarray:
+    """Return what goes into an input: of data a block, of which each step takes some rows."""
+    if x.dtype == "uint32":
+        return draw.chance.integers(0, 2**31, x.shape).astype("uint32")
+    if name == "rate":
+        return np.asarray(0.05, x.dtype)
+    shape = (ROWS, *x.shape[1:]) if name[0] == "d" else x.shape
+    return np.asarray(draw.chance.normal(size=shape), x.dtype)

@@ -1,0 +1,147 @@
+"""Compare random graphs on all backends with the reference, which runs them op by op without a plan.
+
+::
+
+    python tests/reliability/graphs.py 20000 [SEED] [BACKEND]
+
+Graph after graph, from a seed on: :mod:`sigma_kernel.testing.graphs` says what is drawn, and
+:mod:`sigma_kernel.testing.comparing` what may differ.  Each runs on numpy, and on numba with one thread and with two.
+Of eight, four are compiled by numba with limits so low that small tasks are cut into pieces, and products into blocks,
+as large ones are, and two are optimised by LLVM, which takes as long as all else.  A graph that differs, or fails, is
+made smaller and printed with its seed: the same command with 1 and this seed draws it again.  Prints one JSON document;
+the exit code is 1 if a graph differs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from traceback import format_exc
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from attrs import evolve
+
+from sigma_backend_numba import NumbaBackend, cache, costs, form, groups, products, task, tiles
+from sigma_backend_numba.compiler import machine
+from sigma_backend_numpy import NumpyBackend
+from sigma_kernel.contracts import Backend
+from sigma_kernel.graph.node import Graph, Node, symbol
+from sigma_kernel.testing.comparing import Difference, compare
+from sigma_kernel.testing.graphs import Case, drawn
+
+BACKENDS: dict[str, list[Backend]] = {
+    "numpy": [NumpyBackend()],
+    "numba": [NumbaBackend(threads=1), NumbaBackend(threads=2)],
+}
+LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that few rows are many
+    (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (form, "ALL", 4), (form, "WORK", 1.0),
+    (products, "WORK", 1.0), (products, "BLOCK", 4), (products, "ROWS", 6), (products, "LARGE", 1), (tiles, "MANY", 4),
+    (groups, "LONGEST_ROW", 3),
+)  # fmt: skip
+
+
+@contextmanager
+def limits(seed: int) -> Iterator[None]:
+    """Lower limits for every other seed; of these, every other one has no small tiles.  LLVM optimises two of eight."""
+    patches = [patch.object(machine, "SPEED", 0)] if seed % 8 > 1 else []
+    patches += [patch.object(*low) for low in LOW] if seed % 2 else []
+    patches += [patch.object(products, "small", lambda *sides: False)] if seed % 4 == 1 else []
+    patches += [patch.object(products, "faster", lambda *sides: True)] if seed % 8 == 1 else []
+    for one in patches:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in patches:
+            one.stop()
+
+
+def tried(backends: Sequence[Backend], seed: int) -> tuple[Difference, Case | None]:
+    """Compare the graph of a seed; return a smaller one if it differs."""
+    with limits(seed):
+        case = drawn(seed)
+        found = compare(backends, case)
+        return found, shrunk(backends, case) if found.wrong else None
+
+
+def main(graphs: int, seed: int = 0, only: str = "") -> int:
+    """Compare so many graphs and print what came of it."""
+    backends = [backend for name, some in BACKENDS.items() if only in ("", name) for backend in some]
+    wrong: list[int] = []
+    compared = elements = 0
+    began = time.process_time()
+    with TemporaryDirectory() as folder, patch.dict(os.environ, {cache.VARIABLE: folder}):
+        for number in range(seed, seed + graphs):
+            try:
+                found, smaller = tried(backends, number)
+            except Exception:  # one graph that fails is a result too
+                print(f"graph {number} failed:\n{format_exc()}", file=sys.stderr, flush=True)
+                wrong.append(number)
+                continue
+            compared, elements = compared + found.compared, elements + found.elements
+            if smaller is not None:
+                wrong.append(number)
+                print(f"seed {number}: {found.wrong}\n{smaller}", file=sys.stderr, flush=True)
+    share = round(compared / max(elements, 1), 4)
+    seconds = round(time.process_time() - began, 1)
+    print(json.dumps({"graphs": graphs, "seed": seed, "different": wrong, "numbers": elements, "compared": share,
+                      "seconds": seconds}))  # fmt: skip
+    return int(bool(wrong))
+
+
+# -- smaller cases -----------------------------------------------------------------------------------------------------
+def shrunk(backends: Sequence[Backend], case: Case, tries: int = 150) -> Case:
+    """Return a smaller case that fails too: fewer outputs, and values given that were computed."""
+    while True:
+        for smaller in _smaller(case):
+            tries -= 1
+            if tries < 0:
+                return case
+            if compare(backends, smaller).wrong:
+                case = smaller
+                break
+        else:
+            return case
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    """Yield what a case might be reduced to, the smallest first."""
+    step, graph = case.step, case.step.graph
+    written, ring = graph.outputs[: len(step.writes)], graph.outputs[len(step.writes) :]
+    for k in range(len(ring)) if len(ring) > 1 else ():
+        yield _with(case, Graph(graph.inputs, (*written, ring[k])), ring=step.ring[k : k + 1])
+    if written and ring:
+        yield _with(case, Graph(graph.inputs, ring), writes=())
+    if case.program and not step.data:
+        yield evolve(case, program=False)
+    for node in reversed([n for n in graph if n.op not in ("input", "constant", "scan") and n.dtype.startswith("f")]):
+        name = f"given{len(step.state)}"
+        given = symbol(node.shape, node.dtype)
+        inputs = (*graph.inputs[: len(step.state)], given, *graph.inputs[len(step.state) :])
+        array = np.random.default_rng(len(step.state)).normal(size=node.shape).astype(node.dtype)
+        changed = _with(case, _replaced(Graph(inputs, graph.outputs), node, given), state=(*step.state, name))
+        yield evolve(changed, arrays={**case.arrays, name: array})
+
+
+def _with(case: Case, graph: Graph, **changes: Any) -> Case:
+    return evolve(case, step=evolve(case.step, graph=graph, **changes))
+
+
+def _replaced(graph: Graph, node: Node, by: Node) -> Graph:
+    """Return a graph that reads another value where it read one."""
+    known = {node: by}
+    for other in graph:
+        if other not in known:
+            known[other] = evolve(other, inputs=tuple(known[x] for x in other.inputs)) if other.inputs else other
+    return Graph(graph.inputs, tuple(known[x] for x in graph.outputs))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3]), *sys.argv[3:]))
