@@ -22,7 +22,6 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, symbol
 
 ROWS = 20  # of a block
-OUTPUTS = 4  # of a graph at most, beside new states and gradients
 KEY = ((2,), (), (), ())  # the shapes of what random bits depend on
 
 
@@ -36,11 +35,6 @@ class Case:
     program: bool
     in_place: bool
     steps: int
-
-    def __str__(self) -> str:
-        how = f"as a program for {self.steps} steps" if self.program else "as a function"
-        graph = self.step.graph
-        return f"graph {self.seed}, {how}{', in place' * self.in_place}, donating {self.step.donations}:\n{graph}"
 
 
 @define(eq=False)
@@ -71,8 +65,9 @@ class Drawing:
         return self.one(self.pool[-2:] if self.happens(0.6) else self.pool)  # type: ignore[no-any-return]
 
     def any(self) -> Node:
-        """Return views of a value in some shape."""
-        return self.like(*self.shape())
+        """Return a value with axes as it is, or views of one in some shape."""
+        x = self.value()
+        return x if x.shape and self.happens(0.5) else self.fitted(x, self.shape())
 
     def axis(self, x: Node) -> int:
         """Return an axis of a value."""
@@ -109,13 +104,16 @@ class Drawing:
         return x
 
     def beside(self, x: Node) -> Node:
-        """Return another value that broadcasts to one."""
+        """Return views of a value that broadcast to it, or to another."""
         shape = [1 if self.happens(0.15) else side for side in x.shape]
-        return self.like(*shape[int(self.chance.integers(len(shape) + 1)) if self.happens(0.2) else 0 :])
+        first = int(self.chance.integers(len(shape) + 1)) if self.happens(0.2) else 0
+        return self.fitted(x if self.happens(0.3) else self.value(), shape[first:])
 
     def two(self) -> list[Node]:
         """Return two values of which one broadcasts to the other, in any order."""
-        pair = [x := self.value(), self.beside(x)]
+        x = self.value()
+        column = len(x.shape) == 1 and self.happens(0.3)
+        pair = [x, self.fitted(x, (*x.shape, 1)) if column else self.beside(x)]
         return pair if self.happens(0.5) else pair[::-1]
 
     def places(self, count: int, side: int) -> Node:
@@ -155,10 +153,8 @@ def _windows(draw: Drawing) -> tuple[Node, tuple[int, ...], dict[str, Any]]:
 def _convolution(draw: Drawing) -> Node:
     x, window, how = _windows(draw)
     groups = x.shape[1] if draw.happens(0.2) else 1
-    apart = tuple(
-        draw.one([1, 1, (side - 1) // max(k - 1, 1) or 1]) for side, k in zip(x.shape[2:], window, strict=True)
-    )
-    how |= {"dilation": apart, "groups": groups}
+    spare = [(side - 1) // max(k - 1, 1) or 1 for side, k in zip(x.shape[2:], window, strict=True)]
+    how |= {"dilation": tuple(draw.one([1, 1, most]) for most in spare), "groups": groups}
     filters = groups * draw.one(draw.sides)
     w = draw.like(filters, x.shape[1] // groups, *window)
     z = ops.convolution(x, w, **how)
@@ -191,12 +187,19 @@ def _product(draw: Drawing) -> Node:
     return x @ y if draw.happens(0.7) else draw.like(*lead, columns, inner) @ f.swap_axes(x, -1, -2)
 
 
+def _shared(draw: Drawing) -> Sequence[Node]:
+    """Read one value, most often a product, in several ways."""
+    own = Drawing(draw.chance, draw.dtype, draw.sides, [_product(draw) if draw.happens(0.7) else draw.value()])
+    for _ in range(3):
+        moved(own, INSIDE[:4])
+    return own.pool[draw.one([0, 1]) :]
+
+
 def _scan(draw: Drawing) -> Sequence[Node]:
     """Walk with one or two carries, of which the body makes what it likes."""
     inside = [draw.like(*draw.shape(1, 2)) for _ in range(draw.one([1, 2]))]
     length = draw.one(draw.sides)
     each = [draw.like(length, *draw.shape(1, 2)) for _ in range(draw.one([1, 1, 2]))]
-    held = [draw.like(*draw.shape(2, 2))]
 
     def body(*operands: Node) -> tuple[list[Node], list[Node]]:
         inner = Drawing(draw.chance, draw.dtype, draw.sides, list(operands))
@@ -205,7 +208,7 @@ def _scan(draw: Drawing) -> Sequence[Node]:
         after = [inner.tamed(inner.like(*x.shape)) + x * 0.5 for x in operands[: len(inside)]]
         return after, [inner.value() for _ in range(draw.one([0, 1, 2]))]
 
-    ends, stacks = f.scan(body, inside, each, held, reverse=draw.happens(0.5))
+    ends, stacks = f.scan(body, inside, each, [draw.like(*draw.shape(2, 2))], reverse=draw.happens(0.5))
     return [*ends, *stacks]
 
 
@@ -305,13 +308,12 @@ SMALL: tuple[Move, ...] = (
 FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _padded, _joined, _looked_up)
 REDUCTIONS: tuple[Move, ...] = (_reduced, _reduced, _reduced, lambda draw: f.softmax(draw.any(), -1))
 PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers)
-WINDOWS: tuple[Move, ...] = (_convolution, _pool)
 INSIDE = (SMALL, SMALL, FORMS, REDUCTIONS, PRODUCTS)
 COMPOSITES: tuple[Move, ...] = (
     lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,
     _scan, _scan,
 )  # fmt: skip
-MOVES = (*INSIDE, PRODUCTS, WINDOWS, COMPOSITES)
+MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared,))
 
 
 def moved(draw: Drawing, moves: Sequence[Sequence[Move]]) -> None:
@@ -349,8 +351,7 @@ def _inputs(draw: Drawing) -> dict[str, Node]:
 
 def _outputs(draw: Drawing, targets: Sequence[Node]) -> list[Node]:
     """Return some values, the last among them, and perhaps gradients, and gradients of those."""
-    count = min(draw.one(range(1, OUTPUTS + 1)), len(draw.pool))
-    chosen = [*draw.pool[-2:], *(draw.value() for _ in range(count - 1))]
+    chosen = [*draw.pool[-2:], *(draw.value() for _ in range(min(draw.one([1, 2, 3, 4]), len(draw.pool)) - 1))]
     for _ in range(draw.one([0, 0, 0, 1, 1, 2])):
         wanted = [x for x in targets if draw.happens(0.6)] or targets[:1]
         loss = f.sum(draw.tamed(chosen[0]) * draw.beside(chosen[0]))
@@ -382,7 +383,5 @@ def _values(draw: Drawing, x: Node, name: str) -> np.ndarray:
     """Return what goes into an input: of data a block, of which each step takes some rows."""
     if x.dtype == "uint32":
         return draw.chance.integers(0, 2**31, x.shape).astype("uint32")
-    if name == "rate":
-        return np.asarray(0.05, x.dtype)
     shape = (ROWS, *x.shape[1:]) if name[0] == "d" else x.shape
-    return np.asarray(draw.chance.normal(size=shape), x.dtype)
+    return np.asarray(0.05 if name == "rate" else draw.chance.normal(size=shape), x.dtype)

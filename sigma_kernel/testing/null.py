@@ -9,16 +9,18 @@ import numpy as np
 
 from sigma_kernel.contracts import Backend
 from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import Graph
 
 
 class NullBackend(Backend):
     """Compute by the reference meanings, then poison every donated input: NaN, the greatest integer, or True."""
 
+    namespace: Namespace = numpy_namespace()
+
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
         """Return a function that computes, copies its results, and poisons what was donated."""
-        run = interpret(graph, numpy_namespace())
+        run = interpret(graph, self.namespace)
 
         def call(*arrays: Any) -> list[np.ndarray]:
             results = [np.array(value) for value in run(*arrays)]

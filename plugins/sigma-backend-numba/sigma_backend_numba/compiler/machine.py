@@ -36,12 +36,12 @@ def processor() -> tuple[str, str]:
 
 
 @cache
-def _target() -> Any:
+def _target(speed: int) -> Any:
     _llvm().initialize_native_target()
     _llvm().initialize_native_asmprinter()
     _register()
     name, features = processor()
-    return _llvm().Target.from_default_triple().create_target_machine(name, features, opt=3, jit=True)
+    return _llvm().Target.from_default_triple().create_target_machine(name, features, opt=speed, jit=True)
 
 
 def _register() -> None:
@@ -75,7 +75,7 @@ def compiled(text: str, names: Mapping[str, Any]) -> bytes:
     from sigma_backend_numba.compiler.translate import Module  # not needed where the code is known already
 
     with _lock:
-        target = _target()
+        target = _target(SPEED)
         translated = Module(names)
         translated.program(text)
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
@@ -92,7 +92,7 @@ def compiled(text: str, names: Mapping[str, Any]) -> bytes:
 def loaded(code: bytes) -> Burst:
     """Return the burst of an object file."""
     with _lock:
-        target = _target()
+        target = _target(SPEED)
         module = _llvm().parse_assembly("")
         module.triple = target.triple
         engine = _llvm().create_mcjit_compiler(module, target)
