@@ -32,7 +32,7 @@ def loop(task: Task) -> None:
 
 
 def home(task: Task, core: Node) -> Node | None:
-    """Return the value whose storage a product may use until it is written itself; see the rule above."""
+    """Return the value whose storage a product may use until it is written itself: one with its map."""
     if core in task.schedule.stored:
         return core
     maps = task.group.space.maps

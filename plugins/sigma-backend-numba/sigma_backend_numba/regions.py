@@ -1,8 +1,8 @@
 """Tasks that run one after the other on one sample while it is in the cache, then on the next.
 
-Convolutions and pooling compute sample by sample, and so do most loops around them.  Where every reader of a value
-within a region reads what was made of the same sample, all tasks of the region take turns: a value that nobody else
-wants never needs more room than one sample does.
+Convolutions and pooling compute sample by sample, and so do most loops around them.  Where all that a group leaves in
+memory is made sample by sample, and every reader of a value within a region reads what was made of the same sample, all
+tasks of the region take turns: a value that nobody else wants never needs more room than one sample does.
 """
 
 from __future__ import annotations

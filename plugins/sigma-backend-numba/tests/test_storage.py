@@ -1,0 +1,100 @@
+"""Values that share storage, or a loop, and are read in more than one way: each of these was wrong once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import NumbaBackend
+from sigma_kernel.graph import functions as f, ops
+from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, Node, symbol
+
+Built = Callable[..., Sequence[Node]]
+AROUND: dict[str, Any] = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+PAIRS: dict[str, Any] = {"stride": (1,), "padding": ((0, 0),), "window": (1,)}
+
+
+def turned(x: Node) -> Node:
+    return f.swap_axes(x, -1, -2)
+
+
+def accumulated(x: Node, u: Node) -> Node:
+    """Return a carry to which transposed products are added."""
+    (end,), _ = f.scan(lambda total, part, u: ([total + turned(part @ u)], []), [u], [x], [u])
+    return end
+
+
+def slopes_of_slopes(x: Node, u: Node) -> tuple[Node, ...]:
+    """Return gradients of the second order through a scan."""
+    (end,), _ = f.scan(lambda h, part, u: ([f.tanh(h @ u + part)], []), [u], [x], [u])
+    (first,) = gradient(f.sum(f.square(end)), [u])
+    return gradient(f.sum(f.square(first)), [x, u])
+
+
+def attended(q: Node, k: Node, v: Node) -> tuple[Node, ...]:
+    """Return the gradients of attention: those of the keys are transposed scores times queries."""
+    return gradient(f.sum(f.square(ops.attention(q, k, v))), [q, k, v])
+
+
+def first_sample(x: Node) -> Node:
+    """Return what pooling makes of the parts of one sample, as many as there are samples."""
+    whole = ops.sum_pool(f.tanh(x), window=(1, 1), stride=(1, 1), padding=((0, 0), (0, 0)))
+    return ops.max_pool(f.reshape(f.narrow(whole, 0, 0, 1), (3, 3, 3)), **PAIRS)
+
+
+def rearranged(x: Node) -> list[Node]:
+    """Return a value added to its own elements in another order, which only a copy can have."""
+    doubled = x * 2.0
+    return [doubled + f.reshape(f.permute(doubled, (1, 2, 0)), x.shape)]
+
+
+def repeated(x: Node) -> list[Node]:
+    """Return a sum that is repeated along an axis of the loop that adds it up, and lies in memory."""
+    total = f.stretch(f.sum(x), (3,)) * 2.0
+    return [f.concat(total, total), f.sum(x)]
+
+
+GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
+    "a square product, transposed": (lambda x, y: [turned(x @ y)], ((3, 4), (4, 3))),
+    "a square product, scaled and transposed": (lambda x, y: [turned(x @ y) * 2.0], ((3, 4), (4, 3))),
+    "a large square product, transposed": (lambda x, y: [turned(x @ y) * 2.0], ((200, 200), (200, 200))),
+    "products in a batch, transposed": (lambda x, y: [turned(x @ y)], ((2, 3, 4), (2, 4, 3))),
+    "products in a batch, the batch moved": (lambda x, y: [f.swap_axes(x @ y, 0, 1)], ((3, 3, 4), (3, 4, 3))),
+    "the slope of a square matrix that is transposed": (
+        lambda x, w: gradient(f.sum(f.tanh(x @ turned(w))), [x, w]), ((5, 3), (3, 3))),
+    "a matrix times itself, transposed": (lambda x: gradient(f.sum(f.square(x @ turned(x))), [x]), ((4, 4),)),
+    "attention": (attended, ((2, 6, 3), (2, 3, 3), (2, 3, 4))),
+    "a convolution whose samples and channels change places": (
+        lambda x, w: [f.tanh(f.swap_axes(ops.convolution(x, w, **AROUND), 0, 1))], ((4, 2, 5, 5), (4, 2, 3, 3))),
+    "a convolution that is pooled with its samples and channels changed": (
+        lambda x, w: [ops.max_pool(f.reshape(f.tanh(f.swap_axes(ops.convolution(x, w, **AROUND), 0, 1)), (4, 4, 25)),
+                                   **PAIRS)],
+        ((4, 2, 5, 5), (4, 2, 3, 3))),
+    "the parts of one sample pooled": (lambda x: [first_sample(x)], ((3, 3, 3, 3),)),
+    "a sum in a scan": (lambda x, u: [accumulated(x, u)], ((4, 3, 3), (3, 3))),
+    "second slopes through a scan": (slopes_of_slopes, ((4, 3, 3), (3, 3))),
+    "a value and its transpose": (lambda x: [x * 2.0 + turned(x * 2.0)], ((3, 3),)),
+    "a costly value and its transpose": (lambda x: [f.tanh(x) + turned(f.tanh(x))], ((3, 3),)),
+    "all pairs of a vector": (lambda x: [f.expand(x * 2.0, 1) + f.expand(x * 2.0, 0)], ((3,),)),
+    "all pairs of sums": (lambda x: [f.expand(f.sum(x, 1), 1) + f.expand(f.sum(x, 1), 0)], ((3, 4),)),
+    "a value and its elements in another order": (rearranged, ((4, 2, 2),)),
+    "a sum, repeated": (repeated, ((3, 5),)),
+    "one count": (lambda x: [x + f.cast(f.iota((1,), 0), "float64") + 1.0], ((3,),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_value_may_be_read_in_any_way(name: str) -> None:
+    build, shapes = GRAPHS[name]
+    inputs = tuple(symbol(shape, "float64") for shape in shapes)
+    graph, draw = Graph(inputs, tuple(build(*inputs))), np.random.default_rng(0)
+    arrays = [draw.normal(size=shape) / shape[-1] for shape in shapes]
+    wanted = interpret(graph, numpy_namespace())(*arrays)
+    for found, expected in zip(NumbaBackend(threads=1).lower(graph, {})(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
