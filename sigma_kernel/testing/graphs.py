@@ -22,12 +22,11 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, symbol
 
 ROWS = 20  # of a block
-KEY = ((2,), (), (), ())  # the shapes of what random bits depend on
 
 
 @frozen(eq=False)
 class Case:
-    """A step, the arrays it is run on, and how: as a function called twice, or as a program for ``steps`` steps."""
+    """A step, the arrays it is run on, and how: ``steps`` steps of a program, or as many calls of a function."""
 
     seed: int
     step: Step
@@ -99,8 +98,7 @@ class Drawing:
             first = int(self.chance.integers(has - (count - 1) * step))
             return f.narrow(x, axis, first, first + (count - 1) * step + 1, step)
         if 1 < has < side:
-            low = [0] * len(x.shape)
-            return f.pad(x, low, [side - has if k == axis else 0 for k in range(len(x.shape))], value=0.25)
+            return f.pad(x, [0] * len(x.shape), [(side - has) * (k == axis) for k in range(len(x.shape))], value=0.25)
         return x
 
     def beside(self, x: Node) -> Node:
@@ -112,14 +110,8 @@ class Drawing:
     def two(self) -> list[Node]:
         """Return two values of which one broadcasts to the other, in any order."""
         x = self.value()
-        column = len(x.shape) == 1 and self.happens(0.3)
-        pair = [x, self.fitted(x, (*x.shape, 1)) if column else self.beside(x)]
+        pair = [x, self.fitted(x, (*x.shape, 1)) if len(x.shape) == 1 and self.happens(0.3) else self.beside(x)]
         return pair if self.happens(0.5) else pair[::-1]
-
-    def places(self, count: int, side: int) -> Node:
-        """Return indices along a side: int32, of one or two axes."""
-        found = f.argmax(self.like(count, side), axis=1)
-        return f.reshape(found, (1, count)) if self.happens(0.2) else found
 
     def truths(self, x: Node) -> Node:
         """Return conditions that broadcast to a value."""
@@ -142,8 +134,8 @@ Move = Callable[[Drawing], Any]
 # -- windows -----------------------------------------------------------------------------------------------------------
 def _windows(draw: Drawing) -> tuple[Node, tuple[int, ...], dict[str, Any]]:
     """Return samples with channels, the sides of a window that fits, and a stride with padding."""
-    rank = draw.one([1, 2])
-    x = draw.like(*(max(side, 2) if k > 1 else side for k, side in enumerate(draw.shape(rank + 2, rank + 2))))
+    sides = draw.shape(*[draw.one([3, 4])] * 2)
+    x = draw.like(*sides[:2], *(max(side, 2) for side in sides[2:]))
     window = tuple(draw.one(range(1, min(side, 3) + 1)) for side in x.shape[2:])
     stride = window if draw.happens(0.3) else tuple(draw.one([1, 1, 2]) for _ in window)
     padding = tuple((0, 0) if draw.happens(0.5) else (draw.one(range(side)), 0) for side in window)
@@ -155,8 +147,7 @@ def _convolution(draw: Drawing) -> Node:
     groups = x.shape[1] if draw.happens(0.2) else 1
     spare = [(side - 1) // max(k - 1, 1) or 1 for side, k in zip(x.shape[2:], window, strict=True)]
     how |= {"dilation": tuple(draw.one([1, 1, most]) for most in spare), "groups": groups}
-    filters = groups * draw.one(draw.sides)
-    w = draw.like(filters, x.shape[1] // groups, *window)
+    w = draw.like(groups * draw.one(draw.sides), x.shape[1] // groups, *window)
     z = ops.convolution(x, w, **how)
     if draw.happens(0.5):
         return z
@@ -167,7 +158,7 @@ def _convolution(draw: Drawing) -> Node:
 
 def _pool(draw: Drawing) -> Node:
     x, window, how = _windows(draw)
-    how["window"] = window
+    how |= {"window": window}
     kind = draw.one(["max_pool", "sum_pool", "pool_select", "pool_scatter", "sum_unpool"])
     if kind in ("max_pool", "sum_pool"):
         return OPS[kind](x, **how)
@@ -253,7 +244,8 @@ def _counted(draw: Drawing) -> Node:
 def _looked_up(draw: Drawing) -> Node:
     x = draw.any()
     axis = draw.axis(x)
-    index = draw.places(draw.one(draw.sides), x.shape[axis])
+    index = f.argmax(draw.like(draw.one(draw.sides), x.shape[axis]), axis=1)
+    index = f.expand(index, 0) if draw.happens(0.2) else index
     if draw.happens(0.5):
         return f.take(x, index, axis)
     return f.scatter_add(x, index, draw.like(*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), axis)
@@ -333,7 +325,7 @@ def drawn(seed: int) -> Case:
         sides[0] = 17  # more columns than are computed with at once
     draw = Drawing(chance, str(chance.choice(["float32", "float64"])), sides, [])
     inputs = _inputs(draw)
-    draw.keys = [inputs[f"key{k}"] for k in range(len(KEY))]
+    draw.keys = [x for name, x in inputs.items() if name[0] == "k"]
     for _ in range(draw.one([1, 2, 2, 3, 3, 4, 6])):
         moved(draw, MOVES)
     return _case(draw, seed, inputs, _outputs(draw, [x for name, x in inputs.items() if name[0] in "sd"]))
@@ -343,7 +335,7 @@ def _inputs(draw: Drawing) -> dict[str, Node]:
     """Return states, data of some samples, the parts of a key, and a rate; floats go into the pool."""
     batch = draw.one(draw.sides)
     found = {f"state{k}": symbol(draw.shape(), draw.dtype) for k in range(draw.one([1, 2, 3]))}
-    found |= {f"key{k}": symbol(shape, "uint32") for k, shape in enumerate(KEY)}
+    found |= {f"key{k}": symbol(shape, "uint32") for k, shape in enumerate([(2,), (), (), ()])}
     found |= {f"data{k}": symbol((batch, *draw.shape(0, 2)), draw.dtype) for k in range(draw.one([0, 1, 2]))}
     draw.pool += [x for x in found.values() if x.dtype in FLOATS]
     return found | {"rate": symbol((), draw.dtype)}

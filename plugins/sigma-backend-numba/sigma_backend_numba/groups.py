@@ -5,8 +5,8 @@ element; ``fold``: a reduction of leading axes with what is reduced, and what fo
 
 A node joins the group of its latest producer if its elements can be computed where the producer's are.  Nodes without
 a producer (reads of inputs, random bits, ``0.9 * m``) float until something that does not float reads them.  Then they
-enter its nest, if all that read them there agree on where their elements are; else they lie in memory, made by a group of
-their own.  Numbers that depend on scalar inputs alone are free: every task computes those it needs.
+enter its nest, if all that read them there agree on where their elements are; else they lie in memory, made by a group
+of their own.  Numbers that depend on scalar inputs alone are free: every task computes those it needs.
 """
 
 from __future__ import annotations

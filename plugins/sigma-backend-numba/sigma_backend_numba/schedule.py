@@ -5,18 +5,19 @@ writes over an input after all others that read this input.
 
 A value takes storage in which something else lies only where nobody reads that any more.  There are five cases:
 
-- *The arena.*  The stage in which a value is made comes after the last one in which the other is read.  All groups of a
-  stage may run at once, and a region runs within one stage.
-- *An input that it replaces* (``updates``).  All other groups that read the input come before.  The group itself reads an
-  element only at the place of its loop at which it writes it, by the same offset and strides (``_harmless``), and writes
-  in the last pass over a row, because each pass reads again.  Else the value is made elsewhere, and copied.
-- *A product and what follows it* (``cores.home``).  The product lies in the storage of a value of its group with the same
-  shape, dtype and map: each element is overwritten at the place at which it has been read for the last time.
+- *The arena.*  The stage in which a value is made comes after the last one in which the other is read.  All groups of
+  a stage may run at once, and a region runs within one stage.
+- *An input that it replaces* (``updates``).  All other groups that read the input come before.  The group itself reads
+  an element only at the place of its loop at which it writes it, by the same offset and strides (``_harmless``), and
+  writes in the last pass over a row, because each pass reads again.  Else the value is made elsewhere, and copied.
+- *A product and what follows it* (``cores.home``).  The product lies in the storage of a value of its group with the
+  same shape, dtype and map: each element is overwritten at the place at which it has been read for the last time.
 - *The room of one sample* (``locals``).  All who write and read the value do so sample by sample (``regions``).
 - *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two take turns.
 
-That shapes are equal says nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so do
-samples and channels when they change places.  What counts is the map (``maps``): which axis of the loop each axis follows.
+That shapes are equal says nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so
+do samples and channels when they change places.  What counts is the map (``maps``): which axis of the loop each axis
+follows.
 """
 
 from __future__ import annotations
