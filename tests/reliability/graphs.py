@@ -4,8 +4,8 @@
 
     python tests/reliability/graphs.py 20000 [SEED] [BACKEND]
 
-Graph after graph, from a seed on: :mod:`sigma_kernel.testing.graphs` says what is drawn, and
-:mod:`sigma_kernel.testing.comparing` what may differ.  Each runs on numpy, and on numba with one thread and with two.
+Graph after graph, from a seed on: `drawing.py` says what is drawn, and
+`comparing.py` what may differ.  Each runs on numpy, and on numba with one thread and with two.
 Every other one is compiled with limits so low that small tasks are cut into pieces, and products into blocks, as large
 ones are.  LLVM optimises two of sixteen, because that takes as long as all else.  A graph that differs, or fails, is
 made smaller and printed with its seed: the same command with 1 and this seed draws it again.  Prints one JSON document;
@@ -28,14 +28,14 @@ from unittest.mock import patch
 
 import numpy as np
 from attrs import evolve
+from comparing import Difference, compare
+from drawing import Case, drawn
 
 from sigma_backend_numba import NumbaBackend, cache, costs, form, groups, products, task, tiles
 from sigma_backend_numba.compiler import machine
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel.contracts import Backend
 from sigma_kernel.graph.node import Graph, Node, symbol
-from sigma_kernel.testing.comparing import Difference, compare
-from sigma_kernel.testing.graphs import Case, drawn
 
 BACKENDS: dict[str, list[Backend]] = {
     "numpy": [NumpyBackend()],

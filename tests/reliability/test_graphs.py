@@ -6,20 +6,25 @@ import json
 import os
 import subprocess
 import sys
-from importlib import util
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sigma_kernel.graph.node import OPS
-from sigma_kernel.testing.graphs import Case, drawn
 
 GRAPHS = 20_000 if os.environ.get("SIGMA_LONG") else 500
-SCRIPT = Path(__file__).with_name("graphs.py")
+HERE = Path(__file__).parent
 
 
-def ops_of(case: Case) -> set[str]:
+@pytest.fixture(autouse=True)
+def _beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the scripts of this folder be imported."""
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def ops_of(case: Any) -> set[str]:
     graphs = [case.step.graph]
     for graph in graphs:
         graphs += [node.attrs["body"] for node in graph if node.op == "scan"]
@@ -27,13 +32,15 @@ def ops_of(case: Case) -> set[str]:
 
 
 def test_random_graphs_have_every_op_of_the_kernel() -> None:
+    drawn = import_module("drawing").drawn
     seen = set().union(*(ops_of(drawn(seed)) for seed in range(500)))
     assert {name for name in OPS if ":" not in name} <= seen
 
 
 @pytest.mark.rooms
 def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
-    done = subprocess.run([sys.executable, SCRIPT, str(GRAPHS)], capture_output=True, text=True, timeout=36_000)
+    script = HERE / "graphs.py"
+    done = subprocess.run([sys.executable, script, str(GRAPHS)], capture_output=True, text=True, timeout=36_000)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["graphs"], found["different"]) == (GRAPHS, [])
@@ -41,22 +48,18 @@ def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
 
 
 @pytest.mark.rooms
-def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(monkeypatch: Any) -> None:
-    from sigma_backend_numba import convolutions, cores, products
+def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = [import_module(f"sigma_backend_numba.{name}") for name in ("cores", "products", "convolutions")]
 
     def home(task: Any, core: Any) -> Any:
-        fit = (node for node in cores.stored(task) if (node.shape, node.dtype) == (core.shape, core.dtype))
+        fit = (node for node in modules[0].stored(task) if (node.shape, node.dtype) == (core.shape, core.dtype))
         return core if core in task.schedule.stored else next(fit, None)
 
-    for module in (cores, products, convolutions):
+    for module in modules:
         monkeypatch.setattr(module, "home", home)
-    spec = util.spec_from_file_location("graphs", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    graphs = util.module_from_spec(spec)
-    spec.loader.exec_module(graphs)
+    graphs = import_module("graphs")
     backends = graphs.BACKENDS["numba"][:1]
-    wrong = next(case for case in map(drawn, range(0, 200, 2)) if graphs.compare(backends, case).wrong)
+    wrong = next(case for case in map(graphs.drawn, range(0, 200, 2)) if graphs.compare(backends, case).wrong)
     smaller = graphs.shrunk(backends, wrong, tries=20)
     assert graphs.compare(backends, smaller).wrong
     assert len(list(smaller.step.graph)) < len(list(wrong.step.graph))

@@ -137,8 +137,6 @@ def text(node: Node, operands: Sequence[str]) -> str:
     """Return the value of an elementwise node, given those of its operands."""
     if node.op == "copy":
         return operands[0]
-    if node.op == "iota":  # of one element: others are counted by their nest
-        return literal(0, node.dtype)
     if node.op == "cast":
         return converted(operands[0], node.inputs[0].dtype, node.dtype)
     return EXPRESSIONS[node.op](node, operands)

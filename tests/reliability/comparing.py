@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
+from drawing import ROWS, Case
 
 from sigma_kernel.contracts import Backend, LoopProgram
 from sigma_kernel.graph.meaning import MEANINGS
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import ALIGNMENT, BYTES
-from sigma_kernel.testing.graphs import ROWS, Case
 from sigma_kernel.testing.null import NullBackend
 
 UNITS = 4  # in the last place, by which each result moves
