@@ -55,6 +55,8 @@ def limits(seed: int) -> Iterator[None]:
     patches += [patch.object(*low) for low in LOW] if seed % 2 else []
     patches += [patch.object(products, "small", lambda *sides: False)] if seed % 4 == 1 else []
     patches += [patch.object(products, "faster", lambda *sides: True)] if seed % 8 == 1 else []
+    made = f"{cache.makers()}{[one.attribute for one in patches]}"  # so that nobody finds these programs on the disk
+    patches += [patch.object(cache, "makers", lambda: made)] if patches else []
     for one in patches:
         one.start()
     try:

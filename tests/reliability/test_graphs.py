@@ -48,7 +48,9 @@ def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
 
 
 @pytest.mark.rooms
-def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     modules = [import_module(f"sigma_backend_numba.{name}") for name in ("cores", "products", "convolutions")]
 
     def home(task: Any, core: Any) -> Any:
@@ -57,6 +59,8 @@ def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(mon
 
     for module in modules:
         monkeypatch.setattr(module, "home", home)
+    monkeypatch.setenv("SIGMA_NUMBA_CACHE", str(tmp_path))
+    monkeypatch.setattr("sigma_backend_numba.cache.makers", lambda: "planted")
     graphs = import_module("graphs")
     backends = graphs.BACKENDS["numba"][:1]
     wrong = next(case for case in map(graphs.drawn, range(0, 200, 2)) if graphs.compare(backends, case).wrong)
