@@ -89,7 +89,7 @@ def main(graphs: int, seed: int = 0, only: str = "") -> int:
     compared = elements = 0
     began = time.process_time()
     gc.set_threshold(100_000)  # a compiler makes many objects
-    with TemporaryDirectory() as folder, patch.dict(os.environ, {cache.VARIABLE: folder}):
+    with TemporaryDirectory() as folder, patch.dict(os.environ, {"SIGMA_NUMBA_CACHE": folder}):
         for number in range(seed, seed + graphs):
             try:
                 found, smaller = tried(backends, number)
