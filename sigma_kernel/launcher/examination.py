@@ -27,7 +27,7 @@ from sigma_kernel.training import choices
 from sigma_kernel.training.beginning import check_hooks, check_memory, check_precision
 from sigma_kernel.training.choices import check_split
 from sigma_kernel.training.feed import Feed, Preparation, specs
-from sigma_kernel.training.hooks import OBSERVED, meet, merged, ordered, reads
+from sigma_kernel.training.hooks import OBSERVED, meet, ordered, reads
 from sigma_kernel.training.live import Live, check_fits, check_matches, check_rules, live_values
 from sigma_kernel.training.step import Model
 from sigma_kernel.training.trainer import Trainer, batch_size, drawn, initialiser_rule, patterns, ready_block
@@ -216,7 +216,7 @@ def _hooks(trainer: Trainer, faults: Faults, no_data: bool, some_missing: bool) 
     if some_missing:  # what they would publish is not known
         return
     with faults.at("hooks"):
-        ordered(merged(hooks))
+        ordered(hooks)
     known = {*(scale.value for scale in COUNTED), "goal", "training.loss"}
     known |= {address for hook in hooks.values() for address in (*hook.writes, *hook.settable)}
     for name, hook in hooks.items():

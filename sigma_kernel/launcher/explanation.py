@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Initialiser
-from sigma_kernel.training.hooks import Reason, equal, reasons
+from sigma_kernel.training.hooks import Reason, reasons
 from sigma_kernel.training.live import setting_rule
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.step import Model
@@ -26,7 +26,6 @@ def explained(trainer: Trainer) -> dict[str, Any]:
         "parameters": _parameters(trainer, session),
         "hooks": [_hook(session, name) for name in session.runner.order],
         "reasons": [str(reason) for reason in _reasons(session)],
-        "merged": _merged(session),
         "memory": _memory(trainer, session),
         "bursts": _bursts(session),
     }
@@ -43,13 +42,6 @@ def _reasons(session: Session) -> list[Reason]:
             why = f"priority {high} over {low}" if high > low else "by name, as nothing else decides"
             found.append(Reason(first, then, why))
     return found
-
-
-def _merged(session: Session) -> dict[str, str]:
-    """Return the hooks that do not run, as they equal another one, and which that is."""
-    running, every = session.runner.hooks, session.makeup.parts.hooks
-    left_out = {name: hook for name, hook in every.items() if name not in running}
-    return {name: next(other for other in running if equal(running[other], hook)) for name, hook in left_out.items()}
 
 
 def _layers(session: Session) -> list[dict[str, Any]]:

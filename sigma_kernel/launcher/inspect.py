@@ -86,8 +86,6 @@ def _show(found: dict[str, Any]) -> None:
     _table(["PARAMETER", "SHAPE", "STARTS AS", "SETTINGS"], rows)
     rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]
     _table(["HOOK, IN ORDER", "TYPE", "EVERY", "WHEN", "RUNS"], rows)
-    for name, other in found["merged"].items():
-        click.echo(f"{name} is the same as {other}: they run as one")
     for reason in found["reasons"]:
         click.echo(reason)
     memory, bursts = found["memory"], found["bursts"]

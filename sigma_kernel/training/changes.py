@@ -1,7 +1,8 @@
 """Components that are changed while a run goes on, in words that can be saved: how a session differs from its settings.
 
-Changes are plain JSON.  ``hooks`` holds what was attached by name, and None for what was detached; ``times`` holds the
-times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``order`` hold what was swapped in.
+Changes are plain JSON.  ``hooks`` holds, in their order, pairs of a name and what was attached, or None for what was
+detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``order`` hold
+what was swapped in.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "order
 class Parts:
     """The components of a session that can be changed."""
 
-    hooks: Mapping[str, Hook]  # equal ones too
+    hooks: Mapping[str, Hook]
     optimiser: Optimiser | None
     backend: Backend
     order: Order
@@ -49,7 +50,7 @@ class Workshop:
         if name in self.named(changes):
             raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
         self._hook(name, hook)
-        return _with(changes, hooks={**changes.get("hooks", {}), name: hook})
+        return _with(changes, hooks={**_attached(changes), name: hook})
 
     def detached(self, changes: Changes, name: str) -> Changes:
         """Return changes with a hook less; SigmaConfigError if there is none of that name."""
@@ -57,7 +58,7 @@ class Workshop:
         if name not in there:
             known = near(name, there) or f" There are: {', '.join(there) or 'none'}."
             raise SigmaConfigError(f"detach: there is no hook {name!r}.{known}")
-        hooks = {other: hook for other, hook in changes.get("hooks", {}).items() if other != name}
+        hooks = {other: hook for other, hook in _attached(changes).items() if other != name}
         times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
         return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
 
@@ -73,7 +74,7 @@ class Workshop:
 
     def named(self, changes: Changes) -> list[str]:
         """Return the names of all hooks."""
-        hooks = {**dict.fromkeys(self.base.hooks, True), **changes.get("hooks", {})}
+        hooks = {**dict.fromkeys(self.base.hooks, True), **_attached(changes)}
         return [name for name, hook in hooks.items() if hook is not None]
 
     # -- and what that is ----------------------------------------------------------------------------------------------
@@ -134,11 +135,17 @@ def read(where: str, what: str, text: Any) -> Any:
         raise SigmaConfigError(f"{where}: {error}") from error
 
 
+def _attached(changes: Changes) -> dict[str, Any]:
+    """Return what was attached and detached, by name, in its order."""
+    return dict(changes.get("hooks", ()))  # pairs; older checkpoints have a mapping
+
+
 def _of(changes: Changes, name: str) -> tuple[Any, Any]:
     """Return what is said of a hook: what it is, if not what the settings say, and its times."""
-    return changes.get("hooks", {}).get(name), changes.get("times", {}).get(name)
+    return _attached(changes).get(name), changes.get("times", {}).get(name)
 
 
 def _with(changes: Changes, **new: Any) -> Changes:
     """Return changes with others; nothing is said of what is as the settings have it."""
-    return {name: value for name, value in {**changes, **new}.items() if value not in ({}, None)}
+    hooks = {"hooks": [[name, hook] for name, hook in new["hooks"].items()]} if "hooks" in new else {}
+    return {name: value for name, value in {**changes, **new, **hooks}.items() if value not in ({}, [], None)}

@@ -1,7 +1,7 @@
 """Hooks of a trainer: which are due, in which order, and what happens when one fails.
 
 The order is computed from what hooks declare: who writes an address goes before who reads it, ``requires`` goes first;
-where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name run once.
+where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name are refused.
 One that takes longer than its budget three times in a row is muted, or moved to the background.
 """
 
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
+from itertools import combinations
 from time import perf_counter
 from typing import Any
 
@@ -104,14 +105,14 @@ def ends(hook: Hook, per_epoch: int) -> list[float]:
     return [goal * unit for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
 
 
-def merged(hooks: Mapping[str, Hook]) -> dict[str, Hook]:
-    """Return the hooks without those that equal an earlier one, unless others require them by name."""
-    named = {wanted for hook in hooks.values() for wanted in hook.requires}
-    kept: dict[str, Hook] = {}
-    for name, hook in sorted(hooks.items(), key=lambda item: item[0] not in named):
-        if name in named or not any(equal(hook, other) for other in kept.values()):
-            kept[name] = hook
-    return kept
+def check_distinct(hooks: Mapping[str, Hook]) -> None:
+    """Raise SigmaConfigError, naming both, for two hooks that are equal in all but their names."""
+    for (one, hook), (other, twin) in combinations(hooks.items(), 2):
+        if equal(hook, twin):
+            raise SigmaConfigError(
+                f"hooks.{other}: is the same as hooks.{one}: it would do everything twice. Leave one out, or give them "
+                "different settings."
+            )
 
 
 def equal(a: Hook, b: Hook) -> bool:
@@ -164,9 +165,10 @@ def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
 def ordered(hooks: Mapping[str, Hook]) -> list[str]:
     """Return the names in the order in which hooks that are due together run.
 
-    Raises SigmaConfigError, naming the cycle, where the declarations contradict each other, and for a hook in the
-    background that has to act at once.
+    Raises SigmaConfigError for hooks that are equal, naming the cycle where the declarations contradict each other, and
+    for a hook in the background that has to act at once.
     """
+    check_distinct(hooks)
     for name, hook in hooks.items():
         if hook.guards and (hook.background or (hook.budget is not None and hook.over_budget == "background")):
             raise SigmaConfigError(f"hooks.{name}: a guard must act at once. It cannot run in the background.")
@@ -209,18 +211,18 @@ class Runner:
 
         Raises SigmaConfigError, and changes nothing, where they cannot be in an order.
         """
-        kept, memory = merged(hooks), self.memory
-        self.order = ordered(kept)
-        self.hooks = kept
-        watched = {name: tuple(a for a in reads(kept[name]) if a.startswith(OBSERVED)) for name in self.order}
-        watched |= {name: (*watched[name], REPEATED) for name in self.order if kept[name].repeats}
+        memory = self.memory
+        self.order = ordered(hooks)
+        self.hooks = hooks
+        watched = {name: tuple(a for a in reads(hooks[name]) if a.startswith(OBSERVED)) for name in self.order}
+        watched |= {name: (*watched[name], REPEATED) for name in self.order if hooks[name].repeats}
         self.observers = {name: addresses for name, addresses in watched.items() if addresses}
         self.judged = by_the_clock(self.hooks)
         self.timed = _and_readers(
             self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged}
         )
         self.forget()
-        self.memory |= {name: old for name, old in memory.items() if name in kept}
+        self.memory |= {name: old for name, old in memory.items() if name in hooks}
 
     def aside(self, address: str) -> bool:
         """Return whether a published value depends on the wall clock, or on how many workers there are."""

@@ -11,7 +11,7 @@ from sigma_kernel.contracts import Hook, Optimiser
 from sigma_kernel.registry import matches
 from sigma_kernel.training import addresses, beginning
 from sigma_kernel.training.changes import Changes, Parts
-from sigma_kernel.training.hooks import inner, merged, ordered
+from sigma_kernel.training.hooks import inner, ordered
 from sigma_kernel.training.live import Live, check_matches, frozen_parameters, live_values, patterns
 from sigma_kernel.training.programs import Programs
 from sigma_kernel.training.session import Session
@@ -79,7 +79,7 @@ def _among(address: str, patterns: Iterable[str]) -> bool:
 
 def _check(session: Session, parts: Parts, model: Model, gone: Iterable[str]) -> None:
     """Refuse hooks that cannot be in an order, read what nobody publishes, or would fail."""
-    hooks = merged(parts.hooks)
+    hooks = parts.hooks
     ordered(hooks)
     optimised = dict.fromkeys(addresses.of_optimiser(model.optimiser, live_values(model)))
     there = [a for a in session.registry.addresses() if a not in gone and not a.startswith("optimiser.")]

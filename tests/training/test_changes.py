@@ -88,13 +88,30 @@ def test_what_another_hook_publishes_too_stays() -> None:
         assert sigma.get("trainer.count") == 24
 
 
-def test_equal_hooks_are_merged_and_the_other_one_goes_on_where_one_is_detached() -> None:
+def test_a_hook_that_equals_another_one_is_refused_however_it_comes_about() -> None:
     with steered() as sigma:
-        sigma.attach("a", COUNT)
-        sigma.attach("b", COUNT)
-        assert trainer(sigma).session.runner.order == ["a"]
-        sigma.detach("a")
-        assert trainer(sigma).session.runner.order == ["b"]
+        sigma.attach("y", COUNT)
+        with pytest.raises(SigmaConfigError, match="hooks.x: is the same as hooks.y: it would do everything twice."):
+            sigma.attach("x", COUNT)
+        sigma.attach("x", {**COUNT, "every": "9 epochs"})
+        with pytest.raises(SigmaConfigError, match="hooks.x: is the same as hooks.y"):
+            sigma.set("trainer.hooks.x.every", sigma.get("trainer.hooks.y.every"))
+        assert "9 epochs" in sigma.get("trainer.hooks.x.every")
+        assert trainer(sigma).session.runner.order == ["x", "y"]
+
+
+def test_the_order_of_what_was_attached_comes_back_with_a_checkpoint(tmp_path: Path) -> None:
+    def attach(sigma: Environment) -> None:
+        for name in ("y", "x", "z"):
+            sigma.attach(name, {"type": "count", "by": ord(name)})
+        sigma.send("save")
+
+    with steered({2: attach, 3: crash}) as sigma:
+        run = crashed(sigma, tmp_path)
+    with steered() as again:
+        again.resume(run)
+        assert list(trainer(again).session.makeup.parts.hooks) == ["y", "x", "z"]
+        assert [name for name, _ in trainer(again).session.snapshot().values["changes"]["hooks"]] == ["y", "x", "z"]
 
 
 def test_a_hook_of_the_settings_can_be_detached_and_comes_back_with_a_reset() -> None:

@@ -17,7 +17,7 @@ from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment
 from sigma_kernel.training.criteria import when
-from sigma_kernel.training.hooks import Runner, merged, ordered, reasons
+from sigma_kernel.training.hooks import Runner, check_distinct, ordered, reasons
 from sigma_kernel.training.session import Session
 
 
@@ -47,7 +47,7 @@ def test_what_is_required_goes_first_by_name_or_by_type() -> None:
 
 
 def test_where_nothing_is_declared_priority_decides_and_then_the_name() -> None:
-    hooks = {"a": Do(priority=-1), "b": Do(), "c": Do(), "d": Do(priority=3)}
+    hooks = {"a": Do(priority=-1), "b": Do(), "c": Other(), "d": Do(priority=3)}
     assert _every_order(hooks) == {("d", "b", "c", "a")}
 
 
@@ -87,9 +87,9 @@ def test_an_unknown_requirement_is_refused() -> None:
         ordered({"a": Do(after=["acuracy"]), "accuracy": Do()})
 
 
-def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_name_and_so_are_equal_hooks() -> None:
+def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_name() -> None:
     hooks = {
-        "a": Do(taking=["x"]), "b": Do(giving=["x"]), "c": Do(priority=2), "twin": Do(priority=2),
+        "a": Do(taking=["x"]), "b": Do(giving=["x"]), "c": Do(priority=2),
         "d": Do(priority=2, taking=["training.loss"]),
     }  # fmt: skip
     with small_environment(Sweep(), hooks=hooks) as sigma:
@@ -99,17 +99,19 @@ def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_nam
         "b before a: a reads x, which b writes", "c before d: by name, as nothing else decides",
         "d before b: priority 2 over 0",
     ]  # fmt: skip
-    assert found["merged"] == {"twin": "c"}
 
 
-# -- merging -----------------------------------------------------------------------------------------------------------
-def test_equal_hooks_run_once() -> None:
-    hooks = {"a": Do(taking=["x"]), "b": Do(taking=["x"]), "c": Do(taking=["y"]), "d": Other(taking=["x"])}
-    assert list(merged(hooks)) == ["a", "c", "d"]
+# -- equal hooks -------------------------------------------------------------------------------------------------------
+def test_equal_hooks_are_refused_with_both_names() -> None:
+    hooks = {"a": Do(taking=["x"]), "b": Do(taking=["y"]), "c": Do(taking=["x"]), "d": Other(taking=["x"])}
+    with pytest.raises(SigmaConfigError, match="hooks.c: is the same as hooks.a: it would do everything twice."):
+        ordered(hooks)
+    del hooks["c"]
+    assert ordered(hooks) == ["a", "b", "d"]
 
 
 def test_hooks_that_differ_in_anything_are_not_equal() -> None:
-    hooks = {
+    check_distinct({
         "plain": Do(),
         "slower": Do(every=every(2, "epoch")),
         "asked": Do(when=when("x").above(1)),
@@ -117,19 +119,15 @@ def test_hooks_that_differ_in_anything_are_not_equal() -> None:
         "elsewhere": Do(scope="local"),
         "lenient": Do(on_error="ignore"),
         "keen": Do(priority=1),
-    }
-    assert merged(hooks) == hooks
+    })  # fmt: skip
 
 
-def test_hooks_with_arrays_are_not_compared_but_kept() -> None:
-    hooks = {"a": Do(taking=np.ones(2)), "b": Do(taking=np.ones(2))}  # type: ignore[arg-type]
-    assert set(merged(hooks)) == {"a", "b"}
+def test_hooks_with_arrays_are_not_compared() -> None:
+    check_distinct({"a": Do(taking=np.ones(2)), "b": Do(taking=np.ones(2))})  # type: ignore[arg-type]
 
 
-def test_a_hook_that_is_required_by_name_stays_though_it_equals_another() -> None:
-    hooks = {"a": Do(giving=["x"]), "b": Do(giving=["x"]), "c": Do(after=["b"])}
-    assert ordered(merged(hooks)) == ["b", "c"]
-    assert ordered(merged({**hooks, "d": Do(after=["a"])})) == ["a", "b", "c", "d"]
+def test_a_hook_that_is_there_serves_several_that_require_it() -> None:
+    assert ordered({"a": Do(), "b": Do(after=["a"]), "c": Do(after=["a"], priority=1)}) == ["a", "c", "b"]
 
 
 # -- when they are due -------------------------------------------------------------------------------------------------
