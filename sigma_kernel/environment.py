@@ -221,6 +221,7 @@ class Environment(Steering):
         for trainer in self.trainers.values():
             trainer.close()
         self._written()
+        self._keeping.close()
         self._keeping.release()
 
     # -- the run folder ------------------------------------------------------------------------------------------------
@@ -231,32 +232,30 @@ class Environment(Steering):
 
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
-            self._keeping.open(self.folder, self.name, self._describe)
+            self._keeping.open(self.folder, self.name, self.configuration, self._note_plugins)
         for trainer in self.trainers.values():
             self._keeping.attach(trainer)
         self._keeping.claim(self.run_folder)
 
-    def _describe(self, run: Path) -> None:
-        folder.put_text(run / "config.toml", self.configuration)
-        self._note_plugins(run)
-
     def _note_plugins(self, run: Path | None = None) -> None:
-        """Write down in the run folder, if there is one, which plugins are used, if they have become others."""
-        used, run = self.catalogue.versions(self.catalogue.used()), run or self.run_folder
+        """Write down which plugins are used: in this run folder, or in the present one, if they have become others."""
+        used, there = self.catalogue.versions(self.catalogue.used()), run or self.run_folder
         with self._noting:
-            if run is not None and used != self._noted:
-                folder.put_json(run / "plugins.json", {"plugins": used})
+            if there is not None and (run is not None or used != self._noted):
+                folder.put_json(there / "plugins.json", {"plugins": used})
             self._noted = used
 
-    def resume(self, run: Path | str, edits: Sequence[str] = (), say: Say | None = None) -> None:
+    def resume(self, run: Path | str, edits: Sequence[str] = (), say: Say | None = None, paused: bool = False) -> None:
         """Take up a run folder where it stood; :meth:`run` then goes on, to the same bits as if it had never ended.
 
         ``edits`` say what is configured otherwise than it was; checkpoints that are passed over, and whatever else bits
-        depend on, are told to ``say``, by default to those who watch.  Raises SigmaCheckpointError where it cannot be
-        taken up, SigmaStateError while another process writes into it.
+        depend on, are told to ``say``, by default to those who watch.  A run that was paused, or stepped, trains on;
+        with ``paused`` it waits for a ``go``.  Raises SigmaCheckpointError where it cannot be taken up, SigmaStateError
+        while another process writes into it.
         """
         self._get_ready()
-        self._keeping.resume(Path(run), self.trainers.values(), edits, self._describe, say or self.messages.say)
+        about = edits, self.configuration, self._note_plugins
+        self._keeping.resume(Path(run), self.trainers, *about, say or self.messages.say, paused)
         self._noted = self.catalogue.versions(self.catalogue.used())
 
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
@@ -267,8 +266,9 @@ class Environment(Steering):
         """
         self._get_ready()
         self._replaying = True
+        lines, more = resuming.history(run, self.trainers, self.messages.say)
         for trainer in self.trainers.values():
-            resuming.relive(run, trainer.session, self.messages.say)
+            resuming.relive(run, trainer.session, [*lines, *more], self.messages.say)
         summary = self.run()
         replays = {name: trainer.session.chronicle.replay for name, trainer in self.trainers.items()}
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
@@ -280,25 +280,29 @@ class Environment(Steering):
         try:
             yield
             if self.run_folder is not None:
-                self._save(trainer)
-                self._leave(self.summary())
+                try:
+                    self._save(trainer)
+                finally:
+                    self._leave(self.summary())
         finally:
             self._keeping.release()
 
     def _save(self, *trainers: Trainer) -> None:
         """Save where training ended by itself; whoever was stopped has saved before."""
-        for session in (trainer.session for trainer in trainers):
-            if not session.halted:
-                session.control.send(commands.Save()).answer.result()
+        sessions = [trainer.session for trainer in trainers if not trainer.session.halted]
+        tickets = [session.control.send(commands.Save()) for session in sessions]
         self._keeping.flush()
+        for ticket in tickets:
+            ticket.result()
 
     def _leave(self, summary: Summary) -> None:
         """Leave the summary, the plugins that were used (hooks may have attached others) and all rows in the folder."""
         if self.run_folder is not None:
+            error = self._keeping.check()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
             self._note_plugins()
-            for trainer in self.trainers.values():
-                trainer.records.journal.flush()
+            if error is not None:
+                raise error
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""

@@ -104,7 +104,7 @@ class Steering(ABC):
             check(self.trainer(name).session, command)
         self._note_plugins()
         tickets = {name: self.trainer(name).session.control.send(command) for name, command in made.items()}
-        return {name: ticket.answer.result() for name, ticket in tickets.items()}
+        return {name: ticket.result() for name, ticket in tickets.items()}
 
     def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
         """Return what a pattern that starts at the root means for each trainer."""

@@ -20,7 +20,7 @@ KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
     "errors checks scanning", "graph", "addresses registry clock signals", "architecture notation tracing network",
-    "contracts", "training", "specs rooms", "plugins resolver steering view", "environment plain", "config", "opening",
+    "contracts", "training", "specs rooms", "plugins resolver steering view", "environment plain", "config",
     "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}

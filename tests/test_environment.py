@@ -847,7 +847,7 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
 def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def add(path: Path, data: bytes, sync: bool) -> None:
+    def add(handle: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
     for move in (lambda sigma: sigma.run(), lambda sigma: sigma.trainer("trainer").fit(epochs=2)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 from collections import deque
@@ -18,6 +17,7 @@ from sigma_kernel.contracts import Hook, HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.signals import SAVING
+from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.chronicle import Past
@@ -52,13 +52,6 @@ def _run(folder: Path) -> Path:
         sigma.run()
         assert sigma.run_folder is not None
         return sigma.run_folder
-
-
-def _planted(run: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
-    path = run / "journal.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    change(rows)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _replayed(run: Path) -> dict[str, str]:
@@ -137,7 +130,7 @@ def test_a_signal_to_save_makes_no_difference_to_a_replay(tmp_path: Path) -> Non
 
 def test_a_digest_that_was_changed_is_named_with_its_address(tmp_path: Path) -> None:
     run = _run(tmp_path)
-    _planted(run, lambda rows: _last_digest(rows)["state"].update({"network.layers.weights": "0" * 16}))
+    forged(run, lambda rows: _last_digest(rows)["state"].update({"network.layers.weights": "0" * 16}))
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): network.layers.weights differ")
 
@@ -150,7 +143,7 @@ def test_a_loss_that_was_changed_is_named_with_its_iteration(tmp_path: Path) -> 
         assert len(row["losses"]) >= 24
         row["losses"] = row["losses"][:-24] + "00000000" + row["losses"][-16:]
 
-    _planted(run, change)
+    forged(run, change)
     (said,) = _replayed(run).values()
     assert said == "iteration 20 (epoch 4): losses differ, first seen in the loss of iteration 18"
 
@@ -161,7 +154,7 @@ def test_a_command_that_was_changed_is_found(tmp_path: Path) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
         next(row for row in rows if row.get("command") == "set")["value"] = 0.03
 
-    _planted(run, change)
+    forged(run, change)
     (said,) = _replayed(run).values()
     assert "network.layers" in said
     assert "first seen in the loss of iteration 2" in said
@@ -179,7 +172,7 @@ def test_a_run_of_several_trainers_is_replayed_and_only_the_one_that_differs_is_
     with _pair() as again:
         assert again.replay(run)[1] == {}
         assert [decisive(trainer) for trainer in again.trainers.values()] == wanted
-    _planted(run, lambda rows: next(row for row in rows if row.get("command") == "set").update(value=0.03))
+    forged(run, lambda rows: next(row for row in rows if row.get("command") == "set").update(value=0.03))
     with _pair() as again:
         assert list(again.replay(run)[1]) == ["other"]
 
@@ -240,7 +233,7 @@ def test_a_command_that_was_slipped_in_and_cannot_act_is_told(tmp_path: Path, mo
         end = next(n for n, row in enumerate(rows) if row.get("event") == "end")
         rows.insert(end + 1, {**head, **more})
 
-    _planted(run, change)
+    forged(run, change)
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): {")
     assert f"cannot be done again: {why}" in said or f"cannot be done again: trainer: {why}" in said

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +18,10 @@ from sigma_kernel.config import build
 from sigma_kernel.launcher.configured import opened, prepared, understood
 from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins import catalogue
+from sigma_kernel.testing.journals import journalled, resealed
+from sigma_kernel.testing.steering import decisive, steered
+from sigma_kernel.training.commands import Pause
+from sigma_kernel.training.folder import digest
 
 pytestmark = pytest.mark.rooms
 
@@ -139,16 +145,18 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
     code, _, err = sigma("resume", run, "--quiet", "--set", "hooks.finish.when=epoch reaches 6")
     assert code == 0
     assert "warning: " in err
-    assert "its journal is missing" in err
-    assert json.loads((run / "journal.jsonl").read_text().splitlines()[0]) == {"format": 1}
+    assert "journal.jsonl: is missing: what was done after the last checkpoint is lost" in err
+    assert json.loads((run / "journal.jsonl").read_text().splitlines()[0])["lost"]["trainer"][1] > 0
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "Expecting property name"),
-        ("[1]", "is no row of a journal"),
-        ("[" * 100_000, "recursion"),
+        ("{", "does not follow from the lines before it"),
+        ("[1]", "does not follow from the lines before it"),
+        ("{1}", "Expecting property name"),
+        ('{"a": ' + "[" * 100_000 + "}", "recursion"),
+        ('{"configuration": ' + "[" * 100_000 + "}", "recursion"),
         ('{"trainer": 3}', "is no row of a journal"),
         ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "event": "digest"}', "is no row of a journal"),
         (
@@ -164,8 +172,8 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
 )
 @pytest.mark.parametrize("command", ["resume", "replay"])
 def test_a_hostile_journal_is_one_clear_error(sigma, run, command, row, message):
-    with (run / "journal.jsonl").open("a") as file:
-        file.write(row + "\n")
+    lines = (run / "journal.jsonl").read_text().splitlines()
+    resealed(run / "journal.jsonl", [*(line.rpartition(', "hash"')[0] + "}" for line in lines), row])
     code, _, err = sigma(command, run, "--quiet")
     assert code == 1
     assert "journal.jsonl" in err
@@ -203,3 +211,153 @@ def test_nobody_goes_on_with_a_run_that_another_process_goes_on_with(sigma, run)
         assert other.wait(60) in (143, 130, -15)
     assert sigma("resume", run, "--set", "hooks.finish.when=epoch reaches 7", "--quiet")[0] == 0
     assert os.listdir(run / "checkpoints" / "trainer")
+
+
+# -- the configuration -------------------------------------------------------------------------------------------------
+def digit(path):
+    """Change one digit of the seed."""
+    text = path.read_text()
+    assert "seed = 0" in text
+    path.write_text(text.replace("seed = 0", "seed = 1"))
+
+
+@pytest.mark.parametrize("command", ["resume", "replay", "evaluate", "predict"])
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_configuration_that_somebody_changed_is_refused_with_the_remedy(sigma, run, command, journal):
+    if not journal:
+        (run / "journal.jsonl").unlink()
+    digit(run / "config.toml")
+    (run.parent / "x.csv").write_text("0,1\n")
+    before = contents(run)
+    code, out, err = sigma(command, run, *([run.parent / "x.csv"] if command == "predict" else []))
+    assert code == 1
+    assert not out
+    assert "config.toml: was changed since the run wrote it: its sha256 begins with " in err
+    assert "Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`." in err
+    assert contents(run) == before
+
+
+def test_a_resume_with_other_settings_writes_them_down_and_every_command_takes_them(sigma, run):
+    old = (run / "config.toml").read_bytes()
+    assert sigma("resume", run, *goal(8))[0] == 0
+    rows = [row for row in journalled(run) if row.get("event") == "resumed"]
+    assert [row["configuration"] for row in rows] == [digest((run / "config.toml").read_bytes())]
+    assert journal_head(run)["configuration"] == digest(old)
+    for command in ("resume", "replay", "evaluate"):
+        code, _, err = sigma(command, run)
+        assert (code, "warning" in err) == (0, False), err
+    (run / "config.toml").write_bytes(old)
+    for command in ("resume", "replay"):
+        code, _, err = sigma(command, run)
+        assert code == 1
+        assert "config.toml: was changed since the run wrote it" in err
+
+
+def journal_head(run):
+    return json.loads((run / "journal.jsonl").read_text().partition("\n")[0])
+
+
+def test_a_crash_between_the_row_of_new_settings_and_the_file_leaves_a_run_that_resumes(sigma, run, monkeypatch):
+    def crash(path, text):
+        raise KeyboardInterrupt
+
+    old = (run / "config.toml").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("sigma_kernel.training.folder.put_text", crash)
+        assert sigma("resume", run, *goal(8))[0] == 130
+    assert (run / "config.toml").read_bytes() == old
+    assert sigma("replay", run)[0] == 0
+    code, out, _ = sigma("resume", run, *goal(20))
+    assert (code, json.loads(out)["epochs"]) == (0, 20)
+    assert sigma("replay", run, "--check")[0] == 0
+    (run / "config.toml").write_bytes(old)
+    assert sigma("resume", run)[0] == 1
+
+
+def test_a_folder_of_an_older_version_is_one_clear_sentence(sigma, run):
+    (run / "journal.jsonl").write_text('{"format": 1}\n{"trainer": "trainer", "event": "begin"}\n')
+    before = contents(run)
+    for command in ("resume", "replay", "evaluate"):
+        code, out, err = sigma(command, run)
+        assert (code, out) == (1, "")
+        assert "journal.jsonl: has format 1, not 2 as this version reads. Use the sigma-kernel that wrote it." in err
+    assert contents(run) == before
+
+
+# -- a run that was paused ---------------------------------------------------------------------------------------------
+def paused(folder, steps, saved):
+    """Return the folder of a run that broke off while it was paused, or stepped."""
+
+    def steer(made):
+        made.pause()
+        if saved:
+            made.send("save")
+        if steps:
+            made.step(steps)
+
+    def begin(made):
+        threading.Thread(target=steer, args=[made], daemon=True).start()
+        wait_until(lambda: made.trainer("trainer").session.control.awaits(Pause))
+
+    with steered({3: begin}) as made:
+        made.folder = folder
+        runner = threading.Thread(target=made.run, daemon=True)
+        runner.start()
+        control = made.trainer("trainer").session.control
+        wait_until(lambda: any("step" in row.get("command", "") for row in rows_of(made)) or not steps)
+        wait_until(lambda: control.status == "paused")
+        copy = folder / "copy"
+        shutil.copytree(made.run_folder, copy)
+        made.stop()
+        runner.join(10)
+    return copy
+
+
+def rows_of(made):
+    return journalled(made.run_folder) if made.run_folder and (made.run_folder / "journal.jsonl").exists() else []
+
+
+def wait_until(holds):
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_run_that_broke_off_while_it_was_paused_or_stepped_trains_on_and_is_replayed(tmp_path, steps, saved):
+    run = paused(tmp_path, steps, saved)
+    with steered() as again:
+        again.resume(run, say=lambda text: None)
+        again.run()
+        assert again.trainer("trainer").session.clock.moment.iteration == 12
+        wanted = decisive(again.trainer("trainer"))
+    assert "go" in [row.get("command") for row in journalled(run)]
+    with steered() as replayed:
+        assert replayed.replay(run)[1] == {}
+        assert decisive(replayed.trainer("trainer")) == wanted
+
+
+def test_a_run_that_is_to_stay_paused_waits_for_somebody(tmp_path):
+    run = paused(tmp_path, 0, True)
+    with steered() as again:
+        again.resume(run, say=lambda text: None, paused=True)
+        runner = threading.Thread(target=again.run, daemon=True)
+        runner.start()
+        wait_until(lambda: again.state == "paused")
+        at = again.trainer("trainer").session.clock.moment.iteration
+        assert not runner.join(0.1)
+        assert (again.state, again.trainer("trainer").session.clock.moment.iteration) == ("paused", at)
+        again.go()
+        runner.join(30)
+        assert again.trainer("trainer").session.clock.moment.iteration == 12
+
+
+def test_a_run_stays_paused_only_where_somebody_can_end_that(sigma, run):
+    before = contents(run)
+    for quiet in ([], ["--quiet"]):
+        code, _, err = sigma("resume", run, "--paused", *quiet)
+        assert code == 2
+        assert err.startswith("--paused: no monitor here sends commands, so nothing would ever end the pause. Add one")
+    assert contents(run) == before

@@ -230,6 +230,11 @@ class Monitor(ABC):
         """Return whether it writes to the terminal, so that ``--quiet`` leaves it out."""
         return False
 
+    @property
+    def steers(self) -> bool:
+        """Return whether people can send commands through it, so that a run may wait for one."""
+        return False
+
     @abstractmethod
     def run(self, view: View) -> None:
         """Watch until ``view.wait`` says that the run is over."""

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from sigma_kernel.config import prepare
+from sigma_kernel.config.opening import opened
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
-from sigma_kernel.opening import opened
-from sigma_kernel.training.resuming import restore
+from sigma_kernel.training.chain import rows
+from sigma_kernel.training.resuming import history, restore
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -26,8 +27,10 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
     found: dict[str, Any] = {}
     with environment:
         prepare(configuration, environment)
+        lines, more = history(run, environment.trainers, _warn)
         for name, trainer in environment.trainers.items():
-            place, _ = restore(run, trainer.session, lambda text: say(f"warning: {text}", "yellow"))
+            known = rows(run / "journal.jsonl", [*lines, *more], name)
+            place, _ = restore(run, trainer.session, _warn, rows=known)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             measured = trainer.evaluate(on, {metric: metric for metric in (*_measured(trainer), *metrics)})
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
@@ -36,6 +39,10 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
         document({"run": configuration.run.name, "folder": str(run), "on": on, "metrics": found})
     else:
         table((address, f"{value:.6g}" if isinstance(value, float) else str(value)) for address, value in found.items())
+
+
+def _warn(text: str) -> None:
+    say(f"warning: {text}", "yellow")
 
 
 def _measured(trainer: Trainer) -> list[str]:

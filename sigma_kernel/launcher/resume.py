@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from sigma_kernel.config import Configuration, build, override
+from sigma_kernel.config.opening import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import prepared, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, tell, trained, watched
-from sigma_kernel.opening import changed_plugins, described_in
 from sigma_kernel.plugins import catalogue
 
 FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
@@ -23,14 +23,22 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Go on with another setting (repeatable).")
 @click.option("--backend", metavar="NAME", help="Go on with this backend, within its tolerance.")
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Watch with this monitor (repeatable).")
+@click.option("--paused", is_flag=True, help="Wait where the run was paused, until a monitor sends a command.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
 @json_option
 def resume(
-    run: Path, overrides: tuple[str, ...], backend: str | None, monitors: tuple[str, ...], quiet: bool, as_json: bool
+    run: Path,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    monitors: tuple[str, ...],
+    paused: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> int:
     """Go on with the run in the folder RUN, to the same bits as if it had never ended.
 
-    The newest checkpoint that is whole is put back, and what people changed after it is done again.
+    The newest checkpoint that is whole is put back, and what people changed after it is done again.  A run that was
+    paused trains on.
     """
     described = described_in(run)
     for assignment in overrides:
@@ -41,7 +49,9 @@ def resume(
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"])]
     configuration = understood(watched(described, monitors, quiet) if monitors else described)
     with _environment(configuration, run) as environment:
-        environment.resume(run.absolute(), edits, _warn)
+        if paused:
+            _check_steered(environment, quiet)
+        environment.resume(run.absolute(), edits, _warn, paused)
         if not quiet:
             for name, trainer in environment.trainers.items():
                 say(f"{name}: goes on from iteration {trainer.session.clock.moment.iteration}")
@@ -82,6 +92,15 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
     for line in changed_plugins(run, catalogue(), _warn):
         _warn(line)
     return environment
+
+
+def _check_steered(environment: Environment, quiet: bool) -> None:
+    """Raise SigmaConfigError where nobody could end a pause."""
+    if not any(monitor.steers and not (quiet and monitor.talks) for monitor in environment.monitors.values()):
+        raise SigmaConfigError(
+            "--paused: no monitor here sends commands, so nothing would ever end the pause. Add one that does, with "
+            "--monitor, or leave --paused out."
+        )
 
 
 def _refuse_fixed(assignment: str) -> None:

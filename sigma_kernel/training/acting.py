@@ -39,7 +39,7 @@ def act(session: Session, command: commands.Command) -> Moment:
             if session.save_as is None:
                 folder = "Environment(..., folder='runs')"
                 raise SigmaStateError(f"save: this environment has no folder. Give it one: {folder}.")
-            if session.halted and session.control.busy:
+            if session.halted and session.control.status in ("running", "paused"):
                 return session.clock.moment  # it is saved as it was when it was stopped
             session.chronicle.lastly(partial(_save, session, command))
         case commands.Rewind():

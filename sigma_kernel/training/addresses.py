@@ -121,9 +121,12 @@ def _bind(session: Session, address: str, get: Callable[[], Any], put: Callable[
     """Bind what can be set: at a boundary, and written to the journal as the command that makes it again."""
 
     def change(value: Any) -> None:
-        if not session.makeup.changing:
+        act = partial(carry_out, session, Set(address, value), partial(put, value))
+        if session.makeup.changing:  # a part of what another command does
+            session.control.ask(act)
+        else:
             check_free(session)
-        session.control.ask(partial(carry_out, session, Set(address, value), partial(put, value)))
+            session.control.change(act)
 
     session.registry.bind(address, get, change, kind)
 

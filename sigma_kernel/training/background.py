@@ -23,40 +23,11 @@ from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training import commands
 from sigma_kernel.training.hooks import check_read, check_write, seen
+from sigma_kernel.training.packing import packed, unpacked
 from sigma_kernel.training.programs import Evaluator, Steer
 
 MOST_WAITING = 4  # firings, before newer ones take the place of older ones
 PATIENCE = 10.0  # seconds that the end of training waits for what is still under way
-
-
-# -- values in the journal ---------------------------------------------------------------------------------------------
-def packed(value: Any) -> Any:
-    """Return a value as JSON holds it to the bit, arrays and numbers that are not finite included.
-
-    Raises SigmaStateError for what is neither a number, a text, an array, nor a list or mapping of these.
-    """
-    if isinstance(value, Mapping):
-        return {str(name): packed(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [packed(inner) for inner in value]
-    if isinstance(value, np.ndarray | np.generic) or (isinstance(value, float) and not np.isfinite(value)):
-        array = np.asarray(value)
-        return {"array": array.tobytes().hex(), "dtype": array.dtype.str, "shape": list(array.shape)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise SigmaStateError(f"{type(value).__name__}: the journal cannot hold it. Use numbers, texts, lists or arrays.")
-
-
-def unpacked(value: Any) -> Any:
-    """Return the value that was packed."""
-    if isinstance(value, list):
-        return [unpacked(inner) for inner in value]
-    if not isinstance(value, Mapping):
-        return value
-    if value.keys() == {"array", "dtype", "shape"}:
-        found = np.frombuffer(bytes.fromhex(value["array"]), value["dtype"]).reshape(value["shape"]).copy()
-        return found if found.ndim else found.item()
-    return {name: unpacked(inner) for name, inner in value.items()}
 
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
 path in it is ever followed: a reader opens these three names and nothing else.
 
-The manifest says ``"format": 1, "minor": 1``.  An older minor version can always be read; of a newer one what is
+The manifest says ``"format": 1, "minor": 3``.  An older minor version can always be read; of a newer one what is
 unknown is ignored, with a warning; another major version is refused.
 """
 
@@ -31,17 +31,20 @@ from attrs import field, frozen
 from attrs.converters import optional
 from safetensors import SafetensorError
 
-from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.folder import LARGEST, document, get_bytes, put_bytes as _put, sync as _sync
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.training.folder import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
+from sigma_kernel.training.packing import packed, unpacked
 
-FORMAT, MINOR = 1, 2  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone
+FORMAT, MINOR = 1, 3  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone;
+# 1.3 the end of the journal that leads here, lists of hooks, and numbers that are not finite as others read them
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version meant without it, and its types
     "format": (None, int), "minor": (0, int), "files": (None, dict), "sizes": ({}, dict), "values": (None, dict),
-    "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool),
+    "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool), "chain": ({}, dict),
 }  # fmt: skip
 VALUES = {"batch_size": (0, int), "journal": (0, int), "branch": (0, int), "classes": ([], list), "changes": ({}, dict)}
-ABOUT = ("values", "made_with", "score", "keep")  # what of it is said of the arrays
+ABOUT = ("values", "made_with", "score", "keep", "chain")  # what of it is said of the arrays
+CHAIN = {"configuration": ("", str), "head": ("", str), "rows": ([], list)}
 NUMBER = re.compile("0|[1-9][0-9]*+")
 LEFT_OVER = re.compile(r"\.(?P<name>[0-9]++)\.([0-9]++\.)?(?P<what>part|old)")  # the number is of older versions
 
@@ -52,7 +55,8 @@ Say = Callable[[str], Any]
 class Checkpoint:
     """What was saved: arrays by name, everything else as plain JSON values, and what is known about the two.
 
-    ``made_with`` are versions by name; ``score`` is what the best are chosen by; one to ``keep`` is never cleared away.
+    ``made_with`` are versions by name; ``score`` is what the best are chosen by; one to ``keep`` is never cleared away;
+    ``chain`` is the end of the journal that leads to it.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -60,6 +64,7 @@ class Checkpoint:
     made_with: Mapping[str, str] = field(factory=dict)
     score: float | None = field(default=None, converter=optional(float))
     keep: bool = False
+    chain: Mapping[str, Any] = field(factory=dict)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -75,7 +80,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         temporary.mkdir()
         _fill(temporary, checkpoint)
         _replace(temporary, folder)
-    except (OSError, SafetensorError, TypeError, ValueError, RecursionError, MemoryError) as error:
+    except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.") from error
     return folder
@@ -108,9 +113,9 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
         "minor": MINOR,
         "files": {ARRAYS: _synced(folder / ARRAYS)},
         "sizes": {ARRAYS: (folder / ARRAYS).stat().st_size},
-        **{name: getattr(checkpoint, name) for name in ABOUT},
+        **{name: packed(getattr(checkpoint, name)) for name in ABOUT},
     }
-    text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=True).encode()
+    text = json.dumps(manifest, indent=1, allow_nan=False).encode()
     if len(text) > LARGEST:
         raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
     _put(folder / MANIFEST, text)
@@ -151,7 +156,7 @@ def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
     manifest = read_manifest(folder, say)
     path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS, sys.maxsize)
     data = get_bytes(path, size if isinstance(size, int) else 0)
-    if manifest["files"].get(ARRAYS) != _digest(data):
+    if manifest["files"].get(ARRAYS) != digest(data):
         raise _damaged(path)
     try:
         arrays = safetensors.numpy.load(data)
@@ -172,9 +177,14 @@ def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
 
 
 def _understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
-    manifest, wrong = _filled(found, FIELDS)
+    try:
+        manifest, wrong = _filled(unpacked(found), FIELDS)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SigmaCheckpointError(f"{path}: is no manifest: {error}. Use another checkpoint.") from error
     if "values" not in wrong:
         wrong += _filled(manifest["values"], VALUES)[1]
+    if manifest["chain"] and "chain" not in wrong:
+        wrong += _filled(manifest["chain"], CHAIN)[1]
     major, minor = manifest["format"], manifest["minor"]
     here, there = f"format {FORMAT}.{MINOR}", f"format {major}.{minor}"
     if "format" not in wrong and major != FORMAT:
@@ -270,12 +280,8 @@ def _tidy(path: Path, place: Path, what: str, say: Say) -> None:
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------------
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _seal(manifest: bytes) -> bytes:
-    return f"{_digest(manifest)}  {MANIFEST}\n".encode()
+    return f"{digest(manifest)}  {MANIFEST}\n".encode()
 
 
 def _synced(path: Path) -> str:

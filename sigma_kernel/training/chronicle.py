@@ -69,16 +69,17 @@ class Chronicle:
     replay: Replay | None = None
     past: Past = field(factory=Past)
     branch: int = 0
+    waits: bool = False  # stay paused where the run that is resumed was
     _by: str = ""  # the hook whose commands act
     _late: list[tuple[str, Callable[[], None]]] | None = None  # what is to be saved, by whom
     _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
-    def note(self, moment: Moment, what: Mapping[str, Any], sync: bool = True) -> None:
+    def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write down what happens now; while the journal is read again, compare instead."""
         row = {**self.records.head(moment), **what}
         row |= {"by": self._by} if self._by else {}
         if self.replay is None or not self.replay.met(row):
-            self.records.event(row, sync)
+            self.records.event(row)
 
     @property
     def position(self) -> int:
@@ -151,7 +152,7 @@ class Chronicle:
             return
         text = np.array(self._losses, "<f4").tobytes().hex()
         self._losses.clear()
-        self.note(moment, {"event": "digest", "state": digests(state, runner), "losses": text}, sync=False)
+        self.note(moment, {"event": "digest", "state": digests(state, runner), "losses": text})
 
     def remember(self, moment: Moment, state: Any, runner: Runner, wanted: bool) -> None:
         """Keep what ``state()`` returns and write its digest, if it is wanted and was not done a moment ago."""

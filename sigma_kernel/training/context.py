@@ -16,10 +16,11 @@ from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry import literal
 from sigma_kernel.training import commands
-from sigma_kernel.training.background import Firing, unpacked
+from sigma_kernel.training.background import Firing
 from sigma_kernel.training.hooks import check_read, check_write, reads
 from sigma_kernel.training.iteration import Iteration
 from sigma_kernel.training.live import Live
+from sigma_kernel.training.packing import unpacked
 from sigma_kernel.training.state import State
 from sigma_kernel.training.step import LAYERS, OPTIMISER, SLOTS
 

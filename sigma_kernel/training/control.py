@@ -2,6 +2,7 @@
 
 Other threads leave commands and questions; the training thread answers them at a boundary, a command with the moment
 at which it acted, or the reason why it was refused.  While nothing trains, they are answered at once, by whoever asks.
+Whoever waits for the ``result`` of a command brings its row to the disk first; the training thread does not wait.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ class Ticket:
     act: Callable[[], Any]
     command: Command | None = None
     answer: Future[Any] = field(factory=Future)
+    kept: Callable[[], Exception | None] = lambda: None
+
+    def result(self) -> Any:
+        """Return what acting came to, once what it wrote into the journal is on the disk; raise why it is not."""
+        result = self.answer.result()
+        if (error := self.kept()) is not None:
+            raise error
+        return result
 
 
 @define(eq=False)
@@ -33,6 +42,7 @@ class Control:
     """The gate of one session."""
 
     act: Callable[[Command], Any]
+    kept: Callable[[], Exception | None] = lambda: None  # return when the journal is on the disk, or why it is not
     status: str = "prepared"
     over: bool = False
     _waiting: deque[Ticket] = field(factory=deque, init=False)
@@ -44,21 +54,23 @@ class Control:
         """Return whether a thread trains, or is about to."""
         return self._thread is not None
 
-    def claim(self, thread: threading.Thread | None = None) -> None:
+    def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
         """Take a thread, by default the calling one, as the training thread: it answers from now on.
 
-        Raises SigmaStateError if there is one already.
+        Raises SigmaStateError if there is one already, unless it is this one ``again``.
         """
         with self._gate:
-            if self.busy:
+            if self.busy and not again:
                 raise SigmaStateError("training: it is under way already. Wait for its end, or stop it first.")
             self._thread, self.over, self.status = thread or threading.current_thread(), False, "running"
 
-    def end(self, status: str) -> None:
-        """Give the training thread back, and answer whoever still waits."""
+    def end(self, status: str, behind: bool = False) -> None:
+        """Give the training thread back, and answer whoever still waits; neither where more is to be done again."""
         with self._gate:
-            self._thread, self.status = None, status
-            while self._waiting:
+            self.status = status
+            if not behind:
+                self._thread = None
+            while self._waiting and not behind:
                 self._answer(self._waiting.popleft())
 
     def boundary(self) -> bool:
@@ -81,11 +93,15 @@ class Control:
 
     def send(self, command: Command) -> Ticket:
         """Leave a command; its ticket is answered with what acting returned, or with the error."""
-        return self._submit(Ticket(partial(self.act, command), command))
+        return self._submit(Ticket(partial(self.act, command), command, kept=self.kept))
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Return the answer to a question about the state, asked where nothing moves."""
-        return self._submit(Ticket(question)).answer.result()
+        return self._submit(Ticket(question)).result()
+
+    def change(self, act: Callable[[], Any]) -> Any:
+        """Return what a change came to that is no command, but is written into the journal as one."""
+        return self._submit(Ticket(act, kept=self.kept)).result()
 
     def awaits(self, kind: type[Command]) -> bool:
         """Return whether a command of a kind waits for a boundary."""

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -63,6 +64,11 @@ def claim(run: Path) -> int:
             os.close(handle)
             raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
     return handle
+
+
+def digest(data: bytes) -> str:
+    """Return the sha256 of bytes."""
+    return hashlib.sha256(data).hexdigest()
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The files that grow while a run goes on: ``journal.jsonl`` and ``metrics.jsonl``.
 
-The journal holds every change from outside, with the moment at which it acted.  The metrics hold at most ten rows a
-second, plus one for every epoch; what lies between two rows is kept as minimum and maximum.
+The journal holds every change from outside, with the moment at which it acted, as a chain of lines.  The metrics hold
+at most ten rows a second, plus one for every epoch; what lies between two rows is kept as minimum and maximum.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,121 +20,212 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError, said
-from sigma_kernel.training import commands
-from sigma_kernel.training.folder import get_bytes
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.chain import chained, encoded, first, hash_of
+from sigma_kernel.training.folder import get_bytes, sync as sync_folder
 
-FORMAT = 1
-WRITING = threading.Lock()  # trainers share the files
-COUNT, TEXT = (int, type(None)), str
-HEAD: dict[str, Any] = {"trainer": TEXT, "iteration": int, "epoch": int}
-EVENTS: dict[str, dict[str, Any]] = {  # what belongs to those rows that are read again
-    "begin": {"epochs": COUNT, "iterations": COUNT},
-    "fired": {"hook": TEXT, "scope": TEXT},
-    "digest": {"state": dict, "losses": TEXT},
-    "resumed": {"from": int, "at": COUNT, "edits": list},
-}
+MOST_BYTES = 1 << 20  # of lines that lie on the disk already, kept for the manifest of the next checkpoint
 
 
+# -- writing -----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Lines:
     """A file of JSON lines; the first says which format they have.  Without a path, nothing is written.
 
-    A row for which there is no room on the disk waits for the next one, and for room; that it does is told.
+    A row for which there is no room on the disk waits for the next one, and for room: the first alarms, the others are
+    counted.  The file stays open, so that it can be copied back if somebody removes it; ``mend`` then puts back what
+    else is missing in its folder.
     """
 
     path: Path | None = None
     tell: Callable[[str], None] = lambda text: None
+    mend: Callable[[], None] = lambda: None
     waiting: list[str] = field(factory=list, init=False)
+    _late: int = field(default=0, init=False)  # rows that had to wait
+    _doubtful: bool = field(default=False, init=False)  # nobody knows how much of the file is on the disk
+    _handle: int = field(default=-1, init=False)  # -1 while it is closed
+    _closing: Callable[[], Any] = field(default=lambda: None, init=False)
+    _gate: threading.Condition = field(factory=threading.Condition, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Begin the file, or go on after its last whole line."""
+        """Begin the file, or continue after its last whole line."""
         if self.path is None:
             return
         there = get_bytes(self.path) if os.path.lexists(self.path) else b""
         whole = there.rfind(b"\n") + 1
         if whole < len(there):
             os.truncate(self.path, whole)
-        if not whole:
-            self.append({"format": FORMAT})
+        self._open(self.path, os.O_CREAT)
+        with self._gate:
+            for line in self._first(there[:whole].decode(errors="replace").splitlines()[-1:]):
+                self._take(line)
+            self._write()
 
-    def append(self, row: Mapping[str, Any], sync: bool = False) -> None:
-        """Add a row; with ``sync``, it is on the disk when this returns."""
-        if self.path is None:
-            return
-        with WRITING:
-            self.waiting.append(encoded(row) + "\n")
-            if (error := self._write(sync)) is not None and len(self.waiting) == 1:
-                self.tell(f"ALARM: {self.path}: cannot be written: {error.strerror}. Make room. Training goes on.")
+    def _first(self, last: Sequence[str]) -> Sequence[str]:
+        """Return what is added at once, to a file that ends in this line, or is empty."""
+        return () if last else ('{"format": 1}',)
 
-    def flush(self) -> None:
-        """Write what waits; SigmaStateError where there is still no room for it."""
-        with WRITING:
-            if self.waiting and (error := self._write(sync=True)) is not None:
-                raise SigmaStateError(
-                    f"{self.path}: the last {len(self.waiting)} rows cannot be written: {error.strerror}. Make room "
-                    "before the next run; this one cannot be replayed to its end."
-                )
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+        if self.path is not None:
+            with self._gate:
+                self._take(self._line(row))
+                self._write()
 
-    def _write(self, sync: bool) -> OSError | None:
+    def _line(self, row: Mapping[str, Any]) -> str:
+        return json.dumps(strict(row))
+
+    def _take(self, line: str) -> None:
+        self.waiting.append(f"{line}\n")
+
+    def close(self) -> None:
+        """Close the file until there is something to write."""
+        with self._gate:
+            self._closing()
+            self._handle = -1
+
+    def _open(self, path: Path, how: int = 0) -> None:
+        self._handle = _opened(path, how)
+        self._closing = weakref.finalize(self, os.close, self._handle)
+
+    def _write(self) -> str | None:
         """Write all that waits, or return why it has to wait on."""
-        assert self.path is not None  # else nothing waits
+        assert self.path is not None
         try:
-            _add(self.path, "".join(self.waiting).encode(), sync)
-            self.waiting.clear()
-        except OSError as error:
-            return error
+            if self._handle < 0:
+                self._open(self.path)
+            if self._doubtful or not _leads(self.path, self._handle):
+                self._put_back(self.path)
+            _add(self._handle, "".join(self.waiting).encode())
+        except (OSError, SigmaStateError) as error:
+            return self._alarm(error)
+        if self._late:
+            self.tell(f"{self.path}: can be written again; {self._late} rows had to wait, and are written.")
+        self._late = 0
+        self.waiting.clear()
         return None
 
+    def _alarm(self, error: Exception) -> str:
+        why = getattr(error, "strerror", None) or str(error)
+        if not self._late:
+            self.tell(f"ALARM: {self.path}: cannot be written: {why}. Make room. Training goes on.")
+        self._late = max(self._late, len(self.waiting), 1)
+        return why
 
-def _add(path: Path, data: bytes, sync: bool) -> None:
-    """Add all of it to a file, or nothing."""
-    with path.open("ab", buffering=0) as file:
-        end = file.tell()
+    def _put_back(self, path: Path) -> None:
+        """Copy the file back that is still open, and write into the copy from now on."""
+        self.mend()
+        part, gone = path.with_name(f".{path.name}.part"), not _leads(path, self._handle)
+        part.unlink(missing_ok=True)
+        copy = _opened(part, os.O_CREAT | os.O_EXCL)
         try:
-            while data:
-                data = data[file.write(data) :]
-            if sync:
-                os.fsync(file.fileno())
-        except OSError:
-            file.truncate(end)
-            raise
+            _add(copy, os.pread(self._handle, os.fstat(self._handle).st_size, 0))
+            os.fsync(copy)
+            part.replace(path)
+            sync_folder(path.parent)
+            os.dup2(copy, self._handle, inheritable=False)  # under whoever brings it to the disk right now
+        finally:
+            os.close(copy)
+        self._doubtful = False
+        if gone:
+            self.tell(f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back.")
 
 
-def rows(path: Path, trainer: str) -> list[dict[str, Any]]:
-    """Return the rows of one trainer, each with its ``place``; a last line that a crash cut off does not count.
+@define(eq=False)
+class Journal(Lines):
+    """A chain of lines, shared by the trainers of a run; who waits for the disk takes the lines of others along."""
 
-    Raises SigmaCheckpointError for what is no journal, or holds a command that cannot be given.
-    """
+    configuration: str = ""  # the hash of config.toml
+    missing: Sequence[str] = ()  # lines at the end of the file
+    head: str = field(default="", init=False)
+    _recent: deque[str] = field(factory=deque, init=False)  # the newest lines
+    _bytes: int = field(default=0, init=False)  # of them
+    _count: int = field(default=0, init=False)  # of all lines since the file was opened, those that wait included
+    _synced: int = field(default=0, init=False)  # of them, on the disk
+    _saved: dict[str, int] = field(factory=dict, init=False)  # before the last checkpoint of each trainer
+    _syncing: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def _first(self, last: Sequence[str]) -> Sequence[str]:
+        self.head = hash_of(last[0]) if last else ""
+        return self.missing if last or self.missing else (first(self.configuration),)
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        return chained(self.head, encoded(row))
+
+    def _take(self, line: str) -> None:
+        super()._take(line)
+        self.head, self._count = hash_of(line), self._count + 1
+        self._recent.append(line)
+        self._bytes += len(line)
+        while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
+            self._bytes -= len(self._recent.popleft())
+
+    def chain(self, trainer: str) -> dict[str, Any]:
+        """Return what a checkpoint holds of the journal: its newest hash, and the lines since the checkpoint before.
+
+        Lines that may not be on the disk are always among them; of the others only the newest, if they are many.
+        """
+        with self._gate:
+            start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
+            self._saved[trainer] = self._count
+            return {"configuration": self.configuration, "head": self.head, "rows": [*self._recent][max(0, start) :]}
+
+    # -- on the disk ---------------------------------------------------------------------------------------------------
+    def durable(self) -> SigmaStateError | None:
+        """Return when all rows so far are on the disk, or why they are not."""
+        with self._gate:
+            wanted, why = self._count, None if self.path is None else self._write()
+        if why is not None:
+            return self._unwritten(why)
+        with self._syncing:  # who waits here mostly finds that somebody has brought his rows, too
+            count = self._count - len(self.waiting)
+            if self._synced < wanted:
+                try:
+                    os.fsync(self._handle)
+                except OSError as error:
+                    self._doubtful = True
+                    return self._unwritten(self._alarm(error))
+                self._synced = count
+        return None
+
+    def flush(self) -> None:
+        """Return when all rows so far are on the disk; SigmaStateError where they do not get there."""
+        if (error := self.durable()) is not None:
+            raise error
+
+    def _unwritten(self, why: str) -> SigmaStateError:
+        return SigmaStateError(
+            f"{self.path}: the last {len(self.waiting) or self._count - self._synced} rows cannot be written: {why}. "
+            "What they hold has acted, but a crash would undo it. Make room."
+        )
+
+    def close(self) -> None:
+        """Close the file until there is something to write; what was written is on the disk then."""
+        self.durable()
+        super().close()
+
+
+def _opened(path: Path, how: int) -> int:
+    return os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | how, 0o666)
+
+
+def _leads(path: Path, handle: int) -> bool:
+    """Return whether a path leads to an open file."""
     try:
-        lines = get_bytes(path).decode().split("\n")[:-1]
-    except ValueError as error:
-        raise SigmaCheckpointError(f"{path}: is damaged: {error}. Restore the file from a copy.") from error
-    if lines and lines[0] != encoded({"format": FORMAT}):
-        raise SigmaCheckpointError(f"{path}: has no format that this version reads. Update sigma-kernel.")
-    found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines[1:], 2)]
-    return [{**row, "place": place} for place, row in enumerate(row for row in found if row["trainer"] == trainer)]
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
-def _row(place: str, line: str) -> dict[str, Any]:
-    """Return the row that a line holds, with all that belongs to it."""
+def _add(handle: int, data: bytes) -> None:
+    """Add all of it to a file, or nothing."""
+    end = os.fstat(handle).st_size
     try:
-        row: dict[str, Any] = json.loads(line)
-        wanted = HEAD if "command" in row else {**HEAD, "event": TEXT, **EVENTS.get(row["event"], {})}
-        if wrong := [name for name, kinds in wanted.items() if not isinstance(row.get(name), kinds)]:
-            raise ValueError(f"{', '.join(wrong)} missing or wrong")
-        if "command" in row:
-            commands.from_dict(row)
-    except (SigmaError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(
-            f"{place}: is no row of a journal: {said(error)} Restore the file from a copy."
-        ) from error
-    return row
-
-
-def encoded(row: Mapping[str, Any]) -> str:
-    """Return a row as one line of JSON."""
-    return json.dumps(strict(row), default=_plain)
+        while data:
+            data = data[os.write(handle, data) :]
+    except OSError:
+        os.ftruncate(handle, end)
+        raise
 
 
 def strict(value: Any) -> Any:
@@ -142,10 +235,7 @@ def strict(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
-
-
+# -- metrics -----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Samples:
     """Thin out what is measured to rows for people: of each name the last value, the least and the greatest."""

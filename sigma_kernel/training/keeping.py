@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from attrs import define, evolve, field
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training import folder, resuming
 from sigma_kernel.training.checkpoint import Checkpoint, Say, recover
+from sigma_kernel.training.journal import Journal, Lines
 from sigma_kernel.training.saving import Saver, made_with
 from sigma_kernel.training.trainer import Trainer
 
@@ -27,43 +28,81 @@ class Keeping:
     run: Path | None = None
     _claim: int | None = None  # holds the folder
     _savers: dict[str, Saver] = field(factory=dict)
+    _journal: Journal = field(factory=Journal)
+    _metrics: Lines = field(factory=Lines)
+    _fill: Fill = field(default=lambda run: None)
+    _text: str = ""  # of config.toml
 
-    def open(self, parent: Path, name: str, fill: Fill) -> None:
+    def open(self, parent: Path, name: str, text: str, fill: Fill) -> None:
         """Make a new run folder and fill it; a SigmaError, and no folder, if that cannot be."""
         run = folder.create(parent, name)
         try:
+            folder.put_text(run / "config.toml", text)
             fill(run)
         except SigmaStateError:
             shutil.rmtree(run, ignore_errors=True)
             raise
-        self.run = run
+        self._write_into(run, text, fill)
 
-    def resume(self, run: Path, trainers: Iterable[Trainer], edits: Sequence[str], fill: Fill, say: Say) -> None:
-        """Take up a run folder: put every trainer where it stood, and write on from there."""
+    def resume(
+        self, run: Path, trainers: Mapping[str, Trainer], edits: Sequence[str], text: str, fill: Fill, say: Say,
+        paused: bool,
+    ) -> None:  # fmt: skip
+        """Take up a run folder: put every trainer where it stood, and write on from there.
+
+        With ``edits``, ``text`` is the configuration from now on: rows say so before the file does.
+        """
         if not run.is_dir():
             raise SigmaCheckpointError(f"{run}: is no folder. Give that of a run.")
         self.claim(run)
-        self.run = run
         recover(run, say)
-        if not (run / "journal.jsonl").exists():
-            say(f"{run}: its journal is missing: what was done after the last checkpoint is lost")
-        for trainer in trainers:
+        lines, more = resuming.history(run, trainers, say)
+        text = text if edits else folder.get_bytes(run / "config.toml").decode()
+        self._write_into(run, text, fill, more)
+        for trainer in trainers.values():
             trainer.records.early.clear()  # what is put back takes its place
             self.attach(trainer)
-            resuming.resume(run, trainer.session, edits, partial(_made_with, trainer), say)
+            about = [*lines, *more], self._journal.configuration, edits
+            resuming.resume(run, trainer.session, *about, partial(_made_with, trainer), say, paused)
         if edits:
+            self._journal.flush()
+            folder.put_text(run / "config.toml", text)
             fill(run)
+
+    def _write_into(self, run: Path, text: str, fill: Fill, lines: Sequence[str] = ()) -> None:
+        """Open the files that grow; ``lines`` are missing in the journal."""
+        self.run, self._text, self._fill = run, text, fill
+        self._journal = Journal(run / "journal.jsonl", self.say, self._mend, folder.digest(text.encode()), lines)
+        self._metrics = Lines(run / "metrics.jsonl", self.say, self._mend)
+
+    def _mend(self) -> None:
+        """Make the run folder again as far as somebody removed it; checkpoints come with the next one."""
+        assert self.run is not None  # else nothing is written
+        if not self.run.is_dir():
+            self.run.mkdir(parents=True)
+            if self._claim is not None:
+                self.release()
+                self.claim(self.run)
+        if not (self.run / "config.toml").exists():
+            folder.put_text(self.run / "config.toml", self._text)
+        self._fill(self.run)
 
     def attach(self, trainer: Trainer) -> None:
         """Let a trainer write into the run folder from now on."""
         if self.run is None or trainer.name in self._savers:
             return
-        saver = Saver(self.run / "checkpoints" / trainer.name, self.say)
+        saver = Saver(self.run / "checkpoints" / trainer.name, self.say, self.check)
         saver.retain(trainer.session.runner.hooks.values())
         self._savers[trainer.name] = saver
-        trainer.records.open(self.run)
+        put = partial(trainer.records.open, self._journal, self._metrics)
+        trainer.session.control.ask(put)  # while nobody else writes: what came early stays first
         trainer.session.save_as = partial(_save, saver, trainer)
         trainer.session.forsake = saver.forsake
+
+    def close(self) -> None:
+        """Close the files that grow until there is something to write."""
+        self._journal.close()
+        self._metrics.close()
 
     def claim(self, run: Path | None) -> None:
         """Keep every other process out of a run folder, if there is one, while something is written into it."""
@@ -75,6 +114,10 @@ class Keeping:
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
+
+    def check(self) -> SigmaStateError | None:
+        """Put back what is missing in the folder, bring all rows to the disk; return why they do not get there."""
+        return self._journal.durable()
 
     def wait(self) -> None:
         """Wait until nothing more will be written."""
@@ -89,7 +132,7 @@ class Keeping:
 
 def _save(saver: Saver, trainer: Trainer, state: Checkpoint) -> Path:
     saver.retain(trainer.session.runner.hooks.values())  # they may have changed
-    state = evolve(state, made_with=_made_with(trainer))
+    state = evolve(state, made_with=_made_with(trainer), chain=trainer.records.journal.chain(trainer.name))
     return saver.save(trainer.session.clock.moment.iteration, state)
 
 

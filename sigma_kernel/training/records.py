@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.training.journal import Lines, Samples
+from sigma_kernel.training.journal import Journal, Lines, Samples
 
 
 @define(eq=False)
@@ -58,15 +57,14 @@ class Records:
     trainer: str
     say: Callable[[str], None] = lambda text: None
     history: History = field(factory=History)
-    journal: Lines = field(factory=Lines)
+    journal: Journal = field(factory=Journal)
     samples: Samples = field(factory=lambda: Samples(Lines()))
     position: int = 0  # rows of the journal that are this trainer's
     early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # before there was a journal
 
-    def open(self, folder: Path) -> None:
-        """Write into a run folder from now on."""
-        self.journal = Lines(folder / "journal.jsonl", self.say)
-        self.samples = Samples(Lines(folder / "metrics.jsonl", self.say))
+    def open(self, journal: Journal, metrics: Lines) -> None:
+        """Write into the files of a run folder from now on."""
+        self.journal, self.samples = journal, Samples(metrics)
         while self.early:
             self.event(self.early.popleft())
 
@@ -83,10 +81,10 @@ class Records:
         """Write a row of metrics if it is time, or if forced to."""
         self.samples.write(self.head(moment), force)
 
-    def event(self, row: Mapping[str, Any], sync: bool = True) -> None:
-        """Write a row into the journal; with ``sync``, it is on the disk when this returns."""
+    def event(self, row: Mapping[str, Any]) -> None:
+        """Write a row into the journal."""
         if self.journal.path is None:
             self.early.append(row)
         else:
-            self.journal.append(row, sync)
+            self.journal.append(row)
             self.position += 1

@@ -17,7 +17,7 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
 from sigma_kernel.training.commands import Command
-from sigma_kernel.training.journal import encoded
+from sigma_kernel.training.packing import packed
 
 Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses")  # what may differ between two runs that are the same
@@ -104,7 +104,7 @@ class Replay:
             if _from_outside(row):
                 self.rows.popleft()
             return False
-        return self._compare(_difference(self.rows.popleft(), json.loads(encoded(row))))
+        return self._compare(_difference(self.rows.popleft(), row))
 
     def _compare(self, difference: str | None) -> bool:
         """Take note of a difference, after which nothing is compared; return whether there is none."""
@@ -120,7 +120,7 @@ def _difference(expected: Row, found: Row) -> str | None:
     Of losses, only those count that both know.
     """
     first = _first(expected.get("losses", ""), found.get("losses", ""))
-    one, other = ({name: value for name, value in row.items() if name not in ASIDE} for row in (expected, found))
+    one, other = ({name: packed(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
     if first is None and one == other:
         return None
     if not expected.get("event") == found.get("event") == "digest":
@@ -142,7 +142,7 @@ def _when(row: Row) -> str:
 
 
 def _said(row: Row) -> str:
-    return f"{_when(row)}: {json.dumps({name: row[name] for name in row if name not in (*HEAD, 'state')})}"
+    return f"{_when(row)}: {json.dumps({name: packed(row[name]) for name in row if name not in (*HEAD, 'state')})}"
 
 
 def seamless(rows: Iterable[Row]) -> list[Row]:

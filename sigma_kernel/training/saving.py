@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isnan
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,7 @@ class Saver:
 
     home: Path
     tell: Say
+    before: Callable[[], Any] = lambda: None  # what comes to the disk before each checkpoint
     last: int | None = None
     best: int = 0
     prefer: Literal["greatest", "least"] = "greatest"
@@ -44,6 +45,7 @@ class Saver:
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _failure: Exception | None = field(default=None, init=False)
+    _failed: int = field(default=0, init=False)  # checkpoints since one was written
     _marks: dict[int, Mark] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -96,7 +98,8 @@ class Saver:
         """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
         self.wait()
         if self._failure is not None:
-            raise SigmaCheckpointError(str(self._failure)) from self._failure
+            more = f" It is the last of {self._failed} that could not be written." if self._failed > 1 else ""
+            raise SigmaCheckpointError(f"{self._failure}{more}") from self._failure
 
     def wait(self) -> None:
         """Wait until nothing is left to write, whatever became of it."""
@@ -122,14 +125,18 @@ class Saver:
             return job
 
     def _write(self, number: int, checkpoint: Checkpoint) -> None:
+        self.before()
         try:
             write(self.home / str(number), checkpoint)
-            self._failure = None
         except Exception as error:  # told; training must not end for it
-            self._failure = error
-            self.tell(f"ALARM: checkpoint {number}: {error} Training goes on.")
-        else:
-            self._clear(number)
+            first, self._failure, self._failed = self._failure is None, error, self._failed + 1
+            if first:
+                self.tell(f"ALARM: checkpoint {number}: {error} Training goes on; what fails after it is counted.")
+            return
+        failed, self._failure, self._failed = self._failed, None, 0
+        if failed:
+            self.tell(f"checkpoint {number}: was written; {failed} before it could not be.")
+        self._clear(number)
 
     # -- what is kept --------------------------------------------------------------------------------------------------
     def _clear(self, number: int) -> None:

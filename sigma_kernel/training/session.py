@@ -46,7 +46,8 @@ class Session(State):
 
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device."""
-        self.control, self.chronicle = Control(partial(self.act, self)), Chronicle(self.records)
+        records, self.chronicle = self.records, Chronicle(self.records)
+        self.control = Control(partial(self.act, self), lambda: records.journal.durable())
         self.background = Background(evolve(self.evaluator), self.records.say)
         self.reset()
 
@@ -71,12 +72,12 @@ class Session(State):
             self.tick(TimeScale.START)
         self.midway, self.halted = "ended" if midway == "ended" and not further else "", False
         if midway == "paused":
-            self.control.status = midway  # for what the journal holds of it; if that is nothing, training goes on
-            if replay is None:
-                self.act(self, commands.Go())
+            self.control.status = midway  # for what the journal holds of it
+        if midway and replay is None:
+            self._onward()
 
-    def end(self, failed: bool = False) -> None:
-        """Leave the training thread, after the hooks that are due at a stop."""
+    def end(self, failed: bool = False, hold: bool = False) -> None:
+        """Leave the training thread after the hooks that are due at a stop; ``hold`` it if more is to be done again."""
         try:
             self.clock.advance(0, seconds=self._elapsed())
             if not failed:
@@ -91,7 +92,7 @@ class Session(State):
         finally:
             self.midway = ""
             self.background.forget()
-            self.control.end("failed" if failed else "stopped")
+            self.control.end("failed" if failed else "stopped", behind=hold and self.chronicle.behind)
 
     def boundary(self) -> bool:
         """Let commands act, and wait here while paused; return whether training goes on."""
@@ -121,6 +122,14 @@ class Session(State):
         self.chronicle.replay = None
         if replay.differs:
             self.records.say(f"{self.name}: what is done again differs from the journal. At {replay.differs}.")
+        self._onward()
+
+    def _onward(self) -> None:
+        """Train on where the run was paused, or stepped, when it broke off: whoever did that is gone."""
+        if self.chronicle.waits:
+            return
+        if self.pause_at is not None and self.control.status == "running":
+            self.act(self, commands.Pause())
         if self.control.status == "paused":
             self.act(self, commands.Go())
 

@@ -152,8 +152,8 @@ class Trainer:
             raise KeyboardInterrupt
         return self.history
 
-    def train(self, epochs: int | None = None, iterations: int | None = None) -> None:
-        """Train in the calling thread, for which the session was claimed."""
+    def train(self, epochs: int | None = None, iterations: int | None = None, hold: bool = False) -> None:
+        """Train in the calling thread, for which the session was claimed, and stays where more is to be done again."""
         failed = True
         try:
             self.session.begin(epochs, iterations)
@@ -163,21 +163,22 @@ class Trainer:
             one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).run(self.session)
             failed = False
         finally:
-            self.session.end(failed)
+            self.session.end(failed, hold and not failed)
 
     def relive(self) -> None:
         """Train; where all that a journal holds is done again, do so from one beginning of training to the next."""
         replay = self.session.chronicle.replay
         if replay is not None and not self.session.midway:
             self.session.relive(replay)  # what was changed before training began
+        control = self.session.control
         while True:
-            self.train()
+            self.train(hold=True)
             if replay is None or replay.left or not replay.rows:
-                return
-            self.session.relive(replay)  # what was changed after its end
+                return control.end(control.status)
+            self.session.relive(replay)  # what was changed after its end, before others change anything
             if not replay.rows and not (replay.goes_on and self.session.halted):
-                return
-            self.session.control.claim()
+                return control.end(control.status)
+            control.claim(again=True)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss, and metrics by name, over a split of the data."""

@@ -84,12 +84,12 @@ def carry_out(session: Session, command: Command, act: Callable[[], Any]) -> Non
     former, session.makeup.changing = Former.of(session), True
     try:
         act()
+        session.note(command.to_dict())
     except Exception:
         former.give_back(session)
         raise
     finally:
         session.makeup.changing = False
-    session.note(command.to_dict())
     if not session.chronicle.inside:
         _remember(session, NAMES[type(command)], former)
 

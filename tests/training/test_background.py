@@ -21,11 +21,12 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.doing import Do as Told
+from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training import background, hooks as hooks_of_a_run
-from sigma_kernel.training.background import packed, unpacked
 from sigma_kernel.training.criteria import when
 from sigma_kernel.training.hooks import ordered
+from sigma_kernel.training.packing import packed, unpacked
 from sigma_kernel.training.trainer import Trainer
 
 STEP = every(1, "iteration")
@@ -169,7 +170,7 @@ def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() ->
         (lambda c: c.keep(), "cannot keep parameters in the background, nor bring any back"),
         (lambda c: c.bring_back(), "cannot keep parameters in the background, nor bring any back"),
         (lambda c: c.evaluate("validation", {}), "cannot evaluate in the background, as it declares no splits"),
-        (lambda c: c.publish("x", object()), "object: the journal cannot hold it"),
+        (lambda c: c.publish("x", object()), "object: cannot be written as JSON"),
         (lambda c: c.command("sop"), "command 'sop': unknown"),
         (lambda c: c.command("go"), "cannot go while running"),
     ],
@@ -258,7 +259,7 @@ def test_numbers_that_are_not_finite_come_back_from_the_journal(value: float) ->
 
 
 def test_what_the_journal_cannot_hold_is_refused() -> None:
-    with pytest.raises(SigmaStateError, match="set: the journal cannot hold it. Use numbers, texts, lists or arrays."):
+    with pytest.raises(SigmaStateError, match="set: cannot be written as JSON. Use numbers, texts, lists or arrays."):
         packed({"a": [{1, 2}]})
 
 
@@ -479,9 +480,11 @@ def test_a_run_with_hooks_in_the_background_is_replayed_to_the_bit_without_runni
 
 def test_without_the_rows_of_the_background_the_same_run_comes_out_otherwise(tmp_path: Path) -> None:
     run, _, _ = lived(tmp_path)
-    journal = run / "journal.jsonl"
-    lines = journal.read_text().splitlines(keepends=True)
-    journal.write_text("".join(line for line in lines if '"event": "background"' not in line))
+
+    def without(rows: list[dict[str, Any]]) -> None:
+        rows[:] = [row for row in rows if row.get("event") != "background"]
+
+    forged(run, without)
     with small(steering()) as again:
         assert again.replay(run)[1]
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.journal import Lines, Samples, strict
+from sigma_kernel.training.chain import read
+from sigma_kernel.training.journal import Journal, Lines, Samples, strict
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -30,40 +31,38 @@ def test_the_first_line_says_the_format_and_only_once(tmp_path: Path) -> None:
 
 def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Lines().append({"a": 1}, sync=True)
+    Lines().append({"a": 1})
+    Journal().append({"a": 1})
+    Journal().flush()
     assert not list(tmp_path.iterdir())
 
 
-def test_arrays_and_numbers_of_numpy_are_written_as_plain_values(tmp_path: Path) -> None:
-    Lines(tmp_path / "x.jsonl").append({"a": np.arange(3), "b": np.float32(0.5), "c": Path("x")}, sync=True)
-    assert _read(tmp_path / "x.jsonl")[1] == {"a": [0, 1, 2], "b": 0.5, "c": "x"}
-
-
-def test_what_has_no_room_waits_for_it_in_order_and_leaves_no_half_row(
+def test_what_has_no_room_waits_for_it_in_order_leaves_no_half_row_and_alarms_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resource = pytest.importorskip("resource")
     told: list[str] = []
     path = tmp_path / "x.jsonl"
-    lines = Lines(path, told.append)
-    lines.append({"a": 0})
+    journal = Journal(path, told.append)
+    journal.append({"a": 0})
+    whole = _read(path)
     most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 3, most[1]))  # room for half a row
     try:
         for number in range(1, 4):
-            lines.append({"a": number}, sync=True)
-            assert _read(path) == [{"format": 1}, {"a": 0}]
-        with pytest.raises(SigmaStateError, match=r"x.jsonl: the last 3 rows cannot be written: File too large. Make"):
-            lines.flush()
+            journal.append({"a": number})
+            assert _read(path) == whole
+        with pytest.raises(SigmaStateError, match=r"x.jsonl: the last 3 rows cannot be written: File too large. What"):
+            journal.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, most)
     assert told == [f"ALARM: {path}: cannot be written: File too large. Make room. Training goes on."]
-    lines.flush()
-    lines.append({"a": 4})
-    assert _read(path) == [{"format": 1}, *({"a": number} for number in range(5))]
-    assert len(told) == 1
-    lines.flush()
-    assert len(_read(path)) == 6
+    journal.flush()
+    journal.append({"a": 4})
+    assert [row["a"] for row in _read(path)[1:]] == [*range(5)]
+    assert told[1:] == [f"{path}: can be written again; 3 rows had to wait, and are written."]
+    journal.flush()
+    assert len(read(path, pytest.fail)) == 6
 
 
 @given(st.recursive(

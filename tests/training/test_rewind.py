@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,10 +14,11 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Slow, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoint import Checkpoint, read
 from sigma_kernel.training.chronicle import Past
-from sigma_kernel.training.journal import Lines
+from sigma_kernel.training.journal import Journal
 from sigma_kernel.training.saving import Saver
 from sigma_kernel.training.trainer import Trainer
 
@@ -39,8 +39,8 @@ def trainer(sigma: Environment) -> Trainer:
 
 def journal(run: Path | None) -> list[dict[str, Any]]:
     assert run is not None
-    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()[1:]]
-    return [{name: value for name, value in row.items() if name not in ("trainer", "seconds", "epoch")} for row in rows]
+    apart = ("trainer", "seconds", "epoch")
+    return [{name: value for name, value in row.items() if name not in apart} for row in journalled(run)]
 
 
 def saved(run: Path | None) -> dict[str, int]:
@@ -266,11 +266,11 @@ OFTEN: Script = {
 
 def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
     """Copy the run folder after each row of the journal, as a crash would leave it."""
-    append, save = Lines.append, Saver.save
+    append, save = Journal.append, Saver.save
 
-    def copying(self: Lines, row: Mapping[str, Any], sync: bool = False) -> None:
-        append(self, row, sync)
-        if self.path is not None and self.path.name == "journal.jsonl" and self.path.stat().st_size > 15:
+    def copying(self: Journal, row: Mapping[str, Any]) -> None:
+        append(self, row)
+        if self.path is not None:
             shutil.copytree(self.path.parent, to / str(len(list(to.iterdir()))))
 
     def waiting(self: Saver, number: int, checkpoint: Checkpoint) -> Path:
@@ -278,7 +278,7 @@ def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
         self.wait()
         return path
 
-    monkeypatch.setattr(Lines, "append", copying)
+    monkeypatch.setattr(Journal, "append", copying)
     monkeypatch.setattr(Saver, "save", waiting)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
+from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Sweep, decisive, small_environment, steered
 from sigma_kernel.training import undoing
 from sigma_kernel.training.trainer import Trainer
@@ -179,8 +179,7 @@ def test_the_journal_holds_each_command_once_and_what_was_undone(tmp_path: Path)
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    found = [{k: v for k, v in row.items() if k not in ("trainer", "epoch", "seconds")} for row in rows]
+    found = [{k: v for k, v in row.items() if k not in ("trainer", "epoch", "seconds")} for row in journalled(run)]
     assert [row for row in found if row.get("command") in ("set", "undo")] == [
         {"iteration": 2, "command": "set", "pattern": "**.learning_rate", "value": 0.2},
         {"iteration": 5, "command": "undo", "undoes": "set"},

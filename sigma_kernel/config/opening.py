@@ -20,7 +20,10 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.config import Configuration, Document, build, read, structured
+from sigma_kernel.config.building import build
+from sigma_kernel.config.document import Document, read
+from sigma_kernel.config.reading import structured
+from sigma_kernel.config.schema import Configuration
 from sigma_kernel.contracts import Backend, Metric
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
@@ -31,6 +34,7 @@ from sigma_kernel.training import checkpoint as checkpoints, choices, folder as 
 from sigma_kernel.training.checkpoint import Checkpoint, Say
 from sigma_kernel.training.feed import Host, Preparation, as_array, specs
 from sigma_kernel.training.programs import Evaluator, Programs
+from sigma_kernel.training.resuming import history
 from sigma_kernel.training.saving import check_fit, fit
 from sigma_kernel.training.step import LAYERS, Model
 from sigma_kernel.training.trainer import BATCH, Trainer, supported
@@ -131,7 +135,8 @@ def load(
     SigmaCheckpointError where no checkpoint is whole and fits.
     """
     folder = Path(run)
-    chosen = _chosen(folder, opened(folder)[1], trainer)
+    _, environment = opened(folder)
+    chosen = _chosen(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend
     made = choices.one(chosen.resolve, f"{chosen.name}.backend", "backend", Backend, chosen.backend)
@@ -145,6 +150,8 @@ def load(
         check_fit(path, evolve(found, arrays=held), wanted)
 
     path, found = _saved(folder, chosen.name, checkpoint, fits, say)
+    if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
+        history(folder, environment.trainers, say)  # tells whether it was changed by `sigma resume --set`
     for line in changed_plugins(folder, catalogue(), say):
         say(line)
     return Trained(chosen, network, path, found, stored(folder / "summary.json", say), shapes, made)

@@ -1,0 +1,43 @@
+"""Journals as a forger would change them: tests of what a replay finds beyond the chain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.training.chain import chained, hash_of
+from sigma_kernel.training.checkpoint import MANIFEST, SEAL
+from sigma_kernel.training.folder import digest
+
+Rows = list[dict[str, Any]]
+
+
+def journalled(run: Path) -> Rows:
+    """Return the rows of a journal as they are written, without their hashes."""
+    rows: Rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()[1:]]
+    for row in rows:
+        del row["hash"]
+    return rows
+
+
+def forged(run: Path, change: Callable[[Rows], Any]) -> None:
+    """Change the rows of a journal, the first line among them, and make all hashes right again."""
+    path = run / "journal.jsonl"
+    rows: Rows = [json.loads(line) for line in path.read_text().splitlines()]
+    change(rows)
+    resealed(path, [json.dumps({name: row[name] for name in row if name != "hash"}) for row in rows])
+
+
+def resealed(path: Path, rows: list[str]) -> None:
+    """Write rows of JSON as a journal, in the chain that they make, and let no checkpoint know another one."""
+    before, text = "", ""
+    for row in rows:
+        line = chained(before, row)
+        before, text = hash_of(line), f"{text}{line}\n"
+    path.write_text(text)
+    for manifest in path.parent.glob(f"checkpoints/*/*/{MANIFEST}"):
+        values = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps({**values, "chain": {}}))
+        (manifest.parent / SEAL).write_text(f"{digest(manifest.read_bytes())}  {MANIFEST}\n")

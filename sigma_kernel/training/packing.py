@@ -1,0 +1,48 @@
+"""Values as JSON holds them for every reader, from which they come back to the bit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.errors import SigmaStateError
+
+
+def packed(value: Any) -> Any:
+    """Return a value as JSON holds it to the bit, arrays and numbers that are not finite included.
+
+    Raises SigmaStateError for what is neither a number, a text, an array, nor a list or mapping of these.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): packed(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [packed(inner) for inner in value]
+    if isinstance(value, np.bool_ | Integral):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, Real) and isfinite(value):
+        return float(value)
+    if isinstance(value, np.ndarray | Real):
+        array = np.asarray(value)
+        return {"array": array.tobytes().hex(), "dtype": array.dtype.str, "shape": list(array.shape)}
+    raise SigmaStateError(f"{type(value).__name__}: cannot be written as JSON. Use numbers, texts, lists or arrays.")
+
+
+def unpacked(value: Any) -> Any:
+    """Return the value that was packed; ValueError or TypeError for what never was."""
+    if isinstance(value, list):
+        return [unpacked(inner) for inner in value]
+    if not isinstance(value, Mapping):
+        return value
+    if value.keys() == {"array", "dtype", "shape"}:
+        if not re.fullmatch(r"[<>|][biuf][0-9]{1,2}", str(value["dtype"])):
+            raise ValueError(f"there is no array of {value['dtype']!r:.20}")
+        found = np.frombuffer(bytes.fromhex(value["array"]), value["dtype"]).reshape(value["shape"]).copy()
+        return found if found.ndim else found.item()
+    return {name: unpacked(inner) for name, inner in value.items()}

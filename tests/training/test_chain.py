@@ -1,0 +1,333 @@
+"""The chain of a journal: what was changed is found, what is missing is named, or put back from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread, current_thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.testing.journals import journalled
+from sigma_kernel.testing.steering import crash, crashed, decisive, steered
+from sigma_kernel.training import chain, journal as journals
+from sigma_kernel.training.checkpoint import newest, read_manifest, saved
+from sigma_kernel.training.journal import Journal, Lines
+
+HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a journal of a few rows."""
+    written = Journal(tmp_path / "journal.jsonl", configuration="0" * 64)
+    for number in range(6):
+        written.append({**HEAD, "command": "set", "pattern": f"rate.{number}", "value": number / 7})
+    return tmp_path / "journal.jsonl"
+
+
+# -- what is found -----------------------------------------------------------------------------------------------------
+def test_every_byte_that_is_changed_is_found(path: Path) -> None:
+    good, draw = path.read_bytes(), random.Random(0)
+    lines = chain.read(path, pytest.fail)
+    for place in range(len(good)):
+        data = bytearray(good)
+        data[place] = draw.choice([byte for byte in range(256) if byte != good[place]])
+        path.write_bytes(data)
+        told: list[str] = []
+        try:
+            found = chain.read(path, told.append)
+        except SigmaCheckpointError:
+            continue
+        assert place == len(good) - 1  # the end of the last line, which is dropped then
+        assert found == lines[:-1]
+        assert told == [f"{path}:7: is not whole, as a crash leaves the last line: it is dropped"]
+
+
+Change = Callable[[list[bytes]], list[bytes]]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda rows: [*rows[:2], rows[3], rows[2], *rows[4:]], 3),
+        (lambda rows: [*rows[:2], *rows[3:]], 3),
+        (lambda rows: [*rows[:4], rows[3], *rows[4:]], 5),
+        (lambda rows: [*rows, rows[-1]], 8),
+        (lambda rows: [*rows[:-1], bytes(200) + b"\n"], 7),
+        (lambda rows: [*rows[:3], rows[3].replace(b"0.2", b"0.3"), *rows[4:]], 4),
+        (lambda rows: [rows[0].replace(b"000", b"001", 1), *rows[1:]], 1),
+    ],
+    ids=["exchanged", "missing", "twice", "last twice", "zeros", "digit", "configuration"],
+)  # fmt: skip
+def test_the_first_line_that_does_not_follow_is_named_with_the_remedy(path: Path, change: Change, line: int) -> None:
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(
+        SigmaCheckpointError, match=rf":{line}: does not follow from the lines before it: .* move it away"
+    ):
+        chain.read(path, pytest.fail)
+
+
+@pytest.mark.parametrize("more", [b"{", b'{"trainer": "a", "it', bytes(500), b"\xff\xfe"])
+def test_an_incomplete_last_line_is_dropped_and_told(path: Path, more: bytes) -> None:
+    lines = chain.read(path, pytest.fail)
+    path.write_bytes(path.read_bytes() + more)
+    told: list[str] = []
+    assert chain.read(path, told.append) == lines
+    assert told == [f"{path}:8: is not whole, as a crash leaves the last line: it is dropped"]
+    Journal(path).append({"a": 1})
+    assert len(chain.read(path, pytest.fail)) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "journal.jsonl: is empty. Restore the file from a copy, or move it away"),
+        ('{"format', "is empty"),
+        ('{"format": 1}\n{"trainer": "a"}\n', "has format 1, not 2 as this version reads. Use the sigma-kernel that"),
+        ('{"format": 3}\n', "has format 3, not 2"),
+        ("[]\n", "journal.jsonl:1: is not the first line of a journal"),
+        ('{"format": 2, "lost": 3}\n', "journal.jsonl:1: is not the first line of a journal"),
+        ('{"format": 2, "lost": {"a": [1]}}\n', "journal.jsonl:1: is not the first line of a journal"),
+    ],
+)
+def test_what_is_no_journal_of_this_version_is_one_sentence(path: Path, text: str, said: str) -> None:
+    path.write_text(text)
+    with pytest.raises(SigmaCheckpointError, match=said):
+        chain.read(path, pytest.fail)
+
+
+def test_trainers_that_write_at_once_make_one_chain(tmp_path: Path) -> None:
+    shared = Journal(tmp_path / "journal.jsonl")
+
+    def write(name: str) -> None:
+        for number in range(200):
+            shared.append({**HEAD, "trainer": name, "iteration": number, "command": "pause"})
+
+    threads = [Thread(target=write, args=[name]) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shared.flush()
+    lines = chain.read(tmp_path / "journal.jsonl", pytest.fail)
+    for name in "abc":
+        rows = chain.rows(tmp_path / "journal.jsonl", lines, name)
+        assert [row["iteration"] for row in rows] == [row["place"] for row in rows] == [*range(200)]
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, math.inf, -math.inf, -0.0, 5e-324, 2**70, np.float32(0.1), np.int64(-3), [1.0, math.nan],
+     np.array([[np.nan, -np.inf], [0.5, -0.0]], np.float32), {"a": [math.inf, {"b": "nan"}]}, True, None, "nan"],
+    ids=repr,
+)  # fmt: skip
+def test_every_value_of_a_row_comes_back_and_other_readers_can_read_the_line(tmp_path: Path, value: Any) -> None:
+    def refuse(text: str) -> Any:
+        raise ValueError(text)
+
+    path = tmp_path / "journal.jsonl"
+    Journal(path).append({**HEAD, "command": "set", "pattern": "x", "value": value})
+    (row,) = chain.rows(path, chain.read(path, pytest.fail), "a")
+    np.testing.assert_equal(row["value"], value.item() if isinstance(value, np.generic) else value)
+    if isinstance(value, np.ndarray):
+        assert row["value"].tobytes() == value.tobytes()
+    for line in path.read_text().splitlines():
+        json.loads(line, parse_constant=refuse)
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+def _rate(value: float) -> Callable[[Any], Any]:
+    return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)
+
+
+PLAIN = {4: _rate(0.02), 6: _rate(0.2), 9: _rate(0.1)}
+SCRIPT = {**PLAIN, 2: lambda s: s.send("save"), 7: lambda s: s.send("save")}
+
+
+@pytest.mark.parametrize("lines", range(1, 6))
+def test_what_a_journal_has_lost_is_put_back_from_a_checkpoint(tmp_path: Path, lines: int) -> None:
+    with steered({**SCRIPT, 8: crash}) as sigma:
+        run = crashed(sigma, tmp_path)
+    path, wanted = run / "journal.jsonl", journalled(run)
+    head = read_manifest(newest(run))["chain"]["head"]
+    there = path.read_text().splitlines(keepends=True)
+    end = next(number for number, line in enumerate(there, 1) if head in line)
+    path.write_text("".join(there[: end - lines]))
+    said: list[str] = []
+    with steered({9: _rate(0.1)}) as again, steered(PLAIN) as plain:
+        again.resume(run, say=said.append)
+        assert said == [f"{path}: has lost its last {lines} lines, which a checkpoint still holds: they are put back"]
+        assert journalled(run)[: end - 1] == wanted[: end - 1]
+        again.run()
+        plain.run()
+        assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
+    with steered() as last:
+        assert last.replay(run)[1] == {}
+
+
+def test_a_journal_that_is_cut_before_what_checkpoints_hold_is_refused(tmp_path: Path) -> None:
+    with steered({**SCRIPT, 8: crash}) as sigma:
+        run = crashed(sigma, tmp_path)
+    path = run / "journal.jsonl"
+    for folder in saved(run, "trainer")[:-1]:
+        folder.rename(folder.with_name(f"{folder.name}.aside"))
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    before = path.read_bytes()
+    for act in (lambda s: s.resume(run), lambda s: s.replay(run)):
+        with (
+            steered() as again,
+            pytest.raises(SigmaCheckpointError, match="is cut: it ends at line 2, and a checkpoint"),
+        ):
+            act(again)
+    assert path.read_bytes() == before
+
+
+def test_a_checkpoint_holds_no_more_than_the_lines_since_the_one_before(tmp_path: Path) -> None:
+    with steered({n: lambda s: s.send("save") for n in range(2, 11)}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    held = [read_manifest(folder)["chain"]["rows"] for folder in saved(run, "trainer")]
+    assert all(0 < len(rows) < 8 for rows in held[1:])
+
+
+def test_lines_that_are_on_the_disk_are_held_up_to_a_limit_and_others_always(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "MOST_BYTES", 400)
+    written = Journal(tmp_path / "journal.jsonl")
+    for number in range(50):
+        written.append({"a": number})
+        written.flush()
+    rows = written.chain("a")["rows"]
+    assert [json.loads(row)["a"] for row in rows] == [*range(50 - len(rows), 50)]
+    assert 2 < len(rows) < 12
+
+    def full(handle: int, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journals, "_add", full)
+    for number in range(50, 100):
+        written.append({"a": number})
+    assert [json.loads(row)["a"] for row in written.chain("a")["rows"]][-50:] == [*range(50, 100)]
+
+
+def test_a_run_whose_journal_is_gone_resumes_twice_and_loses_nothing_after_that(tmp_path: Path) -> None:
+    with steered({**SCRIPT, 8: crash}) as sigma:
+        run = crashed(sigma, tmp_path)
+    (run / "journal.jsonl").unlink()
+    said: list[str] = []
+    with steered({9: _rate(0.1), 10: crash}) as again:
+        again.resume(run, say=said.append)
+        with pytest.raises(RuntimeError):
+            again.run()
+    assert said == [f"{run / 'journal.jsonl'}: is missing: what was done after the last checkpoint is lost"]
+    with steered() as last, steered(PLAIN) as plain:
+        last.resume(run, say=pytest.fail)
+        last.run()
+        plain.run()
+        assert decisive(last.trainer("trainer")) == decisive(plain.trainer("trainer"))
+    with (
+        steered() as replayed,
+        pytest.raises(SigmaCheckpointError, match="begins at iteration 7: the journal before it"),
+    ):
+        replayed.replay(run)
+
+
+# -- on the disk -------------------------------------------------------------------------------------------------------
+def test_rows_that_come_together_are_brought_to_the_disk_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, on, synced = Event(), Event(), list[Thread]()
+
+    def fsync(handle: int) -> None:
+        synced.append(current_thread())
+        begun.set()
+        assert on.wait(10)
+
+    written = Journal(tmp_path / "journal.jsonl")
+    written.flush()
+    monkeypatch.setattr(journals.os, "fsync", fsync)
+    threads = [Thread(target=written.flush) for _ in range(9)]
+    written.append({"a": 0})
+    threads[0].start()
+    assert begun.wait(10)
+    for number, thread in enumerate(threads[1:], 1):
+        written.append({"a": number})  # nobody waits for the disk here
+        thread.start()
+    on.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert 2 <= len(synced) <= 3
+    assert current_thread() not in synced
+
+
+def test_what_the_disk_refuses_late_is_answered_with_a_sentence_and_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(handle: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    told: list[str] = []
+    path = tmp_path / "journal.jsonl"
+    written = Journal(path, told.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(journals.os, "fsync", refuse)
+        for _ in range(3):
+            written.append({"a": 1})
+            with pytest.raises(
+                SigmaStateError, match=r"rows cannot be written: Input/output error. What they hold has"
+            ):
+                written.flush()
+    assert told == [f"ALARM: {path}: cannot be written: Input/output error. Make room. Training goes on."]
+    inode = path.stat().st_ino
+    written.flush()
+    assert path.stat().st_ino != inode  # nobody knows what became of the former one
+    assert len(chain.read(path, pytest.fail)) == 4
+    assert "can be written again" in told[-1]
+
+
+def test_a_file_that_was_closed_is_opened_again_and_named_where_it_is_gone(tmp_path: Path) -> None:
+    told: list[str] = []
+    written = Journal(tmp_path / "journal.jsonl", told.append)
+    written.append({"a": 0})
+    written.close()
+    written.append({"a": 1})
+    written.close()
+    assert len(chain.read(tmp_path / "journal.jsonl", pytest.fail)) == 3
+    (tmp_path / "journal.jsonl").unlink()
+    written.append({"a": 2})
+    with pytest.raises(SigmaStateError, match="the last 1 rows cannot be written: No such file"):
+        written.flush()
+    assert len(told) == 1
+
+
+# -- removed while it is written ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("make", [Journal, Lines])
+@pytest.mark.parametrize("how", ["removed", "replaced", "renamed"])
+def test_a_file_that_somebody_removes_is_copied_back(tmp_path: Path, make: type[Lines], how: str) -> None:
+    told: list[str] = []
+    path = tmp_path / "x.jsonl"
+    lines = make(path, told.append)
+    lines.append({"a": 0})
+    whole = path.read_bytes()
+    if how == "renamed":
+        path.rename(tmp_path / "elsewhere")
+    else:
+        path.unlink()
+    if how == "replaced":
+        path.write_text("something else\n")
+    lines.append({"a": 1})
+    assert path.read_bytes().startswith(whole)
+    assert [json.loads(line)["a"] for line in path.read_text().splitlines()[1:]] == [0, 1]
+    assert told == [f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back."]

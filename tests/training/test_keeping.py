@@ -1,0 +1,268 @@
+"""The run folder while somebody removes it, or the disk is full: nothing is lost unsaid, and nothing is promised."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.testing.journals import journalled
+from sigma_kernel.testing.steering import decisive, steered
+from sigma_kernel.training import chain, checkpoint, commands, folder, journal
+
+RATE = "trainer.optimiser.learning_rate"
+
+
+def told(sigma: Environment) -> list[str]:
+    return [text for _, text in sigma.messages.after(0)]
+
+
+def rate(value: float) -> Callable[[Environment], Any]:
+    return lambda sigma: sigma.set(RATE, value)
+
+
+def on(sigma: Environment) -> Path:
+    assert sigma.run_folder is not None
+    return sigma.run_folder
+
+
+# -- removed -----------------------------------------------------------------------------------------------------------
+REMOVED: dict[str, Callable[[Path], Any]] = {
+    "journal": lambda run: (run / "journal.jsonl").unlink(),
+    "metrics": lambda run: (run / "metrics.jsonl").unlink(),
+    "both": lambda run: [(run / name).unlink() for name in ("journal.jsonl", "metrics.jsonl")],
+    "folder": shutil.rmtree,
+    "folders": lambda run: shutil.rmtree(run.parent),
+    "renamed": lambda run: run.rename(run.with_name("elsewhere")),
+}
+
+
+@pytest.mark.parametrize("how", list(REMOVED))
+def test_what_somebody_removes_from_a_run_folder_is_put_back_and_told(tmp_path: Path, how: str) -> None:
+    script = {2: lambda s: s.send("save"), 4: rate(0.2), 6: lambda s: [s._written(), REMOVED[how](on(s))], 8: rate(0.1)}
+    with steered(script, last=14) as sigma:
+        sigma.folder, sigma.configuration = tmp_path / "runs", "name = 'x'\n"
+        assert sigma.run().status == "finished"
+        run, wanted = on(sigma), decisive(sigma.trainer("trainer"))
+        assert [text for text in told(sigma) if "ALARM" in text and "was removed or replaced" in text]
+        if os.name == "posix":
+            assert not [text for text in told(sigma) if "cannot" in text]
+    assert (run / "config.toml").read_text() == "name = 'x'\n"
+    names = {"config.toml", "plugins.json", "journal.jsonl", "metrics.jsonl", "summary.json", "checkpoints"}
+    assert {path.name for path in run.iterdir()} == names
+    with steered(last=14) as again:
+        assert again.replay(run)[1] == {}
+        assert decisive(again.trainer("trainer")) == wanted
+    with steered(last=16) as late:
+        late.resume(run)
+        late.run()
+        assert late.get(RATE) == 0.1
+
+
+def test_a_folder_that_was_removed_is_kept_to_this_process_again(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def look(sigma: Environment) -> None:
+        with pytest.raises(SigmaStateError, match="somebody else writes into it") as error:
+            folder.claim(on(sigma))
+        seen.append(str(error.value))
+
+    pytest.importorskip("fcntl")
+    with steered({3: lambda s: shutil.rmtree(on(s)), 5: rate(0.1), 6: look}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+    assert seen
+
+
+def test_a_run_ends_with_an_error_where_its_folder_cannot_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove(sigma: Environment) -> None:
+        shutil.rmtree(tmp_path / "runs")
+        (tmp_path / "runs").write_text("a file in its place")
+
+    with steered({3: remove}) as sigma:
+        sigma.folder = tmp_path / "runs"
+        with pytest.raises(SigmaCheckpointError, match="cannot be written"):
+            sigma.run()
+        assert sigma.state == "failed"
+        assert len([text for text in told(sigma) if "journal.jsonl: cannot be written" in text]) == 1
+
+
+# -- acknowledged ------------------------------------------------------------------------------------------------------
+def full(handle: int, data: bytes) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_kept_by_the_next_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(sigma: Environment) -> None:
+        monkeypatch.setattr(journal, "_add", full)
+        with pytest.raises(
+            SigmaStateError, match=r"the last 1 rows cannot be written: No space left on device. What they"
+        ):
+            sigma.set(RATE, 0.2)
+        assert sigma.get(RATE) == 0.2  # questions are answered
+        with pytest.raises(SigmaStateError, match="cannot be written"):
+            sigma.send("save")
+        sigma.trainer("trainer").session.save_as.args[0].wait()  # type: ignore[union-attr]
+        shutil.copytree(on(sigma), tmp_path / "killed")
+        monkeypatch.undo()
+        sigma.set(RATE, 0.1)
+
+    with steered({5: refused}) as sigma:
+        sigma.folder = tmp_path / "runs"
+        sigma.run()
+        said = told(sigma)
+    assert [text.partition("journal.jsonl: ")[2] for text in said] == [
+        "cannot be written: No space left on device. Make room. Training goes on.",
+        "can be written again; 3 rows had to wait, and are written.",
+    ]
+    assert [row["value"] for row in journalled(on(sigma)) if row.get("command") == "set"] == [0.2, 0.1]
+    with steered() as again, steered({5: rate(0.2)}) as plain:
+        again.resume(tmp_path / "killed", say=lambda text: None)
+        again.run()
+        plain.run()
+        assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
+        assert 0.2 in [row.get("value") for row in journalled(tmp_path / "killed")]
+
+
+def test_a_command_is_answered_when_it_is_on_the_disk_and_training_does_not_wait_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk, came = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def fsync(handle: int) -> None:
+        came.set()
+        assert on_disk.wait(30)
+
+    def send(sigma: Environment) -> None:
+        monkeypatch.setattr(journal.os, "fsync", fsync)
+        threads.append(threading.Thread(target=sigma.set, args=[RATE, 0.2]))
+        threads[0].start()
+        while not sigma.trainer("trainer").session.control.awaits(commands.Set):
+            time.sleep(0.001)
+
+    def look(sigma: Environment) -> None:
+        assert sigma.get(RATE) == 0.2  # it has acted, and training is three iterations further
+        assert came.wait(30)
+        assert threads[0].is_alive()
+        on_disk.set()
+        threads[0].join(30)
+        assert not threads[0].is_alive()
+        monkeypatch.undo()
+
+    with steered({4: send, 7: look}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+
+
+def test_a_run_that_nobody_steers_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with steered() as sigma:
+        sigma.folder = tmp_path
+        trainer, waited = threading.current_thread(), []
+        fsync = os.fsync
+
+        def watch(handle: int) -> None:
+            waited.append(threading.current_thread())
+            fsync(handle)
+
+        sigma._open_folder()
+        monkeypatch.setattr(journal.os, "fsync", watch)
+        session = sigma.trainer("trainer").session
+        session.control.claim()
+        session.begin(iterations=10)
+        while session.boundary():
+            session.advance(1)
+            session.settle()
+        assert trainer not in waited
+        session.end()
+
+
+def test_a_checkpoint_is_written_after_the_rows_that_lead_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    write, fsync = checkpoint.write, os.fsync
+
+    def watched(path: Path, state: Any) -> Path:
+        rows = (path.parents[2] / "journal.jsonl").read_text()
+        assert state.chain["head"] in rows
+        order.append("checkpoint")
+        return write(path, state)
+
+    def slow(handle: int) -> None:
+        time.sleep(0.01)
+        fsync(handle)
+        order.append("rows")
+
+    with steered({4: lambda s: s.trainer("trainer").session.control.send(commands.Save())}) as sigma:
+        monkeypatch.setattr("sigma_kernel.training.saving.write", watched)
+        sigma.folder = tmp_path
+        sigma.run()
+    assert order
+
+
+# -- numbers that are not finite ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0])
+@pytest.mark.parametrize("saved", [False, True])
+def test_what_was_set_to_no_finite_number_comes_back_in_a_resume_and_a_replay(
+    tmp_path: Path, value: float, saved: bool
+) -> None:
+    def act(sigma: Environment) -> None:
+        sigma.attach("s", {"type": "sigma-hooks:switch", "name": "s"})
+        sigma.set("trainer.switch.s", value)
+        if saved:
+            sigma.send("save")
+        shutil.copytree(on(sigma), tmp_path / "killed")
+
+    pytest.importorskip("sigma_hooks")
+    with steered({3: act}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+    for move in ("replay", "resume"):
+        with steered() as again:
+            if move == "replay":
+                assert again.replay(on(sigma))[1] == {}
+            else:
+                again.resume(tmp_path / "killed", say=lambda text: None)
+                again.run()
+            found = again.get("trainer.switch.s")
+            assert np.array(found).tobytes() == np.array(value).tobytes()
+            assert not [text for text in told(again) if "differs" in text]
+
+
+def test_parameters_that_are_not_finite_come_back_to_the_bit(tmp_path: Path) -> None:
+    wanted = np.array([[np.nan], [-0.0], [0.1]], np.float32)
+
+    def act(sigma: Environment) -> None:
+        sigma.set("trainer.network.layers.weights", wanted)
+        shutil.copytree(on(sigma), tmp_path / "killed")
+        sigma.stop()
+
+    with steered({3: act}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+
+    def refuse(text: str) -> Any:
+        raise ValueError(text)
+
+    for path in (*on(sigma).rglob("*.json"), on(sigma) / "journal.jsonl"):
+        for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
+            json.loads(line, parse_constant=refuse)
+    path = tmp_path / "killed" / "journal.jsonl"
+    (row,) = (r for r in chain.rows(path, chain.read(path, pytest.fail), "trainer") if r.get("command") == "set")
+    assert row["value"].tobytes() == wanted.tobytes()
