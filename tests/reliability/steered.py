@@ -1,13 +1,15 @@
-"""Let three people steer a run at random, kill it amid that, resume and steer on, then replay all of it and compare.
+"""Let three people steer two trainers at random, kill them amid that, resume and steer on, then replay all and compare.
 
 ::
 
-    python tests/reliability/steered.py 10 [SEED]
+    python tests/reliability/steered.py 250 [SEED]
 
-So many times on each backend.  They pause, go, step, save, rewind, and set learning and dropout rates, in threads of
-their own, while hooks that go by the wall clock change the learning rate as well.  The run must end otherwise than one
-that nobody steered, and the replay must have the same bits.  Prints one JSON document; ends with an error at the first
-difference.
+So many times on each backend; a round is drawn from the seed and its number, which are printed where it fails.  People
+pause, go, step, save, rewind, undo, set learning and dropout rates, swap optimisers, and attach and detach every hook
+of the library that a table can describe, in any order and under any name, equal ones among them, while hooks that go
+by the wall clock change the learning rate as well.  Each run is killed once or more on the way to its end.  It must end
+otherwise than one that nobody steered, and the replay must have the same bits.  Prints one JSON document; ends with an
+error at the first difference.
 """
 
 from __future__ import annotations
@@ -15,132 +17,200 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from course import CLOCKWORK, HOOKS, SAVES, Halting, differing, environment, tree
 from forked import alone, begun
 
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.training.trainer import Trainer
 
+NAMES = ("a", "b")  # of the trainers
 EVERYTHING = {**HOOKS, **CLOCKWORK, **SAVES}
 RATES = ("optimiser.learning_rate", "network.layers.*dropout.rate")
+OPTIMISERS = ("momentum", "adagrad", "adam")
+LOSS = {"value": "training.loss"}
+TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for that which calls a function of Python
+    {"type": "evaluate", "on": "training", "every": "11 iterations"},
+    {"type": "evaluate", "on": "training", "every": "5 iterations", "background": True},
+    {"type": "accuracy", "on": "training", "top": 2, "every": "13 iterations"},
+    {"type": "precision", "on": "validation", "every": "13 iterations"},
+    {"type": "recall", "on": "validation", "every": "13 iterations"},
+    {"type": "f1", "on": "validation", "every": "13 iterations"},
+    {"type": "confusion_matrix", "on": "validation", "every": "13 iterations"},
+    {"type": "threshold_accuracy", "on": "validation", "every": "13 iterations"},
+    {"type": "mean_absolute_error", "on": "validation", "every": "13 iterations"},
+    {"type": "root_mean_square_error", "on": "validation", "every": "13 iterations"},
+    {"type": "r_squared", "on": "validation", "every": "13 iterations"},
+    {"type": "loss", "every": "9 iterations"},
+    {"type": "report", "values": ["training.loss"], "every": "10 iterations"},
+    {"type": "progress", "every": "10 iterations"},
+    {"type": "running_time", "every": "4 iterations"},
+    {"type": "phase_time", "every": "4 iterations"},
+    {"type": "extrema", **LOSS, "every": "3 iterations"},
+    {"type": "accumulate", **LOSS, "every": "2 iterations"},
+    {"type": "statistics", "of": "network.layers.*.weights", "every": "6 iterations"},
+    {"type": "update_rate", "every": "5 iterations"},
+    {"type": "histogram", "of": "network.layers.*.weights", "every": "12 iterations"},
+    {"type": "stop", "when": "epoch reaches 1000"},
+    {"type": "time_limit", "seconds": 1000.0},
+    {"type": "early_stop", **LOSS, "patience": 1000},
+    {"type": "nan_guard"},
+    {"type": "checkpoint", "every": "8 iterations", "last": 2},
+    {"type": "checkpoint", "every": "9 iterations", "last": 4},
+    {"type": "reduce_on_plateau", **LOSS, "patience": 6, "factor": 0.7, "every": "1 iterations"},
+    {"type": "reduce_on_plateau", **LOSS, "patience": 3, "factor": 0.9, "every": "2 iterations"},
+    {"type": "learning_rate_finder", "steps": 20},
+    {"type": "switch", "name": "flag"},
+    {"type": "target_maximisation", "every": "40 iterations", "steps": 2},
+)
 
 
 def steer(sigma: Environment, seed: int, done: Counter[str], over: threading.Event) -> None:
     """Give one command after the other until the run is over."""
     draw = random.Random(seed)
-    while not sigma.trainer("trainer").session.control.busy:
+    while not any(trainer.session.control.busy for trainer in sigma.trainers.values()):
         time.sleep(0.001)
     while not over.wait(draw.uniform(0.0, 0.02)):
-        command, arguments = wish(draw, sigma.trainer("trainer").session.clock.moment.iteration)
+        name = draw.choice(NAMES)
+        command, arguments = wish(draw, sigma.trainer(name).session.clock.moment.iteration)
         try:
-            sigma.send(command, trainer="trainer", **arguments)
+            sigma.send(command, trainer=name, **arguments)
             done[command] += 1
-        except SigmaStateError:  # to go on while nothing is paused, for instance
-            done["refused"] += 1
+            if command == "attach":
+                done[f"attached {arguments['hook']['type']}"] += 1
+        except SigmaError as error:  # to go on while nothing is paused, for instance
+            done["equal refused" if "is the same as" in str(error) else "refused"] += 1
 
 
 def wish(draw: random.Random, now: int) -> tuple[str, dict[str, Any]]:
     """Return a command that might make sense."""
-    match draw.choice(["pause", "go", "go", "go", "step", "save", "rewind", "set", "set"]):
+    often = ("go", "go", "set", "attach", "attach", "attach")
+    match draw.choice(["pause", "step", "save", "rewind", "detach", "undo", "swap", *often]):
         case "step":
             return "step", {"count": draw.randrange(1, 5)}
         case "rewind":
             return "rewind", {"to": max(0, now - draw.randrange(10))}
         case "set":
             return "set", {"pattern": draw.choice(RATES), "value": draw.uniform(0.001, 0.1)}
+        case "attach":
+            return "attach", {"name": draw.choice("zyxw"), "hook": draw.choice(TABLES)}
+        case "detach":
+            return "detach", {"name": draw.choice(["z", "y", "x", "w", "saves", "slower"])}
+        case "swap":
+            optimiser = {"type": draw.choice(OPTIMISERS), "learning_rate": draw.uniform(0.001, 0.05)}
+            return "swap", {"slot": "optimiser", "component": optimiser}
         case other:
             return other, {}
 
 
-def steered(backend: str, parent: Path | None, run: Path | None, seed: int) -> dict[str, Any]:
-    """Train, or resume, while three people steer; return what came of it."""
-    with environment("adam", backend, parent, hooks=EVERYTHING, operator=Halting()) as sigma:
+def steered(backend: str, parent: Path | None, run: Path | None, seed: int, last: bool = False) -> dict[str, Any]:
+    """Train, or resume, while three people steer, until it is killed, or ends; return what came of it."""
+    with environment("adam", backend, parent, hooks=EVERYTHING, operator=Halting(), names=NAMES) as sigma:
         sigma.prepare()
         if run is not None:
             sigma.resume(run)
         done, over = Counter[str](), threading.Event()
         people = [threading.Thread(target=steer, args=[sigma, seed + n, done, over], daemon=True) for n in range(3)]
         going = threading.Thread(target=keep_going, args=[sigma, over], daemon=True)
-        for person in (*people, going):
+        for person in (*people, *([going] if last else [])):
             person.start()
         sigma.run()
         over.set()
-        for person in (*people, going):
+        for person in (*people, *([going] if last else [])):
             person.join()  # what is sent after the end acts, too
         said = [text for _, text in sigma.messages.after(0) if "differs" in text or "ALARM" in text]
         assert not said, said
-        return {"tree": untimed(tree(sigma.trainer("trainer"))), "done": done}
+        return {"trees": trees(sigma), "done": done}
 
 
-def untimed(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a tree without what hooks that go by the wall clock remember and publish: how long things took."""
-    hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in CLOCKWORK}
-    published = json.loads(found["published"]).items()
-    rest = {address: value for address, value in published if not address.startswith(("running_time", "phase_time"))}
-    return {**found, "hooks": json.dumps(hooks), "published": json.dumps(rest)}
+def trees(sigma: Environment) -> dict[str, dict[str, Any]]:
+    """Return the state of each trainer without what depends on the wall clock: how long things took."""
+    return {name: untimed(trainer) for name, trainer in sigma.trainers.items()}
+
+
+def untimed(trainer: Trainer) -> dict[str, Any]:
+    """Return a state without what hooks that go by the wall clock, or run beside training, remember and publish."""
+    found, runner = tree(trainer), trainer.session.runner
+    hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in runner.timed}
+    published = {name: value for name, value in json.loads(found["published"]).items() if not runner.aside(name)}
+    apart = {"hooks": json.dumps(hooks), "published": json.dumps(published), "undone": ""}  # which holds both of former
+    return {**found, **apart}
 
 
 def keep_going(sigma: Environment, over: threading.Event) -> None:
-    """See to it that the run ends, whatever the others do."""
-    end = time.monotonic() + 5
+    """See to it that the run ends, whatever the others do, once all that a journal holds is done again."""
+    end = time.monotonic() + 2
     while not over.wait(0.05):
-        if time.monotonic() > end:
+        behind = any(trainer.session.chronicle.behind for trainer in sigma.trainers.values())
+        if time.monotonic() > end and not behind:
             sigma.stop()
             return
 
 
 def replayed(backend: str, run: Path) -> dict[str, Any]:
     """Replay a run and return what came of it."""
-    with environment("adam", backend, hooks=EVERYTHING) as sigma:
+    with environment("adam", backend, hooks=EVERYTHING, names=NAMES) as sigma:
         _, differs = sigma.replay(run)
-        return {"tree": untimed(tree(sigma.trainer("trainer"))), "differs": differs}
+        return {"trees": trees(sigma), "differs": differs}
 
 
 def round_of(backend: str, folder: Path, draw: random.Random, plain: dict[str, Any]) -> Counter[str]:
-    """Steer one run, kill it, resume it, steer on, and replay it."""
-    first = begun(steered, backend, folder, None, draw.randrange(10**6))
-    while not any(folder.glob("*/checkpoints/trainer/[0-9]*")):
+    """Steer one run, kill it once or more, resume it and steer on to its end, and replay it."""
+    process, kills = begun(steered, backend, folder, None, draw.randrange(10**6)), draw.choice([1, 1, 2, 3])
+    while any(not [*folder.glob(f"*/checkpoints/{name}/[0-9]*")] for name in NAMES):
         time.sleep(0.001)
-    time.sleep(draw.uniform(0, 1.0))
-    os.kill(first.number, signal.SIGKILL)
-    first.answer()
-    (run,) = folder.iterdir()
-    late = alone(steered, backend, None, run, draw.randrange(10**6))
+    for kill in range(kills):
+        time.sleep(draw.uniform(0, 1.0))
+        os.kill(process.number, signal.SIGKILL)
+        process.answer()
+        (run,) = folder.iterdir()
+        if kill < kills - 1:
+            process = begun(steered, backend, None, run, draw.randrange(10**6))
+            time.sleep(0.3)
+    late = alone(steered, backend, None, run, draw.randrange(10**6), True)
     again = alone(replayed, backend, run)
     assert not again["differs"], again["differs"]
-    assert not differing(late["tree"], again["tree"]), differing(late["tree"], again["tree"])
-    weights = "network.layers.4-output.weights"
-    assert late["tree"][weights] != plain["tree"][weights], "steering changed nothing"
-    return Counter(late["done"])
+    for name in NAMES:
+        one, other = late["trees"][name], again["trees"][name]
+        assert not differing(one, other), differing(one, other)
+    assert late["trees"] != plain, "steering changed nothing"
+    return Counter({**late["done"], "killed": kills})
 
 
 def main(rounds: int, seed: int = 0) -> None:
     """Steer so many runs on each backend and print what came of it."""
     print(f"drawn from seed {seed}", file=sys.stderr)
-    draw, done = random.Random(seed), Counter[str]()
+    done = Counter[str]()
     for backend in ("numpy", "numba"):
         with TemporaryDirectory() as parent:
             plain = alone(unsteered, backend)
             for number in range(rounds):
-                done += round_of(backend, Path(parent) / str(number), draw, plain)
+                try:
+                    done += round_of(backend, Path(parent) / str(number), random.Random(f"{seed}.{number}"), plain)
+                except BaseException:
+                    kept = Path(mkdtemp(prefix="steered-"))
+                    shutil.copytree(parent, kept, dirs_exist_ok=True)
+                    print(f"{backend}: round {number} of seed {seed}; see {kept}", file=sys.stderr)
+                    raise
         print(f"{backend}: {rounds} rounds", file=sys.stderr)
-    print(json.dumps({"runs": 2 * rounds, "different": 0, **done}))
+    print(json.dumps({"runs": 2 * rounds, "different": 0, "seed": seed, **done}))
 
 
 def unsteered(backend: str) -> dict[str, Any]:
     """Train alone and return what came of it."""
-    with environment("adam", backend) as sigma:
+    with environment("adam", backend, names=NAMES) as sigma:
         sigma.run()
-        return {"tree": untimed(tree(sigma.trainer("trainer")))}
+        return trees(sigma)
 
 
 if __name__ == "__main__":

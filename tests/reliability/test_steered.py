@@ -1,4 +1,4 @@
-"""A run that three people steer at random, and that is killed amid that, is resumed and replayed to the same bits."""
+"""Two trainers that three people steer at random, killed amid that, are resumed and replayed to the same bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROUNDS = 20 if os.environ.get("SIGMA_LONG") else 1
+ROUNDS = 250 if os.environ.get("SIGMA_LONG") else 1
 pytestmark = [
     pytest.mark.rooms,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),

@@ -1,0 +1,170 @@
+"""Steer runs on a disk that fills and empties, kill them amid that, resume and replay them: is what was answered there?
+
+::
+
+    unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=256k none DIR && python crowded.py DIR 200 [SEED]'
+
+In each round, a process trains and saves without a pause while two people set the learning rate as fast as they are
+answered; the disk is filled and emptied at random moments, and the process is killed at another, often while there is
+no room.  Then there is room, and the run is resumed.  Every command that was answered must be in its journal, and the
+replay must come out the same.  Prints one JSON document; ends with an error at the first command that is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+from forked import alone
+
+from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.testing.journals import journalled
+from sigma_kernel.testing.steering import Slow, Sweep, small_environment
+
+RATE = "trainer.optimiser.learning_rate"
+
+
+@define(eq=False, kw_only=True)
+class Saves(Hook):
+    """Save, keep the last two, and end when it is time."""
+
+    every: TimeStep = every(4, "iteration")
+    last: int = 0
+
+    @property
+    def retains(self) -> dict[str, Any]:
+        """Return what stays."""
+        return {"last": 2}
+
+    def run(self, context: HookContext) -> None:
+        """Save, or stop."""
+        context.command("stop" if 0 < self.last <= context.moment.iteration else "save")
+
+
+def made(folder: Path | None = None, last: int = 0) -> Environment:
+    """Return a run that saves without a pause."""
+    sigma = small_environment(Sweep(), hooks={"slow": Slow(), "saves": Saves(last=last)})
+    sigma.folder = folder
+    return sigma
+
+
+def train(folder: Path, pipe: int) -> None:
+    """Train for ever while people set numbers that nobody has set before; tell through a pipe what was answered."""
+    sigma = made(folder)
+    sigma.prepare()
+
+    def steer(person: int) -> None:
+        number = 0
+        while True:
+            number += 1
+            value = 0.01 + person / 1000 + number / 10**8
+            with suppress(SigmaError):
+                sigma.set(RATE, value)
+                os.write(pipe, f"{value!r}\n".encode())
+            time.sleep(0.002)
+
+    for person in range(2):
+        threading.Thread(target=steer, args=[person], daemon=True).start()
+    sigma.run()
+
+
+def resumed(run: Path) -> list[float]:
+    """Resume a run, train a little, and return what was set in it according to its journal."""
+    last = 8 + max([0, *(row["iteration"] for row in rows_of(run))])
+    with made(last=last) as sigma:
+        sigma.resume(run, say=lambda text: None)
+        sigma.run()
+        assert not [text for _, text in sigma.messages.after(0) if "differs" in text]
+    with made(last=last) as again:
+        _, differs = again.replay(run)
+        assert not differs, differs
+    return [row["value"] for row in journalled(run) if row.get("command") == "set"]
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    """Return the rows of a journal whose last line may be incomplete, and those that checkpoints hold."""
+    lines = (run / "journal.jsonl").read_text().split("\n")[1:-1]
+    for manifest in run.glob("checkpoints/trainer/*/manifest.json"):
+        lines += [line for line in json.loads(manifest.read_text())["chain"]["rows"] if '"trainer"' in line]
+    return [json.loads(line) for line in lines]
+
+
+def fill(disk: Path) -> None:
+    """Leave no room."""
+    with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+
+
+def round_of(disk: Path, draw: random.Random) -> Counter[str]:
+    """Kill one run on a disk that fills and empties, and resume it."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reads)
+        with suppress(BaseException):
+            train(disk / "runs", writes)
+        os._exit(1)
+    os.close(writes)
+    while not [*disk.glob("runs/*/checkpoints/trainer/[0-9]*")]:
+        time.sleep(0.001)
+    for _ in range(draw.randrange(1, 5)):
+        fill(disk)
+        time.sleep(draw.uniform(0, 0.15))
+        full = draw.random() < 0.3
+        if full:
+            break
+        (disk / "filler").unlink()
+        time.sleep(draw.uniform(0, 0.08))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "a process failed"
+    (disk / "filler").unlink(missing_ok=True)
+    with os.fdopen(reads) as pipe:
+        answered = [float(line) for line in pipe.read().split("\n")[:-1]]
+    (run,) = (disk / "runs").iterdir()
+    end = (run / "journal.jsonl").read_text()
+    held = alone(resumed, run)
+    lost = [value for value in answered if value not in held]
+    assert not lost, f"{len(lost)} of {len(answered)} commands that were answered are lost: {lost[:5]}"
+    found = {"answered": len(answered), "killed_while_full": full, "put_back": _put_back(end, run)}
+    shutil.rmtree(run)
+    return Counter(found)
+
+
+def _put_back(before: str, run: Path) -> bool:
+    """Return whether a checkpoint held lines that the journal had lost."""
+    now = (run / "journal.jsonl").read_text()
+    more = now[before.rfind("\n") + 1 :].split("\n")
+    return bool(more) and '"resumed"' not in more[0]
+
+
+def main(disk: Path, rounds: int, seed: int = 0) -> None:
+    """Kill so many runs and print what came of it."""
+    print(f"drawn from seed {seed}", file=sys.stderr)
+    done = Counter[str]()
+    for number in range(rounds):
+        try:
+            done += round_of(disk, random.Random(f"{seed}.{number}"))
+        except BaseException:
+            print(f"round {number} of seed {seed}", file=sys.stderr)
+            raise
+    print(json.dumps({"runs": rounds, "lost": 0, "seed": seed, **done}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

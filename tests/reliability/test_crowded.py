@@ -1,0 +1,28 @@
+"""Commands that were answered survive a kill on a disk that fills and empties."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from shlex import join
+
+import pytest
+
+ROUNDS = 200 if os.environ.get("SIGMA_LONG") else 3
+UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
+
+
+def test_no_command_that_was_answered_is_lost_where_the_disk_fills_and_the_run_is_killed(tmp_path: Path) -> None:
+    mounted = join(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(tmp_path)])
+    if not shutil.which("unshare") or subprocess.run([*UNSHARE, mounted], capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    script = join([sys.executable, str(Path(__file__).parent / "crowded.py"), str(tmp_path), str(ROUNDS)])
+    done = subprocess.run([*UNSHARE, f"{mounted} && {script}"], capture_output=True, text=True, timeout=3600)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["runs"], found["lost"]) == (ROUNDS, 0)
+    assert found["answered"] > 0
