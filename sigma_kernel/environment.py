@@ -221,7 +221,6 @@ class Environment(Steering):
         for trainer in self.trainers.values():
             trainer.close()
         self._written()
-        self._keeping.close()
         self._keeping.release()
 
     # -- the run folder ------------------------------------------------------------------------------------------------

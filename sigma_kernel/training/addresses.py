@@ -121,12 +121,10 @@ def _bind(session: Session, address: str, get: Callable[[], Any], put: Callable[
     """Bind what can be set: at a boundary, and written to the journal as the command that makes it again."""
 
     def change(value: Any) -> None:
-        act = partial(carry_out, session, Set(address, value), partial(put, value))
-        if session.makeup.changing:  # a part of what another command does
-            session.control.ask(act)
-        else:
+        kept = (lambda: None) if session.makeup.changing else session.control.kept  # or a part of another command
+        if not session.makeup.changing:
             check_free(session)
-            session.control.change(act)
+        session.control.ask(partial(carry_out, session, Set(address, value), partial(put, value)), kept)
 
     session.registry.bind(address, get, change, kind)
 

@@ -95,13 +95,9 @@ class Control:
         """Leave a command; its ticket is answered with what acting returned, or with the error."""
         return self._submit(Ticket(partial(self.act, command), command, kept=self.kept))
 
-    def ask(self, question: Callable[[], Any]) -> Any:
-        """Return the answer to a question about the state, asked where nothing moves."""
-        return self._submit(Ticket(question)).result()
-
-    def change(self, act: Callable[[], Any]) -> Any:
-        """Return what a change came to that is no command, but is written into the journal as one."""
-        return self._submit(Ticket(act, kept=self.kept)).result()
+    def ask(self, question: Callable[[], Any], kept: Callable[[], Exception | None] = lambda: None) -> Any:
+        """Return the answer to a question about the state, asked where nothing moves, once what it did is ``kept``."""
+        return self._submit(Ticket(question, kept=kept)).result()
 
     def awaits(self, kind: type[Command]) -> bool:
         """Return whether a command of a kind waits for a boundary."""

@@ -109,10 +109,7 @@ def check_distinct(hooks: Mapping[str, Hook]) -> None:
     """Raise SigmaConfigError, naming both, for two hooks that are equal in all but their names."""
     for (one, hook), (other, twin) in combinations(hooks.items(), 2):
         if equal(hook, twin):
-            raise SigmaConfigError(
-                f"hooks.{other}: is the same as hooks.{one}: it would do everything twice. Leave one out, or give them "
-                "different settings."
-            )
+            raise SigmaConfigError(f"hooks.{other}: is the same as hooks.{one}. Leave one out, or let them differ.")
 
 
 def equal(a: Hook, b: Hook) -> bool:

@@ -43,8 +43,7 @@ class Lines:
     waiting: list[str] = field(factory=list, init=False)
     _late: int = field(default=0, init=False)  # rows that had to wait
     _doubtful: bool = field(default=False, init=False)  # nobody knows how much of the file is on the disk
-    _handle: int = field(default=-1, init=False)  # -1 while it is closed
-    _closing: Callable[[], Any] = field(default=lambda: None, init=False)
+    _handle: int = field(default=-1, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -55,7 +54,8 @@ class Lines:
         whole = there.rfind(b"\n") + 1
         if whole < len(there):
             os.truncate(self.path, whole)
-        self._open(self.path, os.O_CREAT)
+        self._handle = _opened(self.path, os.O_CREAT)
+        weakref.finalize(self, os.close, self._handle)  # nothing else says when nobody writes any more
         with self._gate:
             for line in self._first(there[:whole].decode(errors="replace").splitlines()[-1:]):
                 self._take(line)
@@ -78,22 +78,10 @@ class Lines:
     def _take(self, line: str) -> None:
         self.waiting.append(f"{line}\n")
 
-    def close(self) -> None:
-        """Close the file until there is something to write."""
-        with self._gate:
-            self._closing()
-            self._handle = -1
-
-    def _open(self, path: Path, how: int = 0) -> None:
-        self._handle = _opened(path, how)
-        self._closing = weakref.finalize(self, os.close, self._handle)
-
     def _write(self) -> str | None:
         """Write all that waits, or return why it has to wait on."""
         assert self.path is not None
         try:
-            if self._handle < 0:
-                self._open(self.path)
             if self._doubtful or not _leads(self.path, self._handle):
                 self._put_back(self.path)
             _add(self._handle, "".join(self.waiting).encode())
@@ -198,11 +186,6 @@ class Journal(Lines):
             f"{self.path}: the last {len(self.waiting) or self._count - self._synced} rows cannot be written: {why}. "
             "What they hold has acted, but a crash would undo it. Make room."
         )
-
-    def close(self) -> None:
-        """Close the file until there is something to write; what was written is on the disk then."""
-        self.durable()
-        super().close()
 
 
 def _opened(path: Path, how: int) -> int:

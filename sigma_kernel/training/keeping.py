@@ -94,15 +94,10 @@ class Keeping:
         saver = Saver(self.run / "checkpoints" / trainer.name, self.say, self.check)
         saver.retain(trainer.session.runner.hooks.values())
         self._savers[trainer.name] = saver
-        put = partial(trainer.records.open, self._journal, self._metrics)
-        trainer.session.control.ask(put)  # while nobody else writes: what came early stays first
+        # while nobody else writes: what came early stays first
+        trainer.session.control.ask(partial(trainer.records.open, self._journal, self._metrics))
         trainer.session.save_as = partial(_save, saver, trainer)
         trainer.session.forsake = saver.forsake
-
-    def close(self) -> None:
-        """Close the files that grow until there is something to write."""
-        self._journal.close()
-        self._metrics.close()
 
     def claim(self, run: Path | None) -> None:
         """Keep every other process out of a run folder, if there is one, while something is written into it."""

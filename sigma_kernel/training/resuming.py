@@ -85,7 +85,7 @@ def resume(
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
     chronicle.records.position, chronicle.waits = chain.start(lines, session.name) + len(rows), paused
     what = {"event": "resumed", "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
-    session.note({**what, "configuration": configuration})
+    session.note(what | {"configuration": configuration})
     if left := tail([*rows, what], position):
         chronicle.replay = Replay(deque(left))
 

@@ -98,8 +98,7 @@ class Saver:
         """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
         self.wait()
         if self._failure is not None:
-            more = f" It is the last of {self._failed} that could not be written." if self._failed > 1 else ""
-            raise SigmaCheckpointError(f"{self._failure}{more}") from self._failure
+            raise SigmaCheckpointError(f"{self._failure} ({self._failed} in a row)") from self._failure
 
     def wait(self) -> None:
         """Wait until nothing is left to write, whatever became of it."""

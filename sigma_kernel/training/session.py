@@ -46,8 +46,8 @@ class Session(State):
 
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device."""
-        records, self.chronicle = self.records, Chronicle(self.records)
-        self.control = Control(partial(self.act, self), lambda: records.journal.durable())
+        self.control = Control(partial(self.act, self), lambda: self.records.journal.durable())
+        self.chronicle = Chronicle(self.records)
         self.background = Background(evolve(self.evaluator), self.records.say)
         self.reset()
 

@@ -6,10 +6,10 @@
 
 So many times on each backend; a round is drawn from the seed and its number, which are printed where it fails.  People
 pause, go, step, save, rewind, undo, set learning and dropout rates, swap optimisers, and attach and detach every hook
-of the library that a table can describe, in any order and under any name, equal ones among them, while hooks that go
-by the wall clock change the learning rate as well.  Each run is killed once or more on the way to its end.  It must end
-otherwise than one that nobody steered, and the replay must have the same bits.  Prints one JSON document; ends with an
-error at the first difference.
+of the library (but for those that save, or call a function of Python), in any order and under any name, equal ones
+among them, while hooks that go by the wall clock change the learning rate as well.  Each run is killed once or more on
+the way to its end.  It must end otherwise than one that nobody steered, and the replay must have the same bits.  Prints
+one JSON document; ends with an error at the first difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ EVERYTHING = {**HOOKS, **CLOCKWORK, **SAVES}
 RATES = ("optimiser.learning_rate", "network.layers.*dropout.rate")
 OPTIMISERS = ("momentum", "adagrad", "adam")
 LOSS = {"value": "training.loss"}
-TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for that which calls a function of Python
+TABLES: tuple[
+    dict[str, Any], ...
+] = (  # every hook of the library, but for those that save, or call a function of Python
     {"type": "evaluate", "on": "training", "every": "11 iterations"},
     {"type": "evaluate", "on": "training", "every": "5 iterations", "background": True},
     {"type": "accuracy", "on": "training", "top": 2, "every": "13 iterations"},
@@ -65,8 +67,6 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for tha
     {"type": "time_limit", "seconds": 1000.0},
     {"type": "early_stop", **LOSS, "patience": 1000},
     {"type": "nan_guard"},
-    {"type": "checkpoint", "every": "8 iterations", "last": 2},
-    {"type": "checkpoint", "every": "9 iterations", "last": 4},
     {"type": "reduce_on_plateau", **LOSS, "patience": 6, "factor": 0.7, "every": "1 iterations"},
     {"type": "reduce_on_plateau", **LOSS, "patience": 3, "factor": 0.9, "every": "2 iterations"},
     {"type": "learning_rate_finder", "steps": 20},

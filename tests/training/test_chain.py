@@ -297,21 +297,6 @@ def test_what_the_disk_refuses_late_is_answered_with_a_sentence_and_written_anew
     assert "can be written again" in told[-1]
 
 
-def test_a_file_that_was_closed_is_opened_again_and_named_where_it_is_gone(tmp_path: Path) -> None:
-    told: list[str] = []
-    written = Journal(tmp_path / "journal.jsonl", told.append)
-    written.append({"a": 0})
-    written.close()
-    written.append({"a": 1})
-    written.close()
-    assert len(chain.read(tmp_path / "journal.jsonl", pytest.fail)) == 3
-    (tmp_path / "journal.jsonl").unlink()
-    written.append({"a": 2})
-    with pytest.raises(SigmaStateError, match="the last 1 rows cannot be written: No such file"):
-        written.flush()
-    assert len(told) == 1
-
-
 # -- removed while it is written ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [Journal, Lines])
 @pytest.mark.parametrize("how", ["removed", "replaced", "renamed"])
