@@ -9,7 +9,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # the same table again, for type checkers; a test compares the two
     from sigma_kernel.clock import after as after, between as between, every as every
-    from sigma_kernel.config.opening import load as load
     from sigma_kernel.contracts import *  # noqa: F403
     from sigma_kernel.environment import Environment as Environment
     from sigma_kernel.errors import (
@@ -26,6 +25,7 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     )
     from sigma_kernel.graph import functions as functions
     from sigma_kernel.graph.node import Node as Node, Spec as Spec
+    from sigma_kernel.opening import load as load
     from sigma_kernel.plain import minimise as minimise
     from sigma_kernel.registry import Registry as Registry
     from sigma_kernel.specs import Component as Component, hookimpl as hookimpl
@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
 
 _MODULES = {
     "clock": "after between every",
-    "config.opening": "load",
     "contracts": "Architecture Array Backend Burst Context CostLayer Dataset Draws Extractor GradientOptimiser Hook"
     " HookContext Initialiser Layer LoopProgram Merger Metric Modifier Monitor Objective Operator Optimiser Order"
     " Outlook Outputs Parameter Preprocessor Program Reader Recipe Schedule Slot Source Step Totals Transform Update"
@@ -43,6 +42,7 @@ _MODULES = {
     " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
     "graph.functions": "functions",
     "graph.node": "Node Spec",
+    "opening": "load",
     "plain": "minimise",
     "registry": "Registry",
     "specs": "Component hookimpl",

