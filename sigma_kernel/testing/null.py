@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
 
 from sigma_kernel.contracts import Backend
 from sigma_kernel.graph.meaning import interpret
@@ -14,11 +13,10 @@ from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import Graph
 
 
-@frozen
 class NullBackend(Backend):
     """Compute by the reference meanings, then poison every donated input: NaN, the greatest integer, or True."""
 
-    namespace: Namespace = field(factory=numpy_namespace)
+    namespace: Namespace = numpy_namespace()  # a subclass may have another
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
         """Return a function that computes, copies its results, and poisons what was donated."""

@@ -33,10 +33,12 @@ CURVES = ("pow", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "
 ROUNDING = {"add", "sub", "mul", "div", "mod", *CURVES}
 
 
-def moved(chance: np.random.Generator) -> NullBackend:
-    """Return the reference with errors of rounding made larger."""
-    own = {name: partial(_moved, chance, name in ADDING, MEANINGS[name]) for name in (*ADDING, *ROUNDING)}
-    return NullBackend(evolve(numpy_namespace(), own=own))
+class Moved(NullBackend):
+    """The reference with errors of rounding made larger."""
+
+    def __init__(self, chance: np.random.Generator) -> None:
+        own = {name: partial(_moved, chance, name in ADDING, MEANINGS[name]) for name in (*ADDING, *ROUNDING)}
+        self.namespace = evolve(numpy_namespace(), own=own)
 
 
 def _moved(chance: np.random.Generator, adds: bool, run: Any, ns: Namespace, *operands: Any, **attrs: Any) -> Any:
@@ -98,7 +100,7 @@ def _allowed(case: Case, wanted: Mapping[str, np.ndarray], draws: int) -> dict[s
     allowed = {name: np.zeros(x.shape) for name, x in wanted.items()}
     with np.errstate(all="ignore"):
         for draw in range(draws):
-            for name, x in outcome(moved(np.random.default_rng((case.seed, draw))), case).items():
+            for name, x in outcome(Moved(np.random.default_rng((case.seed, draw))), case).items():
                 distance = np.abs(x.astype(float) - wanted[name].astype(float))
                 allowed[name] = np.maximum(allowed[name], np.where(np.isfinite(distance), distance, np.inf))
     last = {name: LAST.get(str(x.dtype), 0.0) * _size(x) + 1e-30 for name, x in wanted.items()}

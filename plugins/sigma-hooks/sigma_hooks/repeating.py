@@ -53,6 +53,9 @@ class Stand:
         """Return the live values that were in force."""
         return self.live.at(step, self.moment, n, offset)
 
+    def show(self, address: str) -> None:
+        """Bind nothing: what a repeated iteration publishes is not read."""
+
 
 def repeated(iteration: Iteration, backend: Backend) -> dict[str, np.ndarray]:
     """Return what comes of an iteration on a backend; nothing else changes."""
