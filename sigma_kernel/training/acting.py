@@ -11,6 +11,7 @@ from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training import commands
 from sigma_kernel.training.changes import Changes
+from sigma_kernel.training.chronicle import Saves
 from sigma_kernel.training.replay import STOP
 from sigma_kernel.training.session import Session
 from sigma_kernel.training.undoing import carry_out, check_free, undo, undoable
@@ -41,7 +42,7 @@ def act(session: Session, command: commands.Command) -> Moment:
                 raise SigmaStateError(f"save: this environment has no folder. Give it one: {folder}.")
             if session.halted and session.control.status in ("running", "paused"):
                 return session.clock.moment  # it is saved as it was when it was stopped
-            session.chronicle.lastly(partial(_save, session, command))
+            session.chronicle.lastly(command, partial(_save, session))
         case commands.Rewind():
             _rewind(session, command)
         case commands.Reset():
@@ -99,18 +100,26 @@ def _stop(session: Session, command: commands.Stop) -> None:
         session.halted = True
         if session.save_as is not None:
             with session.chronicle.on_behalf(STOP):
-                _save(session, commands.Save(command.cause), place)
+                _save(session, [(STOP, commands.Save(command.cause))], place)
 
 
-def _save(session: Session, command: commands.Save, place: int | None = None) -> None:
-    """Write a checkpoint that stands at a place of the journal, by default the present one."""
+def _save(session: Session, wanted: Saves, place: int | None = None) -> None:
+    """Write one checkpoint that stands at a place of the journal, by default the present one.
+
+    It is kept if anybody wants that; of several scores, the last one counts.
+    """
     assert session.save_as is not None  # it was asked for
-    session.note(command.to_dict())
+    chronicle = session.chronicle
+    for by, save in wanted:
+        with chronicle.on_behalf(by):
+            session.note(save.to_dict())
     state = session.snapshot()
-    session.chronicle.past.keep(session.clock.moment, state)  # so does who resumes from it: both rewind to the same
-    session.chronicle.digest(session.clock.moment, state, session.runner)
-    about = {"journal": session.chronicle.position if place is None else place, "branch": session.chronicle.branch}
-    session.save_as(evolve(state, values={**state.values, **about}, score=command.score, keep=command.keep))
+    chronicle.past.keep(session.clock.moment, state)  # so does who resumes from it: both rewind to the same
+    chronicle.digest(session.clock.moment, state, session.runner)
+    about = {"journal": chronicle.position if place is None else place, "branch": chronicle.branch}
+    score = next((save.score for _, save in reversed(wanted) if save.score is not None), None)
+    keep = any(save.keep for _, save in wanted)
+    session.save_as(evolve(state, values={**state.values, **about}, score=score, keep=keep))
 
 
 def _rewind(session: Session, command: commands.Rewind) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from sigma_kernel.clock import Moment, scaled
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.changes import FORMER
 from sigma_kernel.training.checkpoint import Checkpoint
+from sigma_kernel.training.commands import Save
 from sigma_kernel.training.hooks import Runner
 from sigma_kernel.training.records import Records
 from sigma_kernel.training.replay import Replay
@@ -24,6 +25,8 @@ from sigma_kernel.training.replay import Replay
 MOST_BYTES = 64 * 2**20  # of states kept in memory, though at least one is
 MOST_LOSSES = 2**14  # between two digests
 SHARE = 0.01  # of the time, at most, goes into remembering
+
+Saves = Sequence[tuple[str, Save]]  # wanted at one boundary, each with the hook that wants it
 
 
 @define(eq=False)
@@ -71,7 +74,8 @@ class Chronicle:
     branch: int = 0
     waits: bool = False  # stay paused where the run that is resumed was
     _by: str = ""  # the hook whose commands act
-    _late: list[tuple[str, Callable[[], None]]] | None = None  # what is to be saved, by whom
+    _late: list[tuple[str, Save]] | None = None  # wanted by hooks that act together
+    _save: Callable[[Saves], None] = lambda wanted: None
     _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
@@ -108,22 +112,23 @@ class Chronicle:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Save what hooks inside want saved after all of them: a checkpoint stands between two boundaries."""
+        """Save once, after all hooks inside, if any of them wants that: a checkpoint stands between two boundaries."""
         outer, self._late = self._late, [] if self._late is None else self._late
         try:
             yield
         finally:
             late, self._late = self._late, outer
-        for by, save in late if outer is None else ():
-            with self.on_behalf(by):
-                save()
+        if late and outer is None:
+            with self.on_behalf(late[-1][0]):
+                self._save(late)
 
-    def lastly(self, save: Callable[[], None]) -> None:
-        """Save now, or after all hooks that are due with the one that acts."""
+    def lastly(self, wanted: Save, save: Callable[[Saves], None]) -> None:
+        """Save now, or after all hooks that are due with the one that acts, once for all of them."""
         if self._late is None:
-            save()
+            save([(self._by, wanted)])
         else:
-            self._late.append((self._by, save))
+            self._late.append((self._by, wanted))
+            self._save = save
 
     # -- hooks that go by the wall clock -------------------------------------------------------------------------------
     def due(self, runner: Runner, before: Moment, now: Moment) -> list[str]:

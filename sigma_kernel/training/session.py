@@ -329,9 +329,10 @@ class Session(State):
             runner.limit(name, row["then"])
             return
         hook = runner.hooks[name]
-        runner.attempt(name, lambda: Context(self, name, row["scope"]).do_again(row))
-        if "error" in row:
-            runner.failed(name, hook, row["error"])
+        with self.chronicle.together():
+            runner.attempt(name, lambda: Context(self, name, row["scope"]).do_again(row))
+            if "error" in row:
+                runner.failed(name, hook, row["error"])
 
     def finish(self) -> None:
         """Wait for what is under way, and let it act, unless training was stopped from outside and may go on later."""

@@ -6,7 +6,7 @@
 
 So many times on each backend; a round is drawn from the seed and its number, which are printed where it fails.  People
 pause, go, step, save, rewind, undo, set learning and dropout rates, swap optimisers, and attach and detach every hook
-of the library (but for those that save, or call a function of Python), in any order and under any name, equal ones
+of the library (but for those that call a function of Python), in any order and under any name, equal ones
 among them, while hooks that go by the wall clock change the learning rate as well.  Each run is killed once or more on
 the way to its end.  It must end otherwise than one that nobody steered, and the replay must have the same bits.  Prints
 one JSON document; ends with an error at the first difference.
@@ -39,9 +39,7 @@ EVERYTHING = {**HOOKS, **CLOCKWORK, **SAVES}
 RATES = ("optimiser.learning_rate", "network.layers.*dropout.rate")
 OPTIMISERS = ("momentum", "adagrad", "adam")
 LOSS = {"value": "training.loss"}
-TABLES: tuple[
-    dict[str, Any], ...
-] = (  # every hook of the library, but for those that save, or call a function of Python
+TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for those that call a function of Python
     {"type": "evaluate", "on": "training", "every": "11 iterations"},
     {"type": "evaluate", "on": "training", "every": "5 iterations", "background": True},
     {"type": "accuracy", "on": "training", "top": 2, "every": "13 iterations"},
@@ -62,6 +60,8 @@ TABLES: tuple[
     {"type": "accumulate", **LOSS, "every": "2 iterations"},
     {"type": "statistics", "of": "network.layers.*.weights", "every": "6 iterations"},
     {"type": "update_rate", "every": "5 iterations"},
+    {"type": "checkpoint", "every": "3 iterations", "last": 2},
+    {"type": "checkpoint", "every": "4 iterations", "value": "training.loss", "best": 2, "better": "lower"},
     {"type": "histogram", "of": "network.layers.*.weights", "every": "12 iterations"},
     {"type": "stop", "when": "epoch reaches 1000"},
     {"type": "time_limit", "seconds": 1000.0},

@@ -17,8 +17,10 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Slow, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoint import Checkpoint, read
-from sigma_kernel.training.chronicle import Past
+from sigma_kernel.training.chronicle import Chronicle, Past
+from sigma_kernel.training.commands import Save
 from sigma_kernel.training.journal import Journal
+from sigma_kernel.training.records import Records
 from sigma_kernel.training.saving import Saver
 from sigma_kernel.training.trainer import Trainer
 
@@ -248,9 +250,10 @@ class Saves(Hook):
     """Save at every fourth iteration."""
 
     every: TimeStep = every(4, "iteration")
+    score: float | None = None
 
     def run(self, context: HookContext) -> None:
-        context.command("save")
+        context.command("save", score=self.score, keep=self.score is None)
 
 
 OFTEN: Script = {
@@ -282,24 +285,87 @@ def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
     monkeypatch.setattr(Saver, "save", waiting)
 
 
-def test_after_a_crash_at_any_row_a_run_with_rewinds_goes_on_and_is_replayed(tmp_path: Path) -> None:
+def _crashed_at_each_row(tmp_path: Path, script: Script, run: Path | None = None, **settings: Any) -> list[Path]:
+    """Train, or resume a run, and return what a crash after each row of the journal would leave."""
     copies = tmp_path / "copies"
     copies.mkdir()
-    with pytest.MonkeyPatch.context() as patch, steered(OFTEN, hooks={"saves": Saves()}, last=14) as sigma:
+    with pytest.MonkeyPatch.context() as patch, steered(script, last=14, **settings) as sigma:
         _copied_at_each_row(patch, copies)
         sigma.folder = tmp_path
+        if run is not None:
+            sigma.resume(run)
         sigma.run()
-    runs = sorted(copies.iterdir(), key=lambda path: int(path.name))
+    return sorted(copies.iterdir(), key=lambda path: int(path.name))
+
+
+def test_after_a_crash_at_any_row_a_run_with_rewinds_goes_on_and_is_replayed(tmp_path: Path) -> None:
+    runs = _crashed_at_each_row(tmp_path, OFTEN, hooks={"saves": Saves()})
     assert len(runs) > 40
     for run in runs[::2]:
-        with steered(hooks={"saves": Saves()}, last=14) as again:
-            again.resume(run, say=lambda text: None)
-            again.run()
-            assert not [text for _, text in again.messages.after(0)], run.name
-            wanted = decisive(trainer(again))
-        with steered(hooks={"saves": Saves()}, last=14) as replayed:
-            assert replayed.replay(run)[1] == {}, run.name
-            assert decisive(trainer(replayed)) == wanted, run.name
+        _resumed_and_replayed(run, hooks={"saves": Saves()})
+
+
+def test_after_a_crash_between_the_saves_of_two_hooks_a_run_goes_on_and_is_replayed(tmp_path: Path) -> None:
+    hooks: dict[str, Hook] = {"a": Saves(), "b": Saves(score=1.0), "c": Saves(every=every(8, "iteration"))}
+    runs = _crashed_at_each_row(tmp_path, {6: _rate(0.4), 10: lambda s: s.rewind(8)}, hooks=hooks)
+    rows = [row for row in journal(runs[-1]) if row["iteration"] == 8 and row.get("by")]
+    assert [(row["by"], row.get("command")) for row in rows[:4]] == [
+        ("a", "save"), ("b", "save"), ("c", "save"), ("c", None),
+    ]  # fmt: skip
+    for run in runs:
+        _resumed_and_replayed(run, hooks=hooks)
+
+
+@define(eq=False, kw_only=True)
+class SavesAndSets(Hook):
+    """Save in the background, and change something after that."""
+
+    every: TimeStep = every(5, "iteration")
+    background: bool = True
+
+    def run(self, context: HookContext) -> None:
+        context.command("save")
+        context.command("set", pattern="optimiser.learning_rate", value=0.01 * context.moment.iteration)
+
+
+def test_after_a_crash_amid_what_a_hook_in_the_background_does_a_run_goes_on_and_is_replayed(tmp_path: Path) -> None:
+    hooks: dict[str, Hook] = {"it": SavesAndSets(), "slow": Slow()}
+    runs = _crashed_at_each_row(tmp_path, {}, hooks=hooks)
+    assert [row for row in journal(runs[-1]) if row.get("by") == "it" and row.get("command") == "set"]
+    for run in runs:
+        _resumed_and_replayed(run, hooks=hooks)
+
+
+def test_hooks_of_an_event_that_others_bring_about_save_with_them() -> None:
+    chronicle, found = Chronicle(Records("trainer")), list[Any]()
+    with chronicle.together():
+        for hook in ("a", "b"):
+            with chronicle.together(), chronicle.on_behalf(hook):
+                chronicle.lastly(Save(), found.append)
+        assert not found
+    assert found == [[("a", Save()), ("b", Save())]]
+
+
+def test_what_two_hooks_save_at_once_is_one_checkpoint_with_the_score_of_the_one_and_kept_for_the_other(
+    tmp_path: Path,
+) -> None:
+    with steered(last=5, hooks={"a": Saves(score=1.0), "b": Saves()}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        found = read(Path(str(sigma.run_folder)) / "checkpoints" / "trainer" / "4")
+    assert (found.score, found.keep) == (1.0, True)
+
+
+def _resumed_and_replayed(run: Path, script: Script | None = None, **settings: Any) -> None:
+    """Resume a run that broke off, and replay it to the same bits."""
+    with steered(script, last=14, **settings) as again:
+        again.resume(run, say=lambda text: None)
+        again.run()
+        assert not [text for _, text in again.messages.after(0)], run.name
+        wanted = decisive(trainer(again))
+    with steered(last=14, **settings) as replayed:
+        assert replayed.replay(run)[1] == {}, run.name
+        assert decisive(trainer(replayed)) == wanted, run.name
 
 
 def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tmp_path: Path) -> None:
