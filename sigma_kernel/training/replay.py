@@ -24,6 +24,7 @@ ASIDE = ("seconds", "place", "losses")  # what may differ between two runs that 
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 BESIDE = ("background", "budget")  # events that come from beside the training thread
 DIGITS = 8  # of a loss, hexadecimal
+RESUMED = "resumed"  # the event of going on from a checkpoint
 STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
 
 
@@ -70,7 +71,8 @@ class Replay:
         while self.next(iteration, event="fired", again=True) is not None:
             self.rows.popleft()  # of a hook that is another one now
         row = self.next(iteration)
-        if row is None or not _from_outside(row) or row.get("event") == "fired":
+        event = row and row.get("event")
+        if row is None or event == "fired" or not (event == RESUMED or _from_outside(row)):
             return None
         if "command" in row:
             return commands.from_dict(row)
@@ -149,11 +151,21 @@ def seamless(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of a run as if it had never been interrupted and resumed."""
     kept: list[Row] = []
     for row in rows:
-        if row.get("event") == "resumed":
+        if row.get("event") == RESUMED:
             del kept[_cut(kept) :]
+            _take_up(kept, row)
         else:
             kept.append(row)
     return kept
+
+
+def _take_up(rows: list[Row], resumed: Row) -> None:
+    """Let a row stand where a run was taken up, at which its state was kept to rewind to, unless a save did that."""
+    at = resumed.get("at") or 0
+    before = [row for row in rows if row["place"] < at] if at else []
+    if before and not (before[-1].get("event") == "digest" and before[-2:][0].get("command") == "save"):
+        rows.append({**resumed, "place": at})
+        rows.sort(key=lambda row: (row["place"], row.get("event") != RESUMED, row.get("from")))
 
 
 def tail(rows: Sequence[Row], position: int) -> list[Row]:
@@ -164,11 +176,15 @@ def tail(rows: Sequence[Row], position: int) -> list[Row]:
     """
     edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
     if edited is None:
-        return [row for row in seamless(rows) if row["place"] >= position]
+        return _since(position, seamless(rows))
     done = seamless(rows[edited + 1 :])
     before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)
     again = [{**row, "again": True} for row in before if _from_outside(row)]
-    return [row for row in done if row["place"] >= position] + again[sum(map(_from_outside, done)) :]
+    return _since(position, done) + again[sum(map(_from_outside, done)) :]
+
+
+def _since(position: int, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["place"] >= position + (row.get("event") == RESUMED)]
 
 
 def _from_outside(row: Row) -> bool:

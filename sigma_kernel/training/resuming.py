@@ -13,7 +13,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaErr
 from sigma_kernel.training import chain
 from sigma_kernel.training.checkpoint import Checkpoint, Say, newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.folder import LARGEST, digest, get_bytes
-from sigma_kernel.training.replay import Replay, Row, seamless, tail
+from sigma_kernel.training.replay import RESUMED, Replay, Row, seamless, tail
 from sigma_kernel.training.saving import differences, fit
 from sigma_kernel.training.session import Session
 
@@ -84,7 +84,7 @@ def resume(
         if edits:  # to do again what follows from it
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
     chronicle.records.position, chronicle.waits = chain.start(lines, session.name) + len(rows), paused
-    what = {"event": "resumed", "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
+    what = {"event": RESUMED, "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
     session.note(what | {"configuration": configuration})
     if left := tail([*rows, what], position):
         chronicle.replay = Replay(deque(left))

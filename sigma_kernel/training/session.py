@@ -28,7 +28,7 @@ from sigma_kernel.training.control import Control
 from sigma_kernel.training.feed import Batches
 from sigma_kernel.training.hooks import REPEATED, ends
 from sigma_kernel.training.iteration import Iteration
-from sigma_kernel.training.replay import Replay, Row
+from sigma_kernel.training.replay import RESUMED, Replay, Row
 from sigma_kernel.training.state import State
 from sigma_kernel.training.step import Model
 
@@ -111,6 +111,9 @@ class Session(State):
         while (found := replay.outside(self.clock.moment.iteration)) is not None:
             if isinstance(found, commands.Command):
                 replay.attempt(partial(self.act, self, found), self.records.say)
+            elif found["event"] == RESUMED:
+                self.note(found)
+                self.chronicle.past.keep(self.clock.moment, self.snapshot())  # as whoever resumed the run did
             else:
                 self.beside(found)
         if replay.rows:

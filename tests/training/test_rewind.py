@@ -425,6 +425,42 @@ def test_a_run_that_was_resumed_can_be_rewound_to_where_it_was_taken_up(tmp_path
         assert decisive(trainer(again))[0] == decisive(trainer(plain))[0]
 
 
+def _stopped(folder: Path, script: Script, run: Path | None = None) -> Path:
+    """Train, or resume a run, until the script stops it; return its folder."""
+    with steered(script, last=14) as sigma:
+        if run is None:
+            sigma.folder = folder
+        else:
+            sigma.resume(run)
+        sigma.run()
+        assert sigma.run_folder is not None
+        return sigma.run_folder
+
+
+BETWEEN: Script = {7: lambda s: [_rate(0.3)(s), s.stop()]}  # stopped between two changes at one iteration
+
+
+@pytest.mark.parametrize("more", [[], [7], [8], [7, 9]])  # stopped again
+def test_after_a_rewind_to_where_a_run_was_stopped_it_goes_on_and_is_replayed(tmp_path: Path, more: list[int]) -> None:
+    run, to = _stopped(tmp_path, BETWEEN), max([7, *more])
+    for at in more:
+        run = _stopped(tmp_path, {at: lambda s, rate=0.2 + at / 100: [_rate(rate)(s), s.stop()]}, run)
+    back: Script = {to: _rate(0.15), 11: lambda s: s.rewind(to), 12: lambda s: s.rewind(to), 13: lambda s: s.rewind(10)}
+    for copy in _crashed_at_each_row(tmp_path, back, run)[::2]:
+        _resumed_and_replayed(copy)
+
+
+def test_after_a_rewind_to_where_a_run_was_stopped_while_it_was_done_again_it_is_replayed(tmp_path: Path) -> None:
+    script = {2: lambda s: s.send("save"), 4: _rate(0.2), 8: _rate(0.4), 11: crash}
+    with steered(script, last=14) as sigma:
+        run = crashed(sigma, tmp_path)
+    for at in (6, 7):
+        run = _stopped(tmp_path, {at: lambda s: s.stop()}, run)
+    shutil.rmtree(run / "checkpoints" / "trainer" / "7")
+    run = _stopped(tmp_path, {12: lambda s: s.rewind(6)}, run)
+    _resumed_and_replayed(run)
+
+
 # -- a folder that cannot be written to --------------------------------------------------------------------------------
 def test_a_checkpoint_that_cannot_be_set_aside_is_told_and_the_rewind_acts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
