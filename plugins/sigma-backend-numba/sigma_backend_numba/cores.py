@@ -79,4 +79,4 @@ def fold(task: Task) -> None:
     if outs:
         over = {core: Address(target, "", own_strides(core, space.maps[core], space.sides)[1])}
         around = {0: ("lo", "hi")} if kept else {}
-        task.lines += Nest(task, space, outs, around, over, frozenset(task.schedule.updates)).lines()
+        task.lines += Nest(task, space, outs, around, over).lines()

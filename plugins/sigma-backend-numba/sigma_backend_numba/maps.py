@@ -116,17 +116,7 @@ def joined(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
         m = above(x, known[root])
         if m is None or not _agree(node, position, m, wanted):
             return None
-    complete = _completed(node.shape, wanted, nest)
-    return complete if complete is not None and consistent(node, complete, known) else None
-
-
-def consistent(node: Node, m: Map, known: dict[Node, Map]) -> bool:
-    """Say whether a node with a map reads operands that have maps as they are."""
-    for position in values(node):
-        x = node.inputs[position]
-        if _root(x) in known and below(x, operand(node, position, m)) != known[_root(x)]:
-            return False
-    return True
+    return _completed(node.shape, wanted, nest)
 
 
 def _root(node: Node) -> Node:

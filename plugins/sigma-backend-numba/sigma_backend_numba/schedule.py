@@ -142,8 +142,7 @@ class Schedule:
         self.regions = {group: region for region in joined for group in region.groups}
         stages = self._levels({group: self.regions.get(group) or Region(1, [group]) for group in self.groups})
         if stages is None:
-            self.regions = {}
-            stages = alone
+            self.regions, stages = {}, self._levels(self._alone())  # once more: the regions have moved their groups
         if stages is None:
             raise AssertionError("groups wait for each other in a circle")
         return stages
@@ -269,7 +268,7 @@ def _spread(offset: int, each: tuple[int, ...], m: Map, nest: Shape) -> tuple[in
 def _harmless(group: Group, node: Node, given: Node) -> bool:
     """Say whether a group may write a node over an input: it reads each element only where it writes it."""
     space = group.space
-    if group.kind == "plain" or node not in space.maps or not space.whole(space.maps[node]):
+    if group.kind == "plain" or node not in space.maps:
         return False
     wanted = own_strides(node, space.maps[node], space.sides)
     for member in group.members:

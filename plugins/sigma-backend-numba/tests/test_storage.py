@@ -48,6 +48,26 @@ def first_sample(x: Node) -> Node:
     return ops.max_pool(f.reshape(f.narrow(whole, 0, 0, 1), (3, 3, 3)), **PAIRS)
 
 
+def crossed(x: Node, y: Node, z: Node) -> list[Node]:
+    """Return what two batches come to, each with a sum over the other, so that no two regions can come first."""
+    a, b, c = (ops.sum_pool(part, **PAIRS) for part in (x, y, z))
+    over_a, over_b = f.sum(a, 0, keepdims=True), f.sum(ops.sum_pool(b, **PAIRS), 0, keepdims=True)
+    last = [ops.sum_pool(part, **PAIRS) for part in (a + over_b, b + over_a, ops.sum_pool(c, **PAIRS))]
+    return [*last[:2], last[2] * f.sum(c)]
+
+
+def again_by_rows(x: Node) -> list[Node]:
+    """Return what replaces a value, and that value less a sum of its row, known after a first walk over it."""
+    new = f.tanh(x) * 0.5
+    return [new, new * (x - f.sum(x, 1, keepdims=True))]
+
+
+def product_by_rows(x: Node, y: Node) -> list[Node]:
+    """Return a product doubled, which lies where the product does, and the product less sums of its rows."""
+    z = x @ y
+    return [z * 2.0, z - f.sum(z, 1, keepdims=True)]
+
+
 def rearranged(x: Node) -> list[Node]:
     """Return a value added to its own elements in another order, which only a copy can have."""
     doubled = x * 2.0
@@ -64,6 +84,7 @@ GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
     "a square product, transposed": (lambda x, y: [turned(x @ y)], ((3, 4), (4, 3))),
     "a square product, scaled and transposed": (lambda x, y: [turned(x @ y) * 2.0], ((3, 4), (4, 3))),
     "a large square product, transposed": (lambda x, y: [turned(x @ y) * 2.0], ((200, 200), (200, 200))),
+    "a product, read again in the next walk over its rows": (product_by_rows, ((4, 3), (3, 5))),
     "products in a batch, transposed": (lambda x, y: [turned(x @ y)], ((2, 3, 4), (2, 4, 3))),
     "products in a batch, the batch moved": (lambda x, y: [f.swap_axes(x @ y, 0, 1)], ((3, 3, 4), (3, 4, 3))),
     "the slope of a square matrix that is transposed": (
@@ -77,6 +98,7 @@ GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
                                    **PAIRS)],
         ((4, 2, 5, 5), (4, 2, 3, 3))),
     "the parts of one sample pooled": (lambda x: [first_sample(x)], ((3, 3, 3, 3),)),
+    "regions that wait for each other": (crossed, ((4, 2, 5),) * 3),
     "a sum in a scan": (lambda x, u: [accumulated(x, u)], ((4, 3, 3), (3, 3))),
     "second slopes through a scan": (slopes_of_slopes, ((4, 3, 3), (3, 3))),
     "a value and its transpose": (lambda x: [x * 2.0 + turned(x * 2.0)], ((3, 3),)),
@@ -97,4 +119,25 @@ def test_a_value_may_be_read_in_any_way(name: str) -> None:
     arrays = [draw.normal(size=shape) / shape[-1] for shape in shapes]
     wanted = interpret(graph, numpy_namespace())(*arrays)
     for found, expected in zip(NumbaBackend(threads=1).lower(graph, {})(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+REPLACED: dict[str, tuple[Built, tuple[int, int]]] = {
+    "read again in the next walk over its row": (again_by_rows, (3, 5)),
+    "read along both axes": (lambda x: [f.tanh(x + turned(x))], (3, 3)),
+    "a factor of the product that replaces it": (lambda x: [f.tanh(x @ x)], (200, 200)),
+    "what a product is taken off": (lambda x: [x - (x * 2.0) @ f.tanh(x)], (3, 3)),
+    "looked up in": (lambda x: [f.take(x, f.argmax(turned(x), axis=1), 0) * 2.0], (3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_a_value_that_is_replaced_may_be_read_in_any_way(name: str) -> None:
+    build, shape = REPLACED[name]
+    given = symbol(shape, "float64")
+    graph, array = Graph((given,), tuple(build(given))), np.random.default_rng(0).normal(size=shape) / shape[-1]
+    wanted = interpret(graph, numpy_namespace())(array)
+    backend = NumbaBackend(threads=1)
+    results = backend.lower(graph, {0: 0})(backend.to_device(array))
+    for found, expected in zip(results, wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
