@@ -124,8 +124,10 @@ class Drawing:
         return f.tanh(x) if self.happens(0.5) else x * 0.25
 
     def add(self, *found: Node) -> None:
-        """Note what was made, sometimes transposed at once."""
-        self.pool += [f.swap_axes(x, -1, -2) if len(x.shape) > 1 and self.happens(0.3) else x for x in found]
+        """Note what was made, sometimes with two axes exchanged at once."""
+        for x in found:
+            turns = len(x.shape) > 1 and self.happens(0.3)
+            self.pool.append(f.swap_axes(x, *self.one([(-1, -2), (-1, -2), (0, 1)])) if turns else x)
 
 
 Move = Callable[[Drawing], Any]
@@ -147,7 +149,8 @@ def _convolution(draw: Drawing) -> Node:
     groups = x.shape[1] if draw.happens(0.2) else 1
     spare = [(side - 1) // max(k - 1, 1) or 1 for side, k in zip(x.shape[2:], window, strict=True)]
     how |= {"dilation": tuple(draw.one([1, 1, most]) for most in spare), "groups": groups}
-    w = draw.like(groups * draw.one(draw.sides), x.shape[1] // groups, *window)
+    filters = x.shape[0] if draw.happens(0.3) else draw.one(draw.sides)  # samples and channels can change places
+    w = draw.like(groups * filters, x.shape[1] // groups, *window)
     z = ops.convolution(x, w, **how)
     if draw.happens(0.5):
         return z
@@ -169,6 +172,14 @@ def _pool(draw: Drawing) -> Node:
     return OPS[kind](*[g, index][: 1 + (kind == "pool_scatter")], shape=x.shape, **how)
 
 
+def _parts(draw: Drawing) -> Node:
+    """Pool samples, then the parts of one of them, as many as there are samples."""
+    side = draw.one(draw.sides)
+    first, then = ({"window": (1,) * n, "stride": (1,) * n, "padding": ((0, 0),) * n} for n in (2, 1))
+    whole = ops.sum_pool(draw.like(side, side, *draw.shape(2, 2)), **first)
+    return ops.max_pool(f.reshape(f.narrow(whole, 0, at := draw.one(range(side)), at + 1), whole.shape[1:]), **then)
+
+
 # -- products, loops ---------------------------------------------------------------------------------------------------
 def _product(draw: Drawing) -> Node:
     rows, columns, inner = (draw.one(draw.sides) for _ in range(3))
@@ -184,6 +195,29 @@ def _shared(draw: Drawing) -> Sequence[Node]:
     for _ in range(3):
         moved(own, INSIDE[:4])
     return own.pool[draw.one([0, 1]) :]
+
+
+def _both_ways(draw: Drawing) -> Node:
+    """Read a square value along both axes at once, or a vector in all pairs."""
+    side, function = draw.one(draw.sides), draw.one(UNARY)
+    if draw.happens(0.5):
+        x = function(draw.like(side, side))
+        return draw.one(PLAIN)(x, f.swap_axes(x, 0, 1))  # type: ignore[no-any-return]
+    x = f.sum(draw.like(side, draw.one(draw.sides)), 1) if draw.happens(0.7) else draw.like(side)
+    return draw.one(PLAIN)(f.expand(x, 1), f.expand(function(x) if draw.happens(0.5) else x, 0))  # type: ignore[no-any-return]
+
+
+def _by_rows(draw: Drawing) -> Sequence[Node]:
+    """Read a value again, in a second walk over its rows, after something is made of it."""
+    rows, columns, inner = draw.shape(3, 3)
+    x = draw.any() if draw.happens(0.3) else draw.like(rows, inner) @ draw.like(inner, columns)
+    y = draw.one(UNARY)(x)
+    return [_again(draw, x, y), y]
+
+
+def _again(draw: Drawing, x: Node, y: Node) -> Node:
+    """Return a value, less what a row of it comes to, with another of its shape."""
+    return draw.one(PLAIN)(y, x - draw.one([f.sum, f.max])(x, -1, keepdims=True))  # type: ignore[no-any-return]
 
 
 def _scan(draw: Drawing) -> Sequence[Node]:
@@ -291,9 +325,9 @@ UNARY: tuple[Callable[[Node], Node], ...] = (
     lambda x: f.floor(x * 1.7 + 0.3), lambda x: f.exp(-f.abs(x)), lambda x: f.expm1(-f.abs(x)),
     lambda x: f.log(f.abs(x) + 0.5), lambda x: f.log1p(f.abs(x)), lambda x: f.sqrt(f.abs(x) + 0.3),
 )  # fmt: skip
+PLAIN = (ops.add, ops.sub, ops.mul, ops.maximum, ops.minimum)
 SMALL: tuple[Move, ...] = (
-    *map(_alone, UNARY),
-    *map(_pair, (ops.add, ops.sub, ops.mul, ops.maximum, ops.minimum)),
+    *map(_alone, UNARY), *map(_pair, PLAIN),
     _pair(lambda x, y: x / (f.abs(y) + 0.5)), _pair(lambda x, y: (f.abs(x) + 0.5) ** f.tanh(y)),
     _pair(lambda x, y: ops.mod(x, f.abs(y) + 0.7)), _chosen, lambda draw: _cast(draw, draw.value()), _counted,
 )  # fmt: skip
@@ -305,7 +339,7 @@ COMPOSITES: tuple[Move, ...] = (
     lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,
     _scan, _scan,
 )  # fmt: skip
-MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared,))
+MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared, _both_ways, _by_rows, _parts))
 
 
 def moved(draw: Drawing, moves: Sequence[Sequence[Move]]) -> None:
@@ -358,8 +392,9 @@ def _case(draw: Drawing, seed: int, inputs: Mapping[str, Node], results: Sequenc
     state, data = (tuple(name for name in inputs if name[0] in first) for first in ("sk", "d"))
     writes = tuple(name for name in state if name[0] == "s" and draw.happens(0.6))
     draw.pool += results
-    new = [_new(draw, inputs[name], inputs["rate"]) for name in writes]
-    graph = Graph(tuple(inputs[name] for name in (*state, *data, "rate")), (*new, *results))
+    new = {name: _new(draw, inputs[name], inputs["rate"]) for name in writes}
+    results = [*results, *(_again(draw, inputs[name], x) for name, x in new.items() if draw.happens(0.4))]
+    graph = Graph(tuple(inputs[name] for name in (*state, *data, "rate")), (*new.values(), *results))
     step = Step(graph, state, data, ("rate",), writes, tuple(f"result{k}" for k in range(len(results))))
     arrays = {name: _values(draw, x, name) for name, x in inputs.items()}
     return Case(seed, step, arrays, draw.happens(0.5), draw.happens(0.7), draw.one([1, 2, 3]))
@@ -368,6 +403,12 @@ def _case(draw: Drawing, seed: int, inputs: Mapping[str, Node], results: Sequenc
 def _new(draw: Drawing, state: Node, rate: Node) -> Node:
     """Return the next value of a state: a step along something, or something else."""
     other = draw.like(*state.shape)
+    if len(state.shape) > 1 and draw.happens(0.4):  # a product that needs the storage of what it reads or is taken off
+        inner = draw.one([state.shape[-1], draw.one(draw.sides)])
+        same = inner == state.shape[-1] and draw.happens(0.5)
+        other = (state if same else draw.like(*state.shape[:-1], inner)) @ draw.like(inner, state.shape[-1])
+    elif draw.happens(0.1):
+        other = f.take(state, f.argmax(draw.like(state.shape[0], state.shape[0]), axis=1), 0)
     return state - rate * other if draw.happens(0.6) else draw.tamed(other)
 
 
