@@ -67,3 +67,11 @@ def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
     smaller = graphs.shrunk(backends, wrong, tries=20)
     assert graphs.compare(backends, smaller).wrong
     assert len(list(smaller.step.graph)) < len(list(wrong.step.graph))
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("seed", [1, 12, 13, 19, 21, 22])
+def test_a_graph_has_one_program_wherever_its_nodes_lie_in_memory(seed: int) -> None:
+    program, source = (import_module(f"sigma_backend_numba.{name}") for name in ("program", "source"))
+    graphs = [import_module("drawing").drawn(seed).step.graph for _ in range(5)]  # all alive: each lies elsewhere
+    assert len({source.source(program.graph_job(graph, {})).text for graph in graphs}) == 1

@@ -38,7 +38,7 @@ class Region:
 
 
 def regions(
-    groups: Sequence[Group], stored: set[Node], before: Mapping[Group, set[Group]], depends: Depends
+    groups: Sequence[Group], stored: set[Node], before: Mapping[Group, Sequence[Group]], depends: Depends
 ) -> list[Region]:
     """Return regions of two groups or more; ``groups`` come in an order in which producers stand first."""
     found: list[Region] = []
@@ -83,8 +83,12 @@ def _samples(group: Group, stored: set[Node]) -> int | None:
 
 
 def _joins(
-    group: Group, region: Region, home: Mapping[Group, Region], before: Mapping[Group, set[Group]], depends: Depends
-) -> bool:  # fmt: skip
+    group: Group,
+    region: Region,
+    home: Mapping[Group, Region],
+    before: Mapping[Group, Sequence[Group]],
+    depends: Depends,
+) -> bool:
     """Say whether a group can take turns with a region."""
     if region.parts and _parts(group) not in (None, region.parts):
         return False

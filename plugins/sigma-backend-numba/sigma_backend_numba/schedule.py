@@ -23,7 +23,9 @@ follows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from math import inf, prod
+from typing import TypeVar
 
 import numpy as np
 from attrs import define, field
@@ -35,6 +37,8 @@ from sigma_backend_numba.maps import Map, identity, operand, sides, values
 from sigma_backend_numba.regions import Region, regions
 from sigma_kernel.graph.node import ALIGNMENT, BYTES, Node, Shape
 
+Found = TypeVar("Found")
+
 
 @define(eq=False)
 class Schedule:
@@ -43,7 +47,7 @@ class Schedule:
     form: Form
     grouping: Grouping
     groups: list[Group] = field(init=False)
-    reads: dict[Group, set[Node]] = field(factory=dict, init=False)
+    reads: dict[Group, list[Node]] = field(factory=dict, init=False)
     stored: set[Node] = field(factory=set, init=False)
     updates: dict[Node, int] = field(factory=dict, init=False)
     delivered: dict[Node, int] = field(factory=dict, init=False)  # the output that a value fills
@@ -54,17 +58,17 @@ class Schedule:
     regions: dict[Group, Region] = field(factory=dict, init=False)
     locals: dict[Node, int] = field(factory=dict, init=False)  # offsets of what lies in a thread's room for a sample
     local_bytes: int = field(default=0, init=False)
-    _before: dict[Group, set[Group]] = field(factory=dict, init=False)
-    _readers: dict[Node, set[Group]] = field(factory=dict, init=False)
+    _before: dict[Group, list[Group]] = field(factory=dict, init=False)
+    _readers: dict[Node, list[Group]] = field(factory=dict, init=False)
     _lowest: float = field(default=inf, init=False)  # level of a group that waits for more than what it reads
-    _scalars: dict[Node, set[Node]] = field(factory=dict, init=False)
+    _scalars: dict[Node, list[Node]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Order the groups and place their values."""
         self.groups = self.grouping.groups
         for node in self.form.nodes:
             if node in self.grouping.free:
-                self._scalars[node] = set().union(*(self._roots(source(x)) for x in node.inputs))
+                self._scalars[node] = _once(self._roots(source(x)) for x in node.inputs)
         for group in self.groups:
             self._note(group)
         self.stored |= set(self.form.outputs.values())
@@ -78,20 +82,20 @@ class Schedule:
         self._allocate()
 
     # -- who reads what ------------------------------------------------------------------------------------------------
-    def _roots(self, root: Node) -> set[Node]:
+    def _roots(self, root: Node) -> list[Node]:
         """Return what is read from memory for a value: a free scalar is computed from inputs."""
-        return self._scalars.get(root, {root})
+        return self._scalars.get(root, [root])
 
     def _note(self, group: Group) -> None:
         """Find what a group reads of others."""
         own = set(group.members)
-        read = set().union(*(self._roots(source(x)) for node in own for x in node.inputs)) - own
-        self.reads[group] = read
-        for root in read:
-            self._readers.setdefault(root, set()).add(group)
-        producers = {self.grouping.of[root] for root in read if root in self.grouping.of}
-        self._before[group] = producers
-        self.stored |= {root for root in read if root in self.grouping.of}
+        every = _once(self._roots(source(x)) for node in group.members for x in node.inputs)
+        self.reads[group] = [root for root in every if root not in own]
+        made = [root for root in self.reads[group] if root in self.grouping.of]
+        for root in self.reads[group]:
+            self._readers.setdefault(root, []).append(group)
+        self._before[group] = _once([[self.grouping.of[root] for root in made]])
+        self.stored.update(made)
 
     # -- updates in place ----------------------------------------------------------------------------------------------
     def _update(self, out: int) -> None:
@@ -101,7 +105,7 @@ class Schedule:
             return
         given = self.form.graph.inputs[place]
         group = self.grouping.of[node]
-        readers = self._readers.get(given, set()) - {group}
+        readers = self._others(given, group)
         if not _harmless(group, node, given) or self._depends(readers, {group}):
             copy = Node("copy", (node,), {}, node.shape, node.dtype)
             group = Group("loop", 0, Space(sides(node.shape), {copy: identity(node.shape)}), level=group.level + 1)
@@ -110,10 +114,13 @@ class Schedule:
             self.grouping.of[copy] = group
             self._note(group)
             self.stored.add(copy)
-            node, readers = copy, self._readers.get(given, set()) - {group}
+            node, readers = copy, self._others(given, group)
         self.updates[node] = place
-        self._before[group] |= readers
+        self._before[group] = _once([self._before[group], readers])
         self._lowest = min(self._lowest, group.level)
+
+    def _others(self, given: Node, group: Group) -> list[Group]:
+        return [reader for reader in self._readers.get(given, []) if reader is not group]
 
     def _depends(self, groups: Iterable[Group], on: Collection[Group]) -> bool:
         """Say whether some of these groups come after some of others, or are among them.
@@ -211,6 +218,11 @@ class Schedule:
         """Return the stage in which a value is made: a part of a scan, when the scan runs."""
         made = node.inputs[0] if node.op == "part" else node
         return self.grouping.of[made].level
+
+
+def _once(found: Iterable[Iterable[Found]]) -> list[Found]:
+    """Return everything once, in the order in which it comes: programs must not depend on addresses in memory."""
+    return [*dict.fromkeys(chain.from_iterable(found))]
 
 
 def bytes_of(node: Node) -> int:
