@@ -13,6 +13,7 @@ from textwrap import dedent
 import pytest
 
 from sigma_kernel import plugins
+from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins import Plugin, catalogue
 
 PLUGIN = """
@@ -99,3 +100,17 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+
+
+@pytest.fixture
+def sigma(capsys, tmp_path, monkeypatch):
+    """Return a function that runs the command in an empty folder, and returns its exit code and what it said."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = main(list(map(str, arguments)))
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return code, said.out, said.err
+
+    return run

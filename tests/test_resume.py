@@ -16,7 +16,6 @@ import pytest
 
 from sigma_kernel.config import build
 from sigma_kernel.launcher.configured import opened, prepared, understood
-from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins import catalogue
 from sigma_kernel.testing.journals import journalled, resealed
 from sigma_kernel.testing.steering import decisive, steered
@@ -26,20 +25,6 @@ from sigma_kernel.training.folder import digest
 pytestmark = pytest.mark.rooms
 
 SHORT = ["--set", "hooks.finish.when=epoch reaches 5", "--quiet", "--json"]
-
-
-@pytest.fixture
-def sigma(capsys, tmp_path, monkeypatch):
-    """Return a function that runs the command in an empty folder, and returns its exit code and what it said."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        code = main(list(map(str, arguments)))
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 
 from sigma_kernel import Environment, after
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.launcher.group import main
 
 pytestmark = pytest.mark.rooms
 numba = pytest.importorskip("sigma_backend_numba.expressions")
@@ -23,20 +22,6 @@ optimisers = pytest.importorskip("sigma_optimisers")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)).astype(np.float32)
 LABELS = RNG.integers(0, 3, 60).astype(np.int32)
-
-
-@pytest.fixture
-def sigma(capsys, tmp_path, monkeypatch):
-    """Return a function that runs the command in an empty folder, and returns its exit code and what it said."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        code = main(list(map(str, arguments)))
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return code, said.out, said.err
-
-    return run
 
 
 def settings(epochs, **run):
