@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # the same table again, for type checkers; a test compares the two
     from sigma_kernel.clock import after as after, between as between, every as every
     from sigma_kernel.contracts import *  # noqa: F403
+    from sigma_kernel.criteria import when as when
     from sigma_kernel.environment import Environment as Environment
     from sigma_kernel.errors import (
         SigmaAddressError as SigmaAddressError,
@@ -25,11 +26,10 @@ if TYPE_CHECKING:  # the same table again, for type checkers; a test compares th
     )
     from sigma_kernel.graph import functions as functions
     from sigma_kernel.graph.node import Node as Node, Spec as Spec
-    from sigma_kernel.opening import load as load
-    from sigma_kernel.plain import minimise as minimise
-    from sigma_kernel.registry import Registry as Registry
-    from sigma_kernel.specs import Component as Component, hookimpl as hookimpl
-    from sigma_kernel.training.criteria import when as when
+    from sigma_kernel.inference import load as load
+    from sigma_kernel.minimisation import minimise as minimise
+    from sigma_kernel.plugins.specs import Component as Component, hookimpl as hookimpl
+    from sigma_kernel.registry.registry import Registry as Registry
 
 _MODULES = {
     "clock": "after between every",
@@ -42,11 +42,11 @@ _MODULES = {
     " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
     "graph.functions": "functions",
     "graph.node": "Node Spec",
-    "opening": "load",
-    "plain": "minimise",
-    "registry": "Registry",
-    "specs": "Component hookimpl",
-    "training.criteria": "when",
+    "inference": "load",
+    "minimisation": "minimise",
+    "registry.registry": "Registry",
+    "plugins.specs": "Component hookimpl",
+    "criteria": "when",
 }
 _EXPORTS = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = sorted(_EXPORTS)

@@ -24,16 +24,17 @@ from attrs.converters import optional
 from sigma_kernel import checks
 from sigma_kernel.contracts import Monitor
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, said
-from sigma_kernel.plugins import Catalogue, catalogue
-from sigma_kernel.registry import Registry
-from sigma_kernel.resolver import Resolver as Resolver, refuse_unknown
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue
+from sigma_kernel.plugins.resolver import Resolver as Resolver, refuse_unknown
+from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.steering import Steering
-from sigma_kernel.training import commands, folder, resuming
-from sigma_kernel.training.checkpoint import Say
-from sigma_kernel.training.keeping import Keeping
-from sigma_kernel.training.records import Messages
-from sigma_kernel.training.summary import Summary as Summary, reached, summarise
+from sigma_kernel.training.checkpoints.format import Say
+from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.history.recorder import Messages
+from sigma_kernel.training.runs import files as folder, resume as resuming
+from sigma_kernel.training.runs.run_folder import Keeping
+from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.trainer import Trainer
 from sigma_kernel.view import EnvironmentView
 

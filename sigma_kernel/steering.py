@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
-from sigma_kernel.plugins import Catalogue
-from sigma_kernel.registry import Registry
-from sigma_kernel.resolver import Resolver
-from sigma_kernel.training import commands
-from sigma_kernel.training.acting import check
+from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.registry.registry import Registry
+from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.commands.handlers import check
 from sigma_kernel.training.trainer import Trainer
 
 # what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed

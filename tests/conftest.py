@@ -12,9 +12,10 @@ from textwrap import dedent
 
 import pytest
 
-from sigma_kernel import plugins
 from sigma_kernel.launcher.group import main
-from sigma_kernel.plugins import Plugin, catalogue
+from sigma_kernel.plugins import catalogue as plugins, discovery
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.discovery import Plugin
 
 PLUGIN = """
 from sigma_kernel import Component, hookimpl
@@ -92,7 +93,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
         _write(folder / f"{package}-{version}.dist-info" / "entry_points.txt", entry)
         monkeypatch.syspath_prepend(folder)
         plugins._catalogue.cache_clear()
-        return next(plugin for plugin in plugins.find() if plugin.name == name)
+        return next(plugin for plugin in discovery.find() if plugin.name == name)
 
     return install
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sigma_kernel.addresses import levels, literal, matches, specificity
 from sigma_kernel.errors import SigmaAddressError
+from sigma_kernel.registry.addresses import levels, literal, matches, specificity
 
 NAMES = st.text("ab-1", min_size=1, max_size=3)
 TAGS = st.sets(st.sampled_from(["t", "u", "v"]), max_size=2)

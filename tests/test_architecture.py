@@ -19,9 +19,8 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
-    "errors checks scanning", "graph", "addresses registry clock signals", "architecture notation tracing network",
-    "contracts", "training", "specs rooms", "plugins resolver steering view", "environment plain", "config", "opening",
-    "launcher testing",
+    "errors checks scanning", "graph", "registry clock signals", "criteria", "network", "contracts", "training",
+    "plugins", "steering view", "environment minimisation", "config", "inference", "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
 MODULES = sorted(
@@ -122,7 +121,8 @@ def test_no_import_hides_in_a_function(path):
 
 
 def test_only_components_and_lazy_exports_are_imported_by_name():
-    allowed = {"sigma_kernel.plugins"} | {dotted(path) for path in KERNEL.rglob("__init__.py")}
+    lazy = {dotted(path) for path in KERNEL.rglob("__init__.py")}
+    allowed = {"sigma_kernel.plugins.catalogue", *lazy}
     users = {dotted(path) for path in MODULES if re.search(r"import_module|__import__|exec_module", path.read_text())}
     assert users <= allowed
 
@@ -199,7 +199,7 @@ def code(path: Path) -> int:
 def test_the_kernel_stays_small():
     apart = {name: list((KERNEL / name).rglob("*.py")) for name in ("config", "launcher", "testing")}
     core = [path for path in KERNEL.rglob("*.py") if not any(path in paths for paths in apart.values())]
-    assert sum(map(code, core)) < 8_900
+    assert sum(map(code, core)) < 9_000
     assert all(sum(map(code, paths)) < 1_500 for paths in apart.values())
 
 

@@ -10,10 +10,11 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings, strategies as st
 
-from sigma_kernel.architecture import place, wire
 from sigma_kernel.contracts import Architecture, Layer, Parameter, live
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, SigmaPluginError
-from sigma_kernel.network import Network, parse, write
+from sigma_kernel.network.architecture import place, wire, write
+from sigma_kernel.network.network import Network
+from sigma_kernel.network.notation import parse
 
 
 @define(eq=False, init=False)

@@ -14,7 +14,7 @@ from sigma_initialisers import Gaussian
 from sigma_kernel import Environment, checks, when
 from sigma_kernel.config.structure import sentence
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError
-from sigma_kernel.network import Network
+from sigma_kernel.network.network import Network
 from sigma_layers import Dense, Dropout, Input
 from sigma_optimisers import Adam
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel import rooms
 from sigma_kernel.config import load
 from sigma_kernel.launcher.group import COMMANDS
+from sigma_kernel.plugins import rooms
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]

@@ -21,19 +21,25 @@ from typing import Any
 import pytest
 from attrs import define
 
-from sigma_kernel import addresses, notation, specs
-from sigma_kernel.addresses import Level, matches
 from sigma_kernel.clock import Moment, TimeStep, duration
 from sigma_kernel.config.document import override, parse
 from sigma_kernel.contracts import Layer
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.network import notation
+from sigma_kernel.plugins import specs
+from sigma_kernel.registry import addresses
+from sigma_kernel.registry.addresses import Level, matches
 from sigma_kernel.scanning import Scanner
-from sigma_kernel.training.criteria import Criterion
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*ROOT.glob("sigma_kernel/**/*.py"), *ROOT.glob("plugins/*/sigma_*/**/*.py")])
 READING = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
-PARAMETERS = {"sigma_kernel.checks: pattern", "sigma_kernel.specs: pattern", "sigma_kernel.scanning: self.words[name]"}
+PARAMETERS = {
+    "sigma_kernel.checks: pattern",
+    "sigma_kernel.plugins.specs: pattern",
+    "sigma_kernel.scanning: self.words[name]",
+}
 MARKS = {"mark": ",", "point": r"\."}  # of columns and of fractions, which a user chooses
 LONG = 3000
 BUDGET = 8  # words that are looked for, for each letter of a text
@@ -61,7 +67,8 @@ def gives_back(pattern: str) -> bool:
 
 def written_patterns(path: Path) -> Iterator[tuple[str, str | None]]:
     """Yield each regular expression in a file: its source, and its text where that does not depend on a parameter."""
-    package = path.relative_to(ROOT / "plugins" / path.relative_to(ROOT).parts[1] if "plugins" in path.parts else ROOT)
+    parts = path.relative_to(ROOT).parts
+    package = Path(*(parts[2:] if parts[0] == "plugins" else parts))
     module = ".".join(package.with_suffix("").parts).removesuffix(".__init__")
     for call in filter(reads_with_one, ast.walk(ast.parse(path.read_text()))):
         source = ast.unparse(call.args[0])

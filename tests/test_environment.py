@@ -25,18 +25,15 @@ from sigma_kernel.contracts import Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
-from sigma_kernel.plain import Plain
+from sigma_kernel.minimisation import Plain
 from sigma_kernel.steering import LEGAL, STEERING
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
-from sigma_kernel.training import (
-    checkpoint,
-    folder,
-    saving,
-    session as module_of_sessions,
-    trainer as module_of_trainers,
-)
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training import trainer as module_of_trainers
+from sigma_kernel.training.checkpoints import store as checkpoint, writer
+from sigma_kernel.training.runs import files as folder
+from sigma_kernel.training.session import loop as module_of_sessions
+from sigma_kernel.training.step.model import LAYERS
 
 PATIENCE = 60.0
 
@@ -456,7 +453,7 @@ def test_what_is_saved_is_written_when_the_environment_is_closed(tmp_path: Path)
             return write(folder, state)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(saving, "write", slowly)
+            patch.setattr(writer, "write", slowly)
             sigma.reset()
             sigma.send("save")
             assert begun.wait(PATIENCE)
@@ -833,7 +830,7 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
             sigma._open_folder()
-            patch.setattr("sigma_kernel.training.folder.put_bytes", full)
+            patch.setattr("sigma_kernel.training.runs.files.put_bytes", full)
             with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Make"):
                 move(sigma)
             assert sigma.run_folder is not None
@@ -855,7 +852,7 @@ def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
             sigma._open_folder()
-            patch.setattr("sigma_kernel.training.journal._add", add)
+            patch.setattr("sigma_kernel.training.history.journal._add", add)
             with pytest.raises(
                 SigmaStateError, match=r"journal.jsonl: the last \d+ rows cannot be written: No space left"
             ):
@@ -865,7 +862,7 @@ def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
 
 
 def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigma_kernel.training.folder.put_bytes", full)
+    monkeypatch.setattr("sigma_kernel.training.runs.files.put_bytes", full)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(SigmaStateError, match="config.toml: cannot be written: No space left on device. Make room"):

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import sigma_kernel
-from sigma_kernel import rooms
-from sigma_kernel.plugins import catalogue, find
+from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.discovery import find
 
 ROOT = Path(__file__).parents[1]
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))

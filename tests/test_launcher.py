@@ -13,8 +13,8 @@ import pytest
 import sigma_kernel
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.launcher.group import COMMANDS, main, sigma
-from sigma_kernel.plugins import catalogue, load
-from sigma_kernel.specs import KINDS
+from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_kernel.plugins.specs import KINDS
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
 GREET = '"command", "greet", "acme_tools.greet:greet", "Say hello."'

@@ -15,7 +15,7 @@ from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Sweep
-from sigma_kernel.training.feed import Rows
+from sigma_kernel.training.data.dataset import Rows
 
 HERE: dict[str, Any] = {"backend": NullBackend(), "operator": Sweep(), "batch_size": 20}
 

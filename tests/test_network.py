@@ -17,7 +17,8 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network import Network, live_settings
+from sigma_kernel.network.network import Network
+from sigma_kernel.network.tracing import live_settings
 
 
 @define(eq=False)

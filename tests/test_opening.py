@@ -12,8 +12,8 @@ import pytest
 from sigma_data import Digits, Standardise
 from sigma_kernel import Environment, SigmaCheckpointError, SigmaConfigError, SigmaDataError, load
 from sigma_kernel.config import build, load as read
-from sigma_kernel.plugins import catalogue
-from sigma_kernel.training import checkpoint
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.training.checkpoints import store as checkpoint
 
 DIGITS = """
 format = 1

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import sigma_kernel
-from sigma_kernel import Component, rooms
+from sigma_kernel import Component
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
-from sigma_kernel.plugins import Catalogue, catalogue, find
+from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue
+from sigma_kernel.plugins.discovery import find
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
 BROKEN = {

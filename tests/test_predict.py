@@ -17,7 +17,7 @@ from sigma_kernel import load
 from sigma_kernel.config import build, load as read
 from sigma_kernel.launcher.group import main
 from sigma_kernel.launcher.predictions import Predictions
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 END = """
 [trainer]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sigma_kernel.addresses import literal, matches
 from sigma_kernel.errors import SigmaAddressError
-from sigma_kernel.registry import NOTHING, Kind, Mark, Registry
+from sigma_kernel.registry.addresses import literal, matches
+from sigma_kernel.registry.registry import NOTHING, Kind, Mark, Registry
 
 NAMES = st.sampled_from(["a", "b", "ab", "a-1"])
 ADDRESSES = st.lists(NAMES, min_size=1, max_size=4).map(".".join)

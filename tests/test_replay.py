@@ -20,10 +20,10 @@ from sigma_kernel.signals import SAVING
 from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
-from sigma_kernel.training.chronicle import Past
-from sigma_kernel.training.commands import Stop
-from sigma_kernel.training.records import Records
-from sigma_kernel.training.replay import Replay, seamless, tail
+from sigma_kernel.training.commands.types import Stop
+from sigma_kernel.training.history.recorder import Records
+from sigma_kernel.training.history.replay import Replay, seamless, tail
+from sigma_kernel.training.history.rewind import Past
 
 
 @pytest.fixture(autouse=True)

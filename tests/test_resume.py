@@ -16,11 +16,11 @@ import pytest
 
 from sigma_kernel.config import build
 from sigma_kernel.launcher.configured import opened, prepared, understood
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.testing.journals import journalled, resealed
 from sigma_kernel.testing.steering import decisive, steered
-from sigma_kernel.training.commands import Pause
-from sigma_kernel.training.folder import digest
+from sigma_kernel.training.commands.types import Pause
+from sigma_kernel.training.runs.files import digest
 
 pytestmark = pytest.mark.rooms
 
@@ -248,7 +248,7 @@ def test_a_crash_between_the_row_of_new_settings_and_the_file_leaves_a_run_that_
 
     old = (run / "config.toml").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("sigma_kernel.training.folder.put_text", crash)
+        patch.setattr("sigma_kernel.training.runs.files.put_text", crash)
         assert sigma("resume", run, *goal(8))[0] == 130
     assert (run / "config.toml").read_bytes() == old
     assert sigma("replay", run)[0] == 0

@@ -18,7 +18,7 @@ import tomlkit
 
 from sigma_kernel import signals
 from sigma_kernel.launcher.group import main
-from sigma_kernel.training import checkpoint
+from sigma_kernel.training.checkpoints import store as checkpoint
 
 pytestmark = pytest.mark.rooms
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel import notation
 from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
@@ -16,8 +15,9 @@ from sigma_kernel.config.writing import resolved
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
-from sigma_kernel.network import Network
-from sigma_kernel.plugins import Catalogue, catalogue as installed
+from sigma_kernel.network import notation
+from sigma_kernel.network.network import Network
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.training.trainer import Trainer
 
 Mistakes = list[tuple[Place, Exception]]

@@ -10,8 +10,8 @@ import attrs
 from attrs import field, frozen
 
 from sigma_kernel.clock import TimeStep
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.training.criteria import Criterion
 
 REQUIRED: Any = attrs.NOTHING
 T = TypeVar("T")

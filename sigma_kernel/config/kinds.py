@@ -8,8 +8,8 @@ from typing import Any, get_args, get_origin
 from sigma_kernel import contracts
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.resolver import KINDS, kind_of as kind_of_contract
-from sigma_kernel.specs import Component
+from sigma_kernel.plugins.resolver import KINDS, kind_of as kind_of_contract
+from sigma_kernel.plugins.specs import Component
 
 AS_THEY_ARE: dict[str, type] = {"recipe": contracts.Recipe}  # objects, of which nothing is made
 

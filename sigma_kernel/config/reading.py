@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel import notation
-from sigma_kernel.architecture import write
 from sigma_kernel.config.complaints import InText, complaint
 from sigma_kernel.config.document import Document, Path as Place, override, parse, read
 from sigma_kernel.config.schema import ArchitectureText, Configuration, Several, Single
 from sigma_kernel.config.structure import Faults, Mismatch, Structure
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.plugins import Catalogue, catalogue as installed
+from sigma_kernel.network import notation
+from sigma_kernel.network.architecture import write
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 
 _IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d++): ")
 

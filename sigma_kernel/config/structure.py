@@ -18,9 +18,9 @@ from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, settings
 from sigma_kernel.config.document import Override, Path as Place
 from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaError, near
-from sigma_kernel.plugins import Catalogue
-from sigma_kernel.training.criteria import Criterion
+from sigma_kernel.plugins.catalogue import Catalogue
 
 # of what a file can say by a plain value: which one that is, and how it is called
 _PLAIN: dict[Any, tuple[Any, str]] = {

@@ -10,8 +10,8 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.network import (
-    Architecture as Architecture,
+from sigma_kernel.network.architecture import Architecture as Architecture
+from sigma_kernel.network.tracing import (
     Context as Context,
     Outputs as Outputs,
     Parameter as Parameter,

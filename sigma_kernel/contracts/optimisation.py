@@ -11,8 +11,8 @@ from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.network import live, live_settings
-from sigma_kernel.registry import matches
+from sigma_kernel.network.tracing import live, live_settings
+from sigma_kernel.registry.addresses import matches
 
 
 @frozen

@@ -81,7 +81,7 @@ class HookContext(Protocol):
 
     @property
     def iteration(self) -> Any:
-        """Return the :class:`~sigma_kernel.training.iteration.Iteration` that has ended, for a hook that ``repeats``.
+        """Return the iteration that has ended, for a hook that ``repeats``.
 
         None where there is none: before the first iteration, at events, and in the background.
         """
@@ -189,7 +189,7 @@ class Operator(ABC):
 
     @abstractmethod
     def run(self, session: Any) -> None:
-        """Train a :class:`~sigma_kernel.training.session.Session` until its ``boundary()`` says that it is over."""
+        """Train a session until its ``boundary()`` says that it is over."""
 
 
 class Merger(ABC):

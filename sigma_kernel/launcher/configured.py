@@ -13,7 +13,7 @@ from sigma_kernel.config import Configuration, Document, override, parse, prepar
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.plugins import Catalogue, catalogue, later
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue, later
 
 examine = later("sigma_kernel.launcher.examination:examine")  # both are asked only where something is wrong
 beyond = later("sigma_kernel.launcher.partial:beyond")

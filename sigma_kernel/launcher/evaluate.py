@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from sigma_kernel.config import prepare
+from sigma_kernel.inference import opened
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
-from sigma_kernel.opening import opened
-from sigma_kernel.training.chain import rows
-from sigma_kernel.training.resuming import history, restore
+from sigma_kernel.training.history.chain import rows
+from sigma_kernel.training.runs.resume import history, restore
 from sigma_kernel.training.trainer import Trainer
 
 

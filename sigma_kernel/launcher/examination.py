@@ -22,14 +22,17 @@ from sigma_kernel.config.structure import Faults
 from sigma_kernel.contracts import Dataset, Hook, Optimiser
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.network import Network, live_settings
-from sigma_kernel.training import choices
-from sigma_kernel.training.beginning import check_hooks, check_memory, check_precision
-from sigma_kernel.training.choices import check_split
-from sigma_kernel.training.feed import Feed, Preparation, specs
-from sigma_kernel.training.hooks import OBSERVED, meet, ordered, reads
-from sigma_kernel.training.live import Live, check_fits, check_matches, check_rules, live_values
-from sigma_kernel.training.step import Model
+from sigma_kernel.network.network import Network
+from sigma_kernel.network.tracing import live_settings
+from sigma_kernel.training import components as choices
+from sigma_kernel.training.checking import check_hooks, check_memory, check_precision
+from sigma_kernel.training.components import check_split
+from sigma_kernel.training.data.dataset import specs
+from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.data.preprocessing import Preparation
+from sigma_kernel.training.hooks.order import OBSERVED, meet, ordered, reads
+from sigma_kernel.training.step.live import Live, check_fits, check_matches, check_rules, live_values
+from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.trainer import Trainer, batch_size, drawn, initialiser_rule, patterns, ready_block
 
 ARCHITECTURE: Place = ("network", "architecture")

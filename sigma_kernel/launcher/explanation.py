@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Initialiser
-from sigma_kernel.training.hooks import Reason, reasons
-from sigma_kernel.training.live import setting_rule
-from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import Model
+from sigma_kernel.training.hooks.order import Reason, reasons
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.live import setting_rule
+from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.trainer import Trainer, initialiser_rule
 
 

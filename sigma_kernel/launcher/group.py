@@ -15,8 +15,8 @@ import click
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
-from sigma_kernel.plugins import DISABLE, catalogue, load
-from sigma_kernel.specs import Component
+from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
+from sigma_kernel.plugins.specs import Component
 
 COMMANDS = {
     name: Component("command", name, f"sigma_kernel.launcher.{path}", summary, "sigma-kernel")

@@ -18,7 +18,7 @@ from sigma_kernel.launcher.examination import examine
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.partial import OFFLINE, offline
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 
 @click.command()

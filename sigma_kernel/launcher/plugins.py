@@ -8,7 +8,8 @@ import click
 
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.output import document, json_option, table
-from sigma_kernel.plugins import Plugin, catalogue, later, load
+from sigma_kernel.plugins.catalogue import catalogue, later, load
+from sigma_kernel.plugins.discovery import Plugin
 
 check_contract = later("sigma_kernel.config.kinds:check_contract")  # imports what lists do without
 

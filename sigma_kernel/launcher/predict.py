@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.inference import Trained, load
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.predictions import Predictions, writable, write
-from sigma_kernel.opening import Trained, load
 
 
 @click.command()

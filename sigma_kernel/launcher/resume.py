@@ -9,11 +9,11 @@ import click
 from sigma_kernel.config import Configuration, build, override
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.inference import changed_plugins, described_in
 from sigma_kernel.launcher.configured import prepared, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, tell, trained, watched
-from sigma_kernel.opening import changed_plugins, described_in
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 

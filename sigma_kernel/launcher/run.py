@@ -9,7 +9,7 @@ from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.configured import offered, opened, prepared, recipe_or_file, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 
 @click.command()

@@ -12,9 +12,9 @@ from attrs import evolve
 from sigma_kernel.config.choice import REQUIRED, Setting, plain, settings
 from sigma_kernel.config.kinds import check_contract
 from sigma_kernel.config.structure import words
-from sigma_kernel.plugins import load
-from sigma_kernel.specs import Component
-from sigma_kernel.training.criteria import Criterion
+from sigma_kernel.criteria import Criterion
+from sigma_kernel.plugins.catalogue import load
+from sigma_kernel.plugins.specs import Component
 
 
 def details(component: Component) -> dict[str, Any]:

@@ -27,9 +27,10 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Node, Spec, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.network import Resolve, Shapes, parse, write
-from sigma_kernel.plugins import catalogue
-from sigma_kernel.tracing import Trace
+from sigma_kernel.network.architecture import write
+from sigma_kernel.network.notation import parse
+from sigma_kernel.network.tracing import Resolve, Shapes, Trace
+from sigma_kernel.plugins.catalogue import catalogue
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))

@@ -22,7 +22,7 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, symbol
-from sigma_kernel.network import live_settings
+from sigma_kernel.network.tracing import live_settings
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]

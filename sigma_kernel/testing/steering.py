@@ -25,11 +25,11 @@ from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric,
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.plain import Plain
-from sigma_kernel.registry import matches
+from sigma_kernel.minimisation import Plain
+from sigma_kernel.registry.addresses import matches
 from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.training.feed import Rows
-from sigma_kernel.training.session import Session
+from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 
 

@@ -28,23 +28,28 @@ from sigma_kernel.contracts import (
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.network import Network, Resolve
-from sigma_kernel.registry import Registry
+from sigma_kernel.network.network import Network
+from sigma_kernel.network.tracing import Resolve
+from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import ENDING, Signals
-from sigma_kernel.training import beginning, choices, live
-from sigma_kernel.training.acting import act
-from sigma_kernel.training.addresses import register
-from sigma_kernel.training.changes import Makeup, Parts, Workshop
-from sigma_kernel.training.choices import one, several
-from sigma_kernel.training.commands import Stop
-from sigma_kernel.training.feed import Feed, Host, Preparation, Shuffled, check_finite, conform, specs
-from sigma_kernel.training.hooks import Runner
-from sigma_kernel.training.live import Live, check_matches, hits, live_values
-from sigma_kernel.training.programs import Evaluator, Programs
-from sigma_kernel.training.records import History, Records
-from sigma_kernel.training.remaking import optimised, remake
-from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training import checking as beginning, components as choices
+from sigma_kernel.training.commands.changes import Makeup, Parts, Workshop
+from sigma_kernel.training.commands.handlers import act
+from sigma_kernel.training.commands.reconfigure import optimised, remake
+from sigma_kernel.training.commands.types import Stop
+from sigma_kernel.training.components import one, several
+from sigma_kernel.training.data.dataset import Host, specs
+from sigma_kernel.training.data.feed import Feed, Shuffled
+from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
+from sigma_kernel.training.history.recorder import History, Records
+from sigma_kernel.training.hooks.runner import Runner
+from sigma_kernel.training.session.bindings import register
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step import live
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.live import Live, check_matches, hits, live_values
+from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.programs import Programs
 
 BATCH = 100  # rows of a minibatch where nothing is said
 

@@ -31,8 +31,9 @@ from sigma_kernel.contracts import (
 )  # fmt: skip
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import functions as f
-from sigma_kernel.plugins import Catalogue, Plugin
-from sigma_kernel.specs import Component
+from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.discovery import Plugin
+from sigma_kernel.plugins.specs import Component
 
 
 @define

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from sigma_kernel.config import build
 from sigma_kernel.launcher.configured import opened, prepared, understood
 from sigma_kernel.launcher.group import main as sigma
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 COMMANDS = ("resume", "replay", "predict")
 GOAL = "hooks.finish.when=epoch reaches 12"

@@ -32,10 +32,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sigma_kernel.clock import Moment, scaled
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.training.chronicle import Past
-from sigma_kernel.training.commands import NAMES, Command
-from sigma_kernel.training.control import Ticket
-from sigma_kernel.training.session import Session
+from sigma_kernel.training.commands.queue import Ticket
+from sigma_kernel.training.commands.types import NAMES, Command
+from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.session.loop import Session
 from sigma_operator_local import LocalOperator
 
 PATIENCE = 30.0  # seconds for an answer, after which nobody is expected to give it any more

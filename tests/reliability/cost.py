@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.training.checkpoint import Checkpoint, write
-from sigma_kernel.training.saving import Saver
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.store import write
+from sigma_kernel.training.checkpoints.writer import Saver
 
 ROUNDS = 11
 

@@ -18,8 +18,8 @@ from attrs import define
 
 from sigma_kernel.contracts import Optimiser
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.commands import Stop
-from sigma_kernel.training.session import Session
+from sigma_kernel.training.commands.types import Stop
+from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import Adagrad, Adam, Exponential, Momentum

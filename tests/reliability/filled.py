@@ -19,7 +19,7 @@ from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.checkpoint import read, saved
+from sigma_kernel.training.checkpoints.store import read, saved
 
 FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end nothing more can be written, of how many
 

@@ -23,8 +23,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from sigma_kernel.training.checkpoint import Checkpoint, newest_good, read, recover, saved
-from sigma_kernel.training.saving import Saver
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.store import newest_good, read, recover, saved
+from sigma_kernel.training.checkpoints.writer import Saver
 
 
 def state(serial: int) -> Checkpoint:

@@ -29,8 +29,8 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import Model
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.trainer import Trainer
 
 NETWORK = 'input(4) + dense(10, activation="tanh") + output(3) + softmax_cross_entropy()'

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training import checkpoint
-from sigma_kernel.training.checkpoint import ARRAYS, MANIFEST, SEAL, Checkpoint
+from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 
 FLIPS = 20_000 if os.environ.get("SIGMA_LONG") else 1_000
 FILES = (ARRAYS, MANIFEST, SEAL)

@@ -26,8 +26,8 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 from sigma_kernel.launcher.group import main
-from sigma_kernel.training import checkpoint
-from sigma_kernel.training.checkpoint import ARRAYS, MANIFEST, SEAL
+from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 
 EXAMPLES = 500 if os.environ.get("SIGMA_LONG") else 40
 PATIENCE = 60  # seconds for one command

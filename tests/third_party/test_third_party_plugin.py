@@ -80,7 +80,7 @@ def test_every_component_of_the_plugin_can_be_loaded(acme):
     kinds = {component["kind"] for component in shown["components"]}
     assert kinds == {"op", "activation", "layer", "optimiser", "hook", "backend", "command"}
     acme("-c", """if True:
-        from sigma_kernel.plugins import catalogue, load
+        from sigma_kernel.plugins.catalogue import catalogue, load
 
         for component in catalogue().plugin("acme-sigma").components:
             load(component)

@@ -17,16 +17,16 @@ from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.doing import Do as Told
 from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
-from sigma_kernel.training import background, hooks as hooks_of_a_run
-from sigma_kernel.training.criteria import when
-from sigma_kernel.training.hooks import ordered
-from sigma_kernel.training.packing import packed, unpacked
+from sigma_kernel.training.checkpoints.encoding import packed, unpacked
+from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
+from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.trainer import Trainer
 
 STEP = every(1, "iteration")

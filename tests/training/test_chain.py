@@ -16,9 +16,9 @@ import pytest
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import crash, crashed, decisive, steered
-from sigma_kernel.training import chain, journal as journals
-from sigma_kernel.training.checkpoint import newest, read_manifest, saved
-from sigma_kernel.training.journal import Journal, Lines
+from sigma_kernel.training.checkpoints.store import newest, read_manifest, saved
+from sigma_kernel.training.history import chain, journal as journals
+from sigma_kernel.training.history.journal import Journal, Lines
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

@@ -14,7 +14,7 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered
-from sigma_kernel.training.control import Control
+from sigma_kernel.training.commands.queue import Control
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("shop")

@@ -19,10 +19,11 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training import checkpoint
-from sigma_kernel.training.checkpoint import ARRAYS, MANIFEST, SEAL, Checkpoint
-from sigma_kernel.training.folder import digest
-from sigma_kernel.training.saving import fit
+from sigma_kernel.training.checkpoints import format as form, store as checkpoint
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
+from sigma_kernel.training.runs.compatibility import fit
+from sigma_kernel.training.runs.files import digest
 
 GOLDEN = Path(__file__).parent / "golden"
 STATE = Checkpoint(
@@ -265,7 +266,7 @@ def test_what_is_saved_has_the_format_of_the_newest_golden_file(tmp_path: Path) 
         sigma.trainer("trainer").fit(epochs=1)
         assert sigma.run_folder is not None
         newest = checkpoint.newest(sigma.run_folder)
-    paths = newest, GOLDEN / f"{checkpoint.FORMAT}.{checkpoint.MINOR}"
+    paths = newest, GOLDEN / f"{form.FORMAT}.{form.MINOR}"
     here, golden = (json.loads((path / MANIFEST).read_text()) for path in paths)
     assert [here["format"], here["minor"], set(here)] == [golden["format"], golden["minor"], set(golden)]
     assert set(here["values"]) == set(golden["values"])

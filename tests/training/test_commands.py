@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.commands import KINDS, StepBy, command
+from sigma_kernel.training.commands.types import KINDS, StepBy, command
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "set": {"pattern": "optimiser.learning_rate", "value": 0.1},

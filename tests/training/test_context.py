@@ -11,14 +11,14 @@ import pytest
 
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import HookContext, Metric
+from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.criteria import when
-from sigma_kernel.training.hooks import by_the_clock
+from sigma_kernel.training.hooks.order import by_the_clock
 
 Deep = Callable[..., Environment]
 

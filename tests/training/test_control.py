@@ -16,8 +16,8 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, small_environment
-from sigma_kernel.training.commands import Go, Pause, Save, Set, Stop, command
-from sigma_kernel.training.control import Control, Ticket
+from sigma_kernel.training.commands.queue import Control, Ticket
+from sigma_kernel.training.commands.types import Go, Pause, Save, Set, Stop, command
 
 PATIENCE = 60.0  # seconds after which a test says that nobody answers
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sigma_kernel.addresses import matches
 from sigma_kernel.clock import Moment, TimeScale
+from sigma_kernel.criteria import VERBS, Both, Criterion, Either, For, Not, Question, when
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.criteria import VERBS, Both, Criterion, Either, For, Not, Question, when
+from sigma_kernel.registry.addresses import matches
 
 NO_MOMENT = Moment()
 

@@ -17,7 +17,9 @@ from sigma_kernel.contracts import Dataset, Order, Preprocessor
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.feed import Cursor, Feed, Preparation, Rows, Shuffled, check_finite, conform
+from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.training.data.feed import Cursor, Feed, Shuffled
+from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 
 
 class Blocks(Dataset):

@@ -11,8 +11,8 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.growth import TWICE, growth
-from sigma_kernel.training.hooks import ordered, reasons
-from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.training.hooks.order import ordered, reasons
+from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.rooms

@@ -12,13 +12,14 @@ import pytest
 
 from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment
-from sigma_kernel.training.criteria import when
-from sigma_kernel.training.hooks import Runner, check_distinct, ordered, reasons
-from sigma_kernel.training.session import Session
+from sigma_kernel.training.hooks.order import check_distinct, ordered, reasons
+from sigma_kernel.training.hooks.runner import Runner
+from sigma_kernel.training.session.loop import Session
 
 
 class Other(Do):

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.chain import read
-from sigma_kernel.training.journal import Journal, Lines, Samples, strict
+from sigma_kernel.training.history.chain import read
+from sigma_kernel.training.history.journal import Journal, Lines, strict
+from sigma_kernel.training.history.metrics import Samples
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -19,7 +19,10 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import decisive, steered
-from sigma_kernel.training import chain, checkpoint, commands, folder, journal
+from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.history import chain, journal
+from sigma_kernel.training.runs import files as folder
 
 RATE = "trainer.optimiser.learning_rate"
 
@@ -210,7 +213,7 @@ def test_a_checkpoint_is_written_after_the_rows_that_lead_to_it(
         order.append("rows")
 
     with steered({4: lambda s: s.trainer("trainer").session.control.send(commands.Save())}) as sigma:
-        monkeypatch.setattr("sigma_kernel.training.saving.write", watched)
+        monkeypatch.setattr("sigma_kernel.training.checkpoints.writer.write", watched)
         sigma.folder = tmp_path
         sigma.run()
     assert order

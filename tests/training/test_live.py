@@ -16,8 +16,8 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, state_bytes
-from sigma_kernel.training.control import Control
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.commands.queue import Control
+from sigma_kernel.training.step.model import LAYERS
 
 Deep = Callable[..., Environment]
 BY_LAYER = {"first": {"match": "1-*.*", "learning_rate": 0.2}, "biases": {"match": "**.bias", "learning_rate": 0.3}}

@@ -15,8 +15,8 @@ from attrs import define
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.journal import Journal, Lines
-from sigma_kernel.training.records import History, Messages, Records
+from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.recorder import History, Messages, Records
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

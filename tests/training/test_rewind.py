@@ -16,12 +16,14 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Slow, crash, crashed, decisive, steered
-from sigma_kernel.training.checkpoint import Checkpoint, read
-from sigma_kernel.training.chronicle import Chronicle, Past
-from sigma_kernel.training.commands import Save
-from sigma_kernel.training.journal import Journal
-from sigma_kernel.training.records import Records
-from sigma_kernel.training.saving import Saver
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.store import read
+from sigma_kernel.training.checkpoints.writer import Saver
+from sigma_kernel.training.commands.types import Save
+from sigma_kernel.training.history.chronicle import Chronicle
+from sigma_kernel.training.history.journal import Journal
+from sigma_kernel.training.history.recorder import Records
+from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("shop")

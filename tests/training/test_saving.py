@@ -20,10 +20,11 @@ import sigma_kernel
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
-from sigma_kernel.training import checkpoint, saving
-from sigma_kernel.training.checkpoint import Checkpoint
-from sigma_kernel.training.resuming import restore
-from sigma_kernel.training.saving import Saver, differences, made_with
+from sigma_kernel.training.checkpoints import store as checkpoint, writer
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.writer import Saver
+from sigma_kernel.training.runs.compatibility import differences, made_with
+from sigma_kernel.training.runs.resume import restore
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
 
@@ -58,7 +59,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk()
-    monkeypatch.setattr(saving, "write", disk.write)
+    monkeypatch.setattr(writer, "write", disk.write)
     yield disk
     disk.free.set()
 
@@ -108,7 +109,8 @@ def test_a_waiting_snapshot_that_is_to_be_kept_is_written_first(
 def test_leaving_without_waiting_loses_nothing(tmp_path: Path) -> None:
     script = (
         "import sys, numpy as np; from pathlib import Path\n"
-        "from sigma_kernel.training.saving import Saver; from sigma_kernel.training.checkpoint import Checkpoint\n"
+        "from sigma_kernel.training.checkpoints.writer import Saver\n"
+        "from sigma_kernel.training.checkpoints.format import Checkpoint\n"
         "saver = Saver(Path(sys.argv[1]), sys.exit)\n"
         "for n in range(3): saver.save(n, Checkpoint({'x': np.full(1_000_000, n)}, {'number': n}))\n"
     )
@@ -166,7 +168,7 @@ def test_what_cannot_be_removed_is_told_and_saving_goes_on(tmp_path: Path, monke
     def refuse(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(saving, "remove", refuse)
+    monkeypatch.setattr(writer, "remove", refuse)
     told: list[str] = []
     saver = Saver(tmp_path, told.append, last=1)
     save_all(saver, [(1, {}), (2, {})])
@@ -279,7 +281,7 @@ def test_an_older_one_goes_only_when_the_newer_one_is_whole(tmp_path: Path, monk
         gone.append(folder.name)
 
     gone: list[str] = []
-    monkeypatch.setattr(saving, "remove", remove)
+    monkeypatch.setattr(writer, "remove", remove)
     save_all(Saver(tmp_path, pytest.fail, last=1), [(1, {}), (2, {})])
     assert gone == ["1"]
 

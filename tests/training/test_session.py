@@ -15,16 +15,16 @@ from attrs import define, field
 
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Schedule
+from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_bytes
-from sigma_kernel.training import checkpoint
-from sigma_kernel.training.criteria import when
-from sigma_kernel.training.feed import Rows
-from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.model import LAYERS
 
 Deep = Callable[..., Environment]
 

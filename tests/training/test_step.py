@@ -28,8 +28,8 @@ from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError, SigmaStateEr
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import state_bytes
-from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import GRADIENTS, LAYERS, Model
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.model import GRADIENTS, LAYERS, Model
 
 Deep = Callable[..., Environment]
 WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")

@@ -21,8 +21,8 @@ from sigma_kernel.errors import (
 )  # fmt: skip
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
-from sigma_kernel.training.feed import Rows
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.training.step.model import LAYERS
 
 Deep = Callable[..., Environment]
 

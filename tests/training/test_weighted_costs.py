@@ -7,7 +7,7 @@ import pytest
 
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Totals
-from sigma_kernel.plain import minimise
+from sigma_kernel.minimisation import minimise
 from sigma_layers import FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import Adam, GradientDescent

@@ -15,7 +15,7 @@ from sigma_bench.remote import Remote
 from sigma_bench.translation import translated
 from sigma_bench.work import Work
 from sigma_kernel.config import Document, override, structured
-from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 SIGMA = "sigma_bench.contestants.sigma:configured"
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from sigma_bench.work import Part, Rule, Work
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.network import Placed, live_settings
-from sigma_kernel.training.step import LAYERS, Model
+from sigma_kernel.network.architecture import Placed
+from sigma_kernel.network.tracing import live_settings
+from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.trainer import Trainer
 from sigma_layers import (
     Activation,

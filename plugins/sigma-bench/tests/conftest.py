@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel import plugins
+from sigma_kernel.plugins import catalogue as plugins
 
 CONFIGURATION = """
 format = 1

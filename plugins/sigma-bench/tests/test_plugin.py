@@ -8,7 +8,7 @@ import sys
 import click
 
 from sigma_bench.plugin import SIGMA_API, sigma_components
-from sigma_kernel.plugins import load
+from sigma_kernel.plugins.catalogue import load
 
 
 def test_the_record_leads_to_a_command() -> None:

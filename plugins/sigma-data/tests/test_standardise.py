@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as npst
 
 from sigma_data import Arrays, Standardise, Wdbc
-from sigma_kernel.training.feed import Preparation
+from sigma_kernel.training.data.preprocessing import Preparation
 
 VALUES_OF_3 = npst.arrays("f8", st.tuples(st.integers(1, 5), st.just(3)), elements=st.floats(-1e3, 1e3, width=32))
 VALUES = npst.arrays("f4", st.tuples(st.integers(2, 8), st.integers(1, 4)), elements=st.floats(-1e3, 1e3, width=32))

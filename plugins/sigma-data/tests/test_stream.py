@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from sigma_data import Stream
 from sigma_kernel import SigmaConfigError, SigmaDataError
-from sigma_kernel.training.feed import Feed
+from sigma_kernel.training.data.feed import Feed
 
 
 class Counted:

@@ -10,10 +10,10 @@ from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Program, Step
-from sigma_kernel.training.iteration import Iteration, outcome
-from sigma_kernel.training.live import Live
-from sigma_kernel.training.programs import Programs
-from sigma_kernel.training.step import Model
+from sigma_kernel.training.step.iteration import Iteration, outcome
+from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.programs import Programs
 
 
 @frozen(eq=False)

@@ -6,7 +6,7 @@ from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.training.criteria import Criterion
+from sigma_kernel.criteria import Criterion
 
 EACH_ITERATION = ("iteration", "second", "sample", "training.")  # what changes between the ends of two epochs
 AT_ANY_TIME = ("switch.",)  # what people change

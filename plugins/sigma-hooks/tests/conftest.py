@@ -14,7 +14,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.feed import Rows
+from sigma_kernel.training.data.dataset import Rows
 
 
 @define(eq=False)

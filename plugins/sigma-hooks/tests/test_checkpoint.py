@@ -15,8 +15,8 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.testing.steering import Desk, HookSuite, Sweep, small_environment
-from sigma_kernel.training.checkpoint import read
-from sigma_kernel.training.commands import command
+from sigma_kernel.training.checkpoints.store import read
+from sigma_kernel.training.commands.types import command
 
 SCORES = [3.0, 1.0, 4.0, 1.5, 5.0, 2.0]
 

@@ -7,8 +7,8 @@ import pytest
 import sigma_hooks
 from sigma_hooks.plugin import SIGMA_API, sigma_components
 from sigma_kernel.contracts import Hook, Metric
-from sigma_kernel.plugins import load
-from sigma_kernel.specs import Component
+from sigma_kernel.plugins.catalogue import load
+from sigma_kernel.plugins.specs import Component
 
 
 @pytest.mark.parametrize("component", sigma_components(), ids=lambda component: str(component.name))

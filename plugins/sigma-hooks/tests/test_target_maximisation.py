@@ -22,7 +22,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.steering import Desk, HookSuite
-from sigma_kernel.training.feed import Rows
+from sigma_kernel.training.data.dataset import Rows
 
 
 @define(eq=False, init=False)

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import NOTHING, Attribute, field
 
 from sigma_kernel.errors import SigmaConfigError, near
-from sigma_kernel.network import LiveSetting, Parameter
+from sigma_kernel.network.tracing import LiveSetting, Parameter
 
 GAINS = {
     "linear": 1.0,

@@ -10,8 +10,8 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
-from sigma_kernel.training import checkpoint
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.step.model import LAYERS
 
 
 @define(eq=False)

@@ -8,7 +8,8 @@ from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.testing.initialisers import InitialiserSuite
-from sigma_kernel.training.checkpoint import Checkpoint, write
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.store import write
 
 WEIGHTS = np.arange(6.0).reshape(2, 3) / 7.0
 

@@ -12,7 +12,7 @@ from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Spec, symbol
-from sigma_kernel.network import Network
+from sigma_kernel.network.network import Network
 from sigma_kernel.testing.layers import CostSuite, by_name, traced
 from sigma_layers import (
     BinaryCrossEntropy,

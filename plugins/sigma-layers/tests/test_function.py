@@ -9,9 +9,9 @@ import pytest
 
 from sigma_kernel import SigmaNetworkError, functions as f
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.network import Network
-from sigma_kernel.plugins import catalogue
-from sigma_kernel.resolver import Resolver
+from sigma_kernel.network.network import Network
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_layers import Activation, Conv2d, Dense, Flatten, Function, FunctionCost, Input
 
 HERE = {"inputs": Spec((2, 3, 3), "float32"), "targets": Spec((18,), "float32")}

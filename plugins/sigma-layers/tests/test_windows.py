@@ -7,7 +7,7 @@ import pytest
 
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.network import Network
+from sigma_kernel.network.network import Network
 from sigma_kernel.testing.layers import LayerSuite, by_name, traced
 from sigma_layers import AveragePool, Conv2d, Dense, Flatten, Input, MaxPool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sigma_monitor_console
-from sigma_kernel.plugins import load
+from sigma_kernel.plugins.catalogue import load
 from sigma_monitor_console.plugin import SIGMA_API, sigma_components
 
 

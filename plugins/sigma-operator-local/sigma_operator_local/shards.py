@@ -16,9 +16,9 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel.contracts import Burst, Merger, Metric
-from sigma_kernel.training.feed import Batches
-from sigma_kernel.training.session import Session
-from sigma_kernel.training.step import GRADIENTS, LAYERS, WEIGHTS, Model
+from sigma_kernel.training.data.feed import Batches
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.model import GRADIENTS, LAYERS, WEIGHTS, Model
 
 Records = dict[str, np.ndarray]
 METRICS = "metrics."

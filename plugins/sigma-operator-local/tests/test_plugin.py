@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigma_kernel.contracts import Merger, Operator
-from sigma_kernel.plugins import load
+from sigma_kernel.plugins.catalogue import load
 from sigma_operator_local.plugin import SIGMA_API, sigma_components
 
 

@@ -10,7 +10,7 @@ from attrs import NOTHING, Attribute, field
 from sigma_kernel.clock import TimeScale, duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.network import LiveSetting
+from sigma_kernel.network.tracing import LiveSetting
 
 
 def number(default: Any = NOTHING, *, low: float | None = None, high: float | None = None) -> Any:

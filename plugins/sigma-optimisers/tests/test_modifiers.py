@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaNetworkError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.network import live_settings
+from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_optimisers import Clip, GradientDescent, MaxNorm, Scale
 

@@ -12,7 +12,7 @@ import sigma_optimisers
 from sigma_kernel.contracts import Optimiser, Update, live
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.graph import functions as f
-from sigma_kernel.network import live_settings
+from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.testing.optimisers import START, OptimiserSuite, Trial
 from sigma_optimisers import (
     L2,

@@ -10,7 +10,7 @@ import pytest
 
 import sigma_recipes
 from sigma_kernel.contracts import Recipe
-from sigma_kernel.plugins import load
+from sigma_kernel.plugins.catalogue import load
 from sigma_recipes.plugin import SIGMA_API, sigma_components
 
 

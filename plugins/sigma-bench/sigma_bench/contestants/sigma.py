@@ -8,8 +8,8 @@ from sigma_bench.contest import Contestant
 from sigma_kernel.config import Configuration, Document, build, prepare, structured
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.plugins import catalogue
-from sigma_kernel.training.step import LAYERS
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.training.step.model import LAYERS
 from sigma_layers import Dropout
 
 

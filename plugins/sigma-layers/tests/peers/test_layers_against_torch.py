@@ -13,7 +13,7 @@ from sigma_kernel.graph.meaning import interpret  # noqa: E402
 from sigma_kernel.graph.namespace import numpy_namespace  # noqa: E402
 from sigma_kernel.graph.node import Graph, Spec, constant, symbol  # noqa: E402
 from sigma_kernel.graph.random import Key  # noqa: E402
-from sigma_kernel.network import Network  # noqa: E402
+from sigma_kernel.network.network import Network  # noqa: E402
 from sigma_kernel.testing.layers import by_name  # noqa: E402
 from sigma_layers import (  # noqa: E402
     Activation,

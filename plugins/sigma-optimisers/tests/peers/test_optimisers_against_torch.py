@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from sigma_kernel.graph.meaning import interpret  # noqa: E402
 from sigma_kernel.graph.namespace import numpy_namespace  # noqa: E402
 from sigma_kernel.graph.node import Graph, symbol  # noqa: E402
-from sigma_kernel.network import live_settings  # noqa: E402
+from sigma_kernel.network.tracing import live_settings  # noqa: E402
 from sigma_kernel.testing.optimisers import START, Trial  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,

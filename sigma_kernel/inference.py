@@ -1,0 +1,244 @@
+"""Open a run folder: what it was configured as, and the networks that it trained.
+
+::
+
+    model = load("runs/digits-20260101-120000")
+    probabilities = model.predict(images)
+
+Nothing is trained, and the training data are read only to measure on them: shapes come from the network's input layers,
+and what preprocessors learned lies in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.config import Configuration, Document, build, read, structured
+from sigma_kernel.contracts import Backend, Metric
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network.network import Network
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue
+from sigma_kernel.training import components as choices
+from sigma_kernel.training.checkpoints import store as checkpoints
+from sigma_kernel.training.checkpoints.format import Checkpoint, Say
+from sigma_kernel.training.data.dataset import Host, as_array, specs
+from sigma_kernel.training.data.preprocessing import Preparation
+from sigma_kernel.training.runs import files as folders
+from sigma_kernel.training.runs.compatibility import check_fit, fit
+from sigma_kernel.training.runs.resume import history
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.programs import Programs
+from sigma_kernel.training.trainer import BATCH, Trainer, supported
+
+FITTED = "data.preprocessors."
+
+
+# -- trained networks --------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Trained:
+    """A trained network; ``trainer`` is what it was trained by, ``path`` the folder of its checkpoint.
+
+    ``summary`` is that of the run, empty where it has not ended; ``classes`` are what the data called them.
+    """
+
+    trainer: Trainer
+    network: Network
+    path: Path
+    checkpoint: Checkpoint
+    summary: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
+    _backend: Backend
+    _arrays: dict[str, Any] = field(init=False)  # on the device
+    _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Put what layers hold onto the device."""
+        held = self.checkpoint.arrays.items()
+        self._arrays = {name: self._backend.to_device(value) for name, value in held if name.startswith(LAYERS)}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return what the data called its classes, in the order of their indices; none, where it did not."""
+        return tuple(self.checkpoint.values.get("classes", ()))
+
+    def predict(self, samples: Any) -> Any:
+        """Return predictions for samples, prepared as in training: an array, or one for each input section.
+
+        These are the bits of ``trainer.predict`` on the same backend.  Where the network ends in
+        ``softmax_cross_entropy`` or ``binary_cross_entropy`` they are probabilities, else what the output layer gives.
+        The result has one row a sample; with several outputs it is a dictionary of arrays by output layer.
+        """
+        sections = samples if isinstance(samples, Mapping) else {next(iter(self.shapes)): samples}
+        arrays = {name: as_array("predict", name, values) for name, values in sections.items()}
+        found = self._evaluator(arrays).predict(self._arrays, arrays)
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
+        """Return the loss, and metrics by name, over a split of the data, which are read now."""
+        values = self.checkpoint.values
+        changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # chosen here
+        fit(self.path, evolve(self.checkpoint, values={**values, "changes": changes}), self.trainer.session)
+        return self.trainer.evaluate(on, metrics)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return a copy of every parameter by its address."""
+        model = _model(self.trainer, self.network, self.shapes, {})
+        return {a: np.array(self.checkpoint.arrays[a]) for a in sorted(LAYERS + name for name in model.parameters())}
+
+    def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
+        """Return what predicts samples of these types; whole numbers stay such until the network reads them."""
+        prepare = self._preparation()
+        batches = {n: values for n, values in arrays.items() if values.shape != self.shapes.get(n)}
+        types = {name: spec.dtype for name, spec in specs(prepare({n: v[:1] for n, v in batches.items()})).items()}
+        key = tuple(types.get(name, "") for name in self.shapes)
+        if key not in self._evaluators:
+            model = _model(self.trainer, self.network, self.shapes, types)
+            programs = Programs(model, self._backend)
+            self._evaluators[key] = Evaluator(programs, {}, self._batch_size(), prepare, prepare)
+        return self._evaluators[key]
+
+    def _preparation(self) -> Preparation:
+        steps = self.trainer.preprocessors
+        fitted: dict[str, Host] = {name: {} for name in steps}
+        for address, value in self.checkpoint.arrays.items():
+            name, _, key = address.removeprefix(FITTED).partition(".")
+            if address.startswith(FITTED) and name in fitted:
+                fitted[name][key] = value
+        return Preparation(self.trainer.precision, steps, fitted)
+
+    def _batch_size(self) -> int:
+        return int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
+
+
+def load(
+    run: Path | str,
+    trainer: str | None = None,
+    *,
+    backend: str | Mapping[str, Any] | Backend | None = None,
+    checkpoint: int | None = None,
+    say: Say = warnings.warn,
+) -> Trained:
+    """Return the network that a run trained, from its folder, ready to predict.
+
+    ``trainer`` names one where there are several; ``backend`` computes instead of the run's own; ``checkpoint`` is an
+    iteration, else the newest checkpoint that is whole.  What is passed over, and plugins of other versions than then,
+    are told to ``say``.  Raises SigmaConfigError for what is no run folder or was trained from Python, and
+    SigmaCheckpointError where no checkpoint is whole and fits.
+    """
+    folder = Path(run)
+    _, environment = opened(folder)
+    chosen = _chosen(folder, environment, trainer)
+    if backend is not None:
+        chosen.backend = backend
+    made = choices.one(chosen.resolve, f"{chosen.name}.backend", "backend", Backend, chosen.backend)
+    supported(chosen, made)
+    network = choices.network(chosen.resolve, chosen.name, chosen.network)
+    shapes = _shapes(chosen, network)
+    wanted = _layers(chosen, _model(chosen, network, shapes, {}))
+
+    def fits(path: Path, found: Checkpoint) -> None:
+        held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
+        check_fit(path, evolve(found, arrays=held), wanted)
+
+    path, found = _saved(folder, chosen.name, checkpoint, fits, say)
+    if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
+        history(folder, environment.trainers, say)  # tells whether it was changed by `sigma resume --set`
+    for line in changed_plugins(folder, catalogue(), say):
+        say(line)
+    return Trained(chosen, network, path, found, stored(folder / "summary.json", say), shapes, made)
+
+
+def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
+    if name is None and len(environment.trainers) > 1:
+        raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
+    return environment.trainer(name or next(iter(environment.trainers)))
+
+
+def _saved(run: Path, trainer: str, iteration: int | None, fits: Any, say: Say) -> tuple[Path, Checkpoint]:
+    if iteration is None:
+        return checkpoints.newest_good(run, trainer, say, fits)
+    there = {int(path.name): path for path in checkpoints.saved(run, trainer)}
+    if iteration not in there:
+        known = ", ".join(map(str, there)) or "none"
+        raise SigmaCheckpointError(f"{run}: has no checkpoint {iteration!r} of {trainer!r}. There are: {known}.")
+    found = checkpoints.read(there[iteration], say)
+    fits(there[iteration], found)
+    return there[iteration], found
+
+
+# -- networks without data ---------------------------------------------------------------------------------------------
+def _shapes(trainer: Trainer, network: Network) -> dict[str, tuple[int, ...]]:
+    """Return the shape of one sample of each input section; where an input layer does not say, the data are read."""
+    layers = [placed.layer for placed in network.inputs]
+    if all(hasattr(layer, "shape") for layer in layers):
+        return {layer.section: tuple(layer.shape) for layer in layers}
+    sections = trainer.session.model.sections
+    return {name: sections[name].shape for name in network.sections(costs=False)}
+
+
+def _model(
+    trainer: Trainer, network: Network, shapes: Mapping[str, tuple[int, ...]], types: Mapping[str, str]
+) -> Model:
+    """Return what computes predictions, of samples of these types; costs have no part in it."""
+    sections = {name: Spec(shape, types.get(name, trainer.precision)) for name, shape in shapes.items()}
+    declared = network.declare(sections, trainer.precision, trainer.resolve)
+    return Model(network, declared, sections, trainer.precision, trainer.resolve)
+
+
+def _layers(trainer: Trainer, model: Model) -> Checkpoint:
+    """Return a state that has what layers hold, without the memory that it would take."""
+    held = {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
+    arrays = {name: np.broadcast_to(np.zeros((), spec.dtype), spec.shape) for name, spec in held.items()}
+    return Checkpoint(arrays, {"trainer": trainer.name})
+
+
+# -- run folders -------------------------------------------------------------------------------------------------------
+def opened(run: Path) -> tuple[Configuration, Environment]:
+    """Return the configuration of a run folder, and an environment for it that nobody watches; nothing is read yet."""
+    configuration = structured(described_in(run), catalogue())
+    configuration.monitors = {}
+    return configuration, build(configuration, catalogue())
+
+
+def described_in(run: Path) -> Document:
+    """Return the configuration of a run folder as a document."""
+    path = run / "config.toml"
+    if not os.path.lexists(path):
+        what = "holds no config.toml" if os.path.isdir(run) else "there is no such folder"
+        raise SigmaConfigError(f"{run}: is no run folder: {what}. Those of `sigma run` lie below runs/.")
+    folders.get_bytes(path, folders.LARGEST)  # so that nothing is followed or waited for
+    described = read(path)
+    if not described.values:
+        raise SigmaConfigError(
+            f"{run}: was trained from Python, and no file says how. Make its trainers again in Python; then "
+            "Environment.resume(RUN) puts them where they stood, and run() goes on."
+        )
+    return described
+
+
+def changed_plugins(run: Path, found: Catalogue, say: Say) -> list[str]:
+    """Return a line for each plugin that is of another version than when the run was made."""
+    known, then = found.versions(found.used()), stored(run / "plugins.json", say).get("plugins", {})
+    if not isinstance(then, Mapping):
+        return [f"{run / 'plugins.json'}: does not say which plugins were used"]
+    changed = {name: version for name, version in then.items() if known.get(name, version) != version}
+    return [f"{name} was {then}, and is {known[name]} now: bits may differ" for name, then in changed.items()]
+
+
+def stored(path: Path, say: Say) -> dict[str, Any]:
+    """Return what a JSON file of a run folder holds; nothing, where it is missing or damaged, which is told."""
+    try:
+        return folders.document(path, folders.get_bytes(path, folders.LARGEST)) if os.path.lexists(path) else {}
+    except SigmaCheckpointError as error:
+        say(str(error))
+        return {}

@@ -1,0 +1,136 @@
+"""Minimise a function of one's own with the same compiled step, without layers.
+
+::
+
+    def loss(p, batch):
+        hidden = f.tanh(batch["inputs"] @ p["w1"] + p["b1"])
+        return f.mean(f.square(hidden @ p["w2"] + p["b2"] - batch["targets"]))
+
+    found = minimise(loss, start, {"inputs": x, "targets": y}, Adam(0.01), epochs=20)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Optimiser, Parameter
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.network.network import Forward
+from sigma_kernel.network.tracing import Resolve, Shapes, Totals
+from sigma_kernel.training.data.dataset import dataset
+
+Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node | Totals]
+
+
+@frozen
+class Plain:
+    """A function of parameters and a batch where others have a network."""
+
+    loss: Loss
+    start: Mapping[str, np.ndarray]
+    names: tuple[str, ...]
+    costs: tuple[Any, ...] = ()
+    layers: tuple[Any, ...] = ()
+
+    def sections(self, costs: bool = True) -> list[str]:
+        """Return all sections of the data: a function may read any of them."""
+        return list(self.names)
+
+    def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
+        """Return the parameters, each starting from the value given for it."""
+        parameters = {name: Parameter(np.shape(value), _Given(value)) for name, value in self.start.items()}
+        return Shapes(parameters)
+
+    def forward(self, sections: Mapping[str, Node], parameters: Mapping[str, Node], *_: Any, **__: Any) -> Forward:
+        """Return the loss."""
+        found = self.loss(_Known("parameter", parameters), _Known("section", sections))
+        loss, totals = (found.mean(), {"loss": found}) if isinstance(found, Totals) else (found, {})
+        if not isinstance(loss, Node) or loss.shape != ():
+            shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
+            raise SigmaConfigError(f"minimise: the loss must be a scalar (got {shape}). Take the mean over the batch.")
+        return Forward(values={}, predictions={}, costs={"loss": loss}, state={}, totals=totals)
+
+
+class _Known(dict[str, Node]):
+    """Values by name; one that is not there says what there is."""
+
+    def __init__(self, what: str, values: Mapping[str, Node]) -> None:
+        super().__init__(values)
+        self.what = what
+
+    def __missing__(self, name: str) -> Node:
+        hint = near(str(name), self) or f" There is {', '.join(self) or 'none'}."
+        raise SigmaAddressError(f"minimise: there is no {self.what} {name!r}.{hint}")
+
+
+@frozen
+class _Given:
+    """Values that are there already, in place of an initialiser."""
+
+    value: Any
+
+    def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
+        """Return them."""
+        return np.asarray(self.value, np.float64)
+
+
+def _check_start(parameters: Any) -> None:
+    """Raise SigmaConfigError unless these are numbers by name."""
+    if not isinstance(parameters, Mapping):
+        got = type(parameters).__name__
+        raise SigmaConfigError(
+            f"minimise: parameters must be arrays by name, such as {{'w': np.zeros(3)}} (got {got})."
+        )
+    for name, value in parameters.items():
+        if not isinstance(name, str):
+            raise SigmaConfigError(f"minimise: the name of a parameter must be a text (got {name!r}).")
+        if isinstance(value, Mapping) or _kind(value) not in "iuf":
+            raise SigmaConfigError(
+                f"minimise: parameter {name!r} must be an array of numbers (got {type(value).__name__}). "
+                "Give each array a name of its own; they do not nest."
+            )
+
+
+def _kind(value: Any) -> str:
+    try:
+        return np.asarray(value).dtype.kind
+    except ValueError:  # rows of different lengths
+        return "O"
+
+
+def minimise(
+    loss: Loss,
+    parameters: Mapping[str, np.ndarray],
+    data: Any,
+    optimiser: Optimiser,
+    callback: Callable[[Moment, float], bool | None] | None = None,
+    *,
+    epochs: int = 1,
+    **settings: Any,
+) -> dict[str, np.ndarray]:
+    """Return the parameters that training leaves, as host arrays of the same names and shapes.
+
+    ``loss(parameters, batch)`` is written in graph functions and returns a scalar, a mean over the rows of the batch;
+    where rows do not count alike, Totals of a weighted sum and the sum of the weights.  ``data`` is whatever a trainer
+    takes: arrays by section, blocks of them, a Dataset.  ``callback(moment, loss)`` is called after each epoch; if it
+    returns True, training ends.  ``settings`` are those of a trainer: batch_size, backend, precision, seed, ...  Raises
+    SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is not finite.
+    """
+    _check_start(parameters)
+    rows = dataset(data, "minimise")
+    with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
+        trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, **settings)
+        trainer.network = Plain(loss, parameters, tuple(rows.block(0)))
+        for _ in range(epochs):
+            trainer.fit(epochs=1)
+            session = trainer.session
+            if callback is not None and callback(session.clock.moment, session.published["training.loss"]):
+                break
+        return {name: trainer.session.host(f"network.layers.{name}") for name in parameters}

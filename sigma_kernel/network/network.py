@@ -1,0 +1,265 @@
+"""The network: layers in order, each with a name and what leads to it; shapes, and the forward pass as a graph.
+
+:meth:`Network.build` puts layers in order and names them; :meth:`Network.declare` traces them once, to learn shapes,
+parameters, layer state and live settings by address; :meth:`Network.forward` traces them on given nodes.  Addresses
+start at ``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weights``.
+"""
+
+# ruff: noqa: I001  (one name a line would make the tables of names below unreadable)
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from inspect import ismethod
+from math import prod
+from typing import Any
+
+from attrs import field, frozen
+
+from sigma_kernel.network.architecture import Architecture as Architecture
+from sigma_kernel.network.architecture import Placed as Placed
+from sigma_kernel.network.architecture import Wired
+from sigma_kernel.network.architecture import check_size
+from sigma_kernel.network.architecture import label
+from sigma_kernel.network.architecture import place
+from sigma_kernel.network.architecture import signature
+from sigma_kernel.network.architecture import size
+from sigma_kernel.network.architecture import wire
+from sigma_kernel.network.architecture import write as write
+from sigma_kernel.errors import SigmaNetworkError, near
+from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
+from sigma_kernel.graph.random import Key, Streams
+from sigma_kernel.network.notation import parse as parse
+from sigma_kernel.network.tracing import Context as Context
+from sigma_kernel.network.tracing import LiveSetting as LiveSetting
+from sigma_kernel.network.tracing import Outputs as Outputs
+from sigma_kernel.network.tracing import Parameter as Parameter
+from sigma_kernel.network.tracing import Resolve as Resolve
+from sigma_kernel.network.tracing import Shapes as Shapes
+from sigma_kernel.network.tracing import Totals as Totals
+from sigma_kernel.network.tracing import Trace
+from sigma_kernel.network.tracing import live as live
+from sigma_kernel.network.tracing import live_settings as live_settings
+
+_BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pass for the batch by broadcasting
+
+
+@frozen(eq=False, repr=False)
+class Forward:
+    """A network traced on a batch: every layer's value, predictions by output, costs times their weights, new state.
+
+    ``totals`` are those of the costs whose rows do not count alike.  ``loss`` is the sum of the costs, None if there
+    are none.
+    """
+
+    values: dict[str, Node]
+    predictions: dict[str, Node]
+    costs: dict[str, Node]
+    state: dict[str, Node]
+    totals: dict[str, Totals] = field(factory=dict)
+
+    loss: Node | None = field(init=False)
+
+    @loss.default
+    def _(self) -> Node | None:
+        first, *rest = self.costs.values() or (None,)
+        return first if first is None else sum(rest, start=first)
+
+    @property
+    def prediction(self) -> Node:
+        """Return the prediction of the first output."""
+        return next(iter(self.predictions.values()))
+
+    def loss_or_fail(self) -> Node:
+        """Return the sum of the costs; raises SigmaNetworkError if there are none."""
+        if self.loss is None:
+            raise SigmaNetworkError("network: there is no cost to minimise. End it with one, as SquaredDifference().")
+        return self.loss
+
+
+@frozen(eq=False)
+class Network:
+    """Layers in the order in which they run.  Build it with :meth:`build`; it never changes."""
+
+    layers: tuple[Placed, ...]
+    text: str = field(repr=False)
+
+    @classmethod
+    def build(cls, ends: Architecture | Sequence[Architecture]) -> Network:
+        """Return the network of everything that leads to one or several ends.
+
+        Raises SigmaNetworkError for cycles, links from or to nowhere, names that are taken, layers that nothing leads
+        to and layers that cannot take what leads to them.
+        """
+        every: list[Any] = list(ends) if isinstance(ends, list | tuple) else [ends]
+        if not every:
+            raise SigmaNetworkError("network: there is no layer. Begin with an Input(...).")
+        for end in every:
+            if not isinstance(end, Architecture):
+                raise SigmaNetworkError(f"network: {end!r} is no architecture. Set one, such as Input(4) + Dense(3).")
+        wired = wire(every)
+        check_size(sum(size(w.layer) for w in wired))
+        _check_links(wired)
+        network = cls(place(wired), write(every))
+        for placed, w in zip(network.layers, wired, strict=True):
+            _check_place(placed, [wired[source].layer for source in w.sources])
+        return network
+
+    def __getitem__(self, name: str) -> Placed:
+        return next(placed for placed in self.layers if placed.name == name)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _role(self, role: str) -> tuple[Placed, ...]:
+        return tuple(placed for placed in self.layers if placed.layer.role == role)
+
+    @property
+    def inputs(self) -> tuple[Placed, ...]:
+        """Return the layers that take sections of the data."""
+        return self._role("input")
+
+    @property
+    def costs(self) -> tuple[Placed, ...]:
+        """Return the layers whose output is minimised."""
+        return self._role("cost")
+
+    @property
+    def outputs(self) -> tuple[Placed, ...]:
+        """Return the layers marked as outputs; if none is, those that lead to costs, or else the last one."""
+        judged = dict.fromkeys(cost.sources[0] for cost in self.costs)
+        return self._role("output") or tuple(self[name] for name in judged) or self.layers[-1:]
+
+    def sections(self, costs: bool = True) -> tuple[str, ...]:
+        """Return the sections of the data that are read, by costs too or by inputs alone."""
+        read = [placed.layer.section for placed in self.inputs]
+        return tuple(dict.fromkeys(read + [placed.layer.targets for placed in self.costs if costs]))
+
+    def targets(self) -> str:
+        """Return the section that the first output is compared with; raises SigmaNetworkError if there is no cost."""
+        if not self.costs:
+            raise SigmaNetworkError("network: there is no cost, which would say what to compare with. Add one.")
+        cost = self._judge(self.outputs[0]) or self.costs[0]
+        return str(cost.layer.targets)
+
+    def _judge(self, output: Placed) -> Placed | None:
+        """Return the first cost that an output leads to."""
+        return next((cost for cost in self.costs if cost.sources[0] == output.name), None)
+
+    def choosing(self) -> tuple[str, ...]:
+        """Return the outputs whose prediction holds the probability of each class."""
+        judges = {output.name: self._judge(output) for output in self.outputs}
+        return tuple(name for name, judge in judges.items() if judge and judge.layer.chooses)
+
+    # -- tracing -------------------------------------------------------------------------------------------------------
+    def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
+        """Trace the network once and return what it needs; ``sections`` are specs of one sample.
+
+        Raises SigmaNetworkError with the layer's name for shapes that do not fit.
+        """
+        words = [symbol((2,), "uint32", "key"), *(symbol((), "uint32", name) for name in ("iteration", "row", "scan"))]
+        key = Key(*words, Streams())  # type: ignore[arg-type,call-arg]  # mypy does not count unpacked arguments
+        trace = Trace(resolve, True, key, precision, shapes=Shapes(streams=key.streams))
+        data = {name: symbol((_BATCH, *spec.shape), spec.dtype, name) for name, spec in sections.items()}
+        forward = self._forward(trace, data)
+        trace.check_shares()
+        trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
+        trace.shapes.counts.update(dict.fromkeys(forward.values, 0))
+        for address, parameter in trace.shapes.parameters.items():
+            trace.shapes.counts[address.partition(".")[0]] += prod(parameter.shape)
+        return trace.shapes
+
+    def forward(
+        self,
+        sections: Mapping[str, Node],
+        parameters: Mapping[str, Node],
+        state: Mapping[str, Node],
+        live: Mapping[str, Node],
+        *,
+        training: bool,
+        key: Key | None,
+        resolve: Resolve,
+    ) -> Forward:
+        """Trace the network on a batch; costs whose targets are not among the sections are left out."""
+        nodes = (*live.values(), *parameters.values(), *sections.values())
+        precision = next((node.dtype for node in nodes if node.dtype in FLOATS), "float32")
+        given = {**parameters, **state, **live}
+        return self._forward(Trace(resolve, training, key, precision, given), sections)
+
+    def _forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
+        values: dict[str, Node] = {}
+        costs: dict[str, Node] = {}
+        totals: dict[str, Totals] = {}
+        for placed in self.layers:
+            if placed.layer.role == "cost" and placed.layer.targets not in sections:
+                continue
+            inputs = [values[source] for source in placed.sources] + _sections(placed, sections)
+            values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs)
+            _check_value(placed, values[placed.name], inputs)
+            if placed.layer.role == "cost":
+                weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
+                costs[placed.name] = values[placed.name] * weight
+                if (apart := trace.totals.get(placed.name)) is not None:
+                    totals[placed.name] = Totals(apart.total * weight, apart.weight)
+        predictions = {output.name: self._predicted(output, values[output.name]) for output in self.outputs}
+        return Forward(values, predictions, costs, trace.state, totals)
+
+    def _predicted(self, output: Placed, value: Node) -> Node:
+        judge = self._judge(output)
+        return judge.layer.prediction(value) if judge else value
+
+
+def _sections(placed: Placed, sections: Mapping[str, Node]) -> list[Node]:
+    """Return what a layer reads of the data."""
+    name = {"input": "section", "cost": "targets"}.get(placed.layer.role)
+    if name is None:
+        return []
+    section = getattr(placed.layer, name)
+    if section not in sections:
+        raise SigmaNetworkError(
+            f"{placed.name}: there is no section {section!r} in the data, only {', '.join(sections) or 'nothing'}."
+            f"{near(section, sections)}"
+        )
+    return [sections[section]]
+
+
+def _check_links(wired: Sequence[Wired]) -> None:
+    here = {id(w.layer) for w in wired}
+    for w in wired:
+        for target in getattr(w.layer, "_links", ()):
+            if id(target) not in here:
+                raise SigmaNetworkError(
+                    f"network: {label(w.layer)} is linked to {label(target)}, which leads to none of the ends. "
+                    "Build the network from the end behind it, too: Network.build([a, b])."
+                )
+
+
+def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
+    """Raise SigmaNetworkError if a layer cannot stand where it does."""
+    role = placed.layer.role
+    leading = ", ".join(placed.sources)
+    if role == "input" and sources:
+        raise SigmaNetworkError(f"{placed.name}: {leading} leads to it, but an input begins a chain.")
+    if role != "input" and not sources:
+        raise SigmaNetworkError(f"{placed.name}: nothing leads to it. Put an Input(...) before it, or link to it.")
+    for name, source in zip(placed.sources, sources, strict=True):
+        if source.role == "cost":
+            raise SigmaNetworkError(f"{placed.name}: {name} leads to it, but a cost ends a chain.")
+    run, owner = (placed.layer.run.__func__, [None]) if ismethod(placed.layer.run) else (placed.layer.run, [])
+    try:
+        signature(run).bind(*owner, None, *sources, *([None] if role in ("input", "cost") else []))
+    except TypeError:
+        raise SigmaNetworkError(
+            f"{placed.name}: {leading} lead to it, and it does not take {len(sources)} inputs. "
+            "Merge them first, as with Concat(a, b) or Add(a, b)."
+        ) from None
+
+
+def _check_value(placed: Placed, value: Node, inputs: Sequence[Node]) -> None:
+    """Raise SigmaNetworkError unless a cost is one number, and any other value has one row a sample."""
+    if placed.layer.role == "cost" and value.shape:
+        raise SigmaNetworkError(f"{placed.name}: a cost must be one number (got shape {value.shape}). Return a mean.")
+    if placed.layer.role != "cost" and value.shape[:1] != inputs[0].shape[:1]:
+        raise SigmaNetworkError(
+            f"{placed.name}({', '.join(str(x.shape) for x in inputs)}): axis 0 of the output must be the batch, as of "
+            f"the inputs (got shape {value.shape})."
+        )

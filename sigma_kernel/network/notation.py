@@ -1,0 +1,251 @@
+"""Read the text form of architectures.  It is parsed, never evaluated.
+
+    trunk = input(28, 28) + flatten() + 2 * dense(100, activation="relu")
+    left = trunk + dense(10)
+    concat(left, trunk, axis=-1) + output(10) + softmax_cross_entropy()
+
+Statements stand on lines of their own, or between semicolons; a line that ends or begins with an operator goes on.
+``name = chain`` names a chain for later, ``a -> b`` links the end of one to the start of another, and every other
+statement is an end of the network.  Settings are numbers, strings, true, false, none, lists, tuples, mappings and
+chains.  ``distribution:name(...)`` tells equal names of two plugins apart; ``#`` begins a comment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import Parameter as Argument
+from typing import Any, ClassVar
+
+from sigma_kernel.errors import SigmaError, SigmaNetworkError, near
+from sigma_kernel.network.architecture import Architecture, Chain, chained, check_size, signature
+from sigma_kernel.scanning import Rule, Scanner, Word
+
+_SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # what a mark swallows around it, so that a line may go on there
+_BLANK = r"(?:[ \t\r]++|#[^\n]*+)*+"  # within a line
+_CONSTANTS = {"true": True, "false": False, "none": None}
+
+
+def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
+    """Return the ends of the network that a text describes; ``resolve("layer", name)`` returns a layer's class.
+
+    Raises SigmaNetworkError with line and column, what was expected and near-miss names; what ``resolve`` and the
+    layers themselves raise keeps its type and gains line and column.
+    """
+    reader = _Reader(text, resolve)
+    ends = [end for end in reader.read(reader.statements()) if end is not None]
+    return _used(reader, ends)
+
+
+def _where(text: str, offset: int) -> str:
+    """Return line and column of the first thing that says something, from an offset on."""
+    gap = re.match(_SPACE, text[offset:])
+    offset += gap.end() if gap and offset + gap.end() < len(text) else 0
+    line = text.count("\n", 0, offset) + 1
+    return f"architecture, line {line}, column {offset - text.rfind(chr(10), 0, offset)}"
+
+
+def _used(reader: _Reader, ends: list[Architecture]) -> list[Architecture]:
+    if not ends:
+        raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Leave the last name out.")
+    for name, (word, _) in reader.chains.items():
+        if name not in reader.used:
+            where = _where(reader.text, word.at)
+            raise SigmaNetworkError(f"{where}: {name!r} is never used. Join it to a chain, or leave its name out.")
+    return ends
+
+
+class _Reader(Scanner):
+    """Turn the text into objects, from left to right."""
+
+    words: ClassVar = {
+        **{f"'{mark}'": f"{_BLANK}{re.escape(mark)}{_SPACE}" for mark in "([{"},
+        **{f"'{mark}'": f"{_SPACE}{re.escape(mark)}{_SPACE}" for mark in ("+", "*", "->", "=", ",", ":")},
+        **{f"'{mark}'": f"{_SPACE}{re.escape(mark)}" for mark in ")]}"},
+        **{word: rf"{_BLANK}{word}\b" for word in _CONSTANTS},
+        "a name": _BLANK + r"((?:[A-Za-z_][\w.-]*+:)?[A-Za-z_]\w*+(?:-\w++)*+)",
+        "a number": _BLANK + r"(-?(?:inf\b|nan\b|(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?))",
+        "a text in quotes": _BLANK + r"""("(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')""",
+        "a new line": _BLANK + r"[\n;](?:[ \t\r\n;]++|#[^\n]*+)*+",
+        "the end": _BLANK + r"\Z",
+    }
+
+    def __init__(self, text: str, resolve: Callable[[str, Any], Any]) -> None:
+        super().__init__(text)
+        self.resolve = resolve
+        self.chains: dict[str, tuple[Word, Architecture]] = {}  # by name, and where that stands
+        self.used: set[str] = set()
+
+    def unread(self, at: int, expected: set[str]) -> SigmaError:
+        found = re.compile(_SPACE + r"([\w.]++|[^\s])").match(self.text, at)
+        got = repr(found[1]) if found else "the end"
+        return SigmaNetworkError(f"{_where(self.text, at)}: expected {', '.join(sorted(expected))} (got {got}).")
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+    def statements(self) -> Rule:
+        self.take("a new line")
+        ends = [(yield self._statement())]
+        while self.take("a new line") and self.take("the end") is None:
+            ends.append((yield self._statement()))
+        self.need("the end")
+        return ends
+
+    def _statement(self) -> Rule:
+        """Return the end of the network that it is, if it is one."""
+        if name := self._naming():
+            self._define(name, (yield self._sum()))
+            return None
+        chain = yield self._sum()
+        if not self.take("'->'"):
+            return chain
+        chain.link(self._chain(self.need("a name")))
+        return None
+
+    def _naming(self) -> Word | None:
+        """Take a name that an equal sign follows."""
+        start = self.at
+        name = self.take("a name")
+        if name and self.take("'='"):
+            return name
+        self.at = start
+        return None
+
+    def _define(self, name: Word, chain: Architecture) -> None:
+        with self._at(name):
+            if name in self.chains:
+                raise SigmaNetworkError(f"{str(name)!r} is already defined. Choose another name.")
+            if ":" in name or "-" in name:
+                raise SigmaNetworkError(f"{str(name)!r} cannot name a chain. Use letters, digits and _.")
+        self.chains[name] = name, chain
+
+    # -- chains --------------------------------------------------------------------------------------------------------
+    def _sum(self, *begun: Architecture) -> Rule:
+        terms = [*begun] or [(yield self._term())]
+        while self.take("'+'"):
+            terms.append((yield self._term()))
+        check_size(sum(len(chained(term)) for term in terms))  # a few lines that name each other make any number
+        layers = tuple(layer for term in terms for layer in chained(term))
+        return Chain(layers) if len(layers) > 1 else layers[0]
+
+    def _term(self) -> Rule:
+        if number := self.take("a number"):
+            self.need("'*'")
+            term = yield self._term()
+            with self._at(number):
+                return term.__rmul__(self._number(number))
+        if self.take("'('"):
+            chain = yield self._sum()
+            self.need("')'")
+            return chain
+        name = self.need("a name")
+        if self.take("'('"):
+            return self._layer(name, (yield self._several("')'", self._argument)))
+        self.used.add(name)
+        return self._chain(name)
+
+    def _chain(self, name: Word) -> Architecture:
+        with self._at(name):
+            if name not in self.chains:
+                literal = name.lower() if name.lower() in _CONSTANTS else ""
+                hint = f" Write {literal}." if literal else near(name, self.chains)
+                hint = hint or f" A layer has parentheses: {name}()."
+                raise SigmaNetworkError(f"there is no chain called {str(name)!r}.{hint}")
+        return self.chains[name][1]
+
+    # -- layers --------------------------------------------------------------------------------------------------------
+    def _layer(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
+        positional = [value for key, value in given if key is None]
+        named: dict[str, Any] = {}
+        for i, (key, value) in enumerate(given):
+            if key is not None:
+                with self._at(key):
+                    if key in named or i < len(positional):
+                        raise SigmaNetworkError(f"{key}: settings without a name come first, and each is given once.")
+                named[str(key)] = value
+        with self._at(name):
+            factory = self.resolve("layer", str(name))
+            _fitting(name, factory, positional, named)
+            made = factory(*positional, **named)
+            if not isinstance(made, Architecture):
+                raise SigmaNetworkError(f"{name}: {made!r} is not a layer.")
+        made._called = str(name)
+        return made
+
+    def _argument(self) -> Rule:
+        return self._naming(), (yield self._value())
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def _value(self) -> Rule:
+        start = self.at
+        if self.take("'('"):
+            return (yield self._bracketed())
+        if self.take("'['"):
+            return (yield self._several("']'", self._value))
+        if self.take("'{'"):
+            return dict((yield self._several("'}'", self._pair)))
+        if text := self.take("a text in quotes"):
+            return self._string(text)
+        for word, value in _CONSTANTS.items():
+            if self.take(word):
+                return value
+        if (number := self.take("a number")) and not self.take("'*'"):
+            return self._number(number)
+        self.at = start
+        return (yield self._sum())
+
+    def _bracketed(self) -> Rule:
+        """Return a tuple, or the sum that begins with a chain in parentheses."""
+        if self.take("')'"):
+            return ()
+        first = yield self._value()
+        if isinstance(first, Architecture) and self.take("')'"):
+            return (yield self._sum(first))
+        self.need("','")
+        return (first, *(yield self._several("')'", self._value)))
+
+    def _several(self, end: str, rule: Callable[[], Rule]) -> Rule:
+        """Return what stands between commas, the last of which may be left out."""
+        found: list[Any] = []
+        while not self.take(end):
+            found.append((yield rule()))
+            if not self.take("','"):
+                self.need(end)
+                break
+        return found
+
+    def _pair(self) -> Rule:
+        key = self._string(self.need("a text in quotes"))
+        self.need("':'")
+        return key, (yield self._value())
+
+    def _number(self, word: Word) -> int | float:
+        with self._at(word):
+            return int(word) if word.lstrip("-").isdigit() else float(word)
+
+    def _string(self, word: Word) -> str:
+        with self._at(word):
+            return str(json.loads(word, strict=False)) if word.startswith('"') else word[1:-1]
+
+    @contextmanager
+    def _at(self, word: Word) -> Iterator[None]:
+        try:
+            yield
+        except (SigmaError, TypeError, ValueError) as error:
+            kind = type(error) if isinstance(error, SigmaError) else SigmaNetworkError
+            raise kind(f"{_where(self.text, word.at)}: {error}") from error
+
+
+def _fitting(name: str, factory: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> None:
+    """Raise SigmaNetworkError if a component does not take these settings."""
+    known = signature(factory).parameters
+    loose = any(p.kind is Argument.VAR_KEYWORD for p in known.values())
+    also = f" It has {', '.join(known)}."
+    for key in named:
+        if key not in known and not loose:
+            raise SigmaNetworkError(f"{name} has no setting {key!r}.{near(key, known) or also}")
+    try:
+        signature(factory).bind(*positional, **named)
+    except TypeError as error:
+        raise SigmaNetworkError(f"{name}: {error}. It has {', '.join(known)}.") from error

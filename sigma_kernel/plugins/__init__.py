@@ -1,0 +1,1 @@
+"""Discover plugins, look up their components, and resolve names and tables to objects."""

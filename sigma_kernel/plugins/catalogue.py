@@ -1,0 +1,152 @@
+"""Find plugins, keep broken ones apart, and look up what the others offer.
+
+Plugins are found once in a process and cost one light import each.  Whatever a plugin raises while it is found, it is
+*quarantined*: left out, with the reason kept, and mentioned only when a run needs something it may offer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any, NoReturn
+
+from sigma_kernel import __version__
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
+from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.discovery import Plugin, find, normal, reason
+from sigma_kernel.plugins.specs import Component
+
+DISABLE = "SIGMA_DISABLE_PLUGINS"  # comma separated names of distributions
+
+
+# -- looking up --------------------------------------------------------------------------------------------------------
+class Catalogue:
+    """All components of the plugins that are ready, by kind and name."""
+
+    def __init__(self, plugins: tuple[Plugin, ...]) -> None:
+        self.plugins = plugins
+        self._ready: dict[str, list[Component]] = {}  # by kind
+        for component in self.components():
+            self._ready.setdefault(component.kind, []).append(component)
+
+    def components(self, kind: str | None = None) -> Iterator[Component]:
+        """Yield the components that are ready to use, of one kind or of all."""
+        every = (component for plugin in self.plugins for component in plugin.components)
+        yield from every if kind is None else self._ready.get(kind, ())
+
+    def plugin(self, name: str) -> Plugin:
+        """Return a plugin by the name of its distribution."""
+        known = {plugin.name: plugin for plugin in self.plugins}
+        if normal(name) not in known:
+            raise SigmaPluginError(f"plugin {name!r}: not installed.{near(name, known)} `sigma plugins` lists them.")
+        return known[normal(name)]
+
+    def resolve(self, kind: str, name: str) -> Component:
+        """Return the component called ``name`` or ``distribution:name``.
+
+        Raises SigmaConfigError for a name that nobody knows or that is ambiguous, and SigmaPluginError where the
+        plugin that offers it is missing, disabled or quarantined.
+        """
+        distribution, _, short = name.rpartition(":")
+        wanted = normal(distribution)
+        found = [
+            component
+            for component in self.components(kind)
+            if component.name == short and wanted in ("", component.distribution)
+        ]
+        if len(found) > 1:
+            raise SigmaConfigError(_ambiguous(kind, name, found))
+        if not found:
+            self._refuse(kind, short, wanted)
+        return found[0]
+
+    def load(self, kind: str, name: str) -> object:
+        """Import a component and return the object behind it; raises SigmaPluginError if that fails."""
+        component = self.resolve(kind, name)
+        if warning := self.plugin(component.distribution).warning:
+            warnings.warn(f"{component.distribution}: {warning}", stacklevel=2)
+        return load(component)
+
+    def versions(self, distributions: Iterable[str] | None = None) -> dict[str, str]:
+        """Return the versions of the kernel and of the plugins named (all that are ready, by default)."""
+        if distributions is None:
+            distributions = [plugin.name for plugin in self.plugins if plugin.state == "ready"]
+        return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in sorted(distributions)}
+
+    def used(self) -> list[str]:
+        """Return the plugins of which this process has imported a component, in the order of their names."""
+        paths = {plugin.name: [one.path.partition(":")[0] for one in plugin.components] for plugin in self.plugins}
+        return sorted(name for name, modules in paths.items() if not sys.modules.keys().isdisjoint(modules))
+
+    def _refuse(self, kind: str, name: str, distribution: str) -> NoReturn:
+        here = {plugin.name: plugin for plugin in self.plugins}
+        if distribution and distribution not in here and distribution not in rooms.KNOWN:
+            hint = near(distribution, here) or f" Installed are: {', '.join(here) or 'none'}."
+            raise SigmaPluginError(f"{kind} {name!r}: no installed plugin is called {distribution!r}.{hint}")
+        for offer in [distribution] if distribution else rooms.offering(kind, name):
+            if offer not in here:
+                but = "offers it, but is" if offer in rooms.offering(kind, name) else "is"
+                raise SigmaPluginError(f"{kind} {name!r}: {offer} {but} not installed. python -m pip install {offer}")
+            if here[offer].state != "ready":
+                raise SigmaPluginError(f"{kind} {name!r}: {_absence(here[offer])}")
+        known = rooms.names(kind) | {component.name for component in self.components(kind)}
+        hint = near(name, known) or f" `sigma components {kind}` lists what there is."
+        broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
+        also = f" Plugins that are broken may offer it: {broken}; see `sigma plugins`." if broken else ""
+        raise SigmaConfigError(f"{kind} {name!r}: no plugin offers it.{hint}{also}")
+
+
+def load(component: Component) -> object:
+    """Import the object behind a component; whatever that raises becomes a SigmaPluginError with a remedy."""
+    module, _, attribute = component.path.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except BaseException as error:  # SystemExit too: no plugin may end the command
+        if type(error) is KeyboardInterrupt:
+            raise
+        raise SigmaPluginError(
+            f"{component.kind} {component.full_name!r}: {component.path} cannot be loaded ({reason(error)}). "
+            f"Repair its installation: python -m pip install --force-reinstall {component.distribution}"
+        ) from error
+
+
+def later(path: str) -> Callable[..., Any]:
+    """Return a function of the kernel's that is imported when it is called: what most commands do without."""
+
+    def call(*given: Any) -> Any:
+        function: Any = load(Component("command", path, path, path, "sigma-kernel"))
+        return function(*given)
+
+    return call
+
+
+def _ambiguous(kind: str, name: str, found: list[Component]) -> str:
+    offers = " and ".join(component.distribution for component in found)
+    remedy = " or ".join(repr(component.full_name) for component in found)
+    return f"{kind} {name!r}: {offers} both offer it. Write {remedy}, or leave one out with --no-plugin."
+
+
+def _absence(plugin: Plugin) -> str:
+    if plugin.disabled:
+        return f"{plugin.name} offers it, but is switched off by --no-plugin or {DISABLE}."
+    return f"{plugin.name} should offer it, but is broken ({plugin.reason}). See `sigma plugins show {plugin.name}`."
+
+
+def catalogue() -> Catalogue:
+    """Return the catalogue of this process; plugins named in SIGMA_DISABLE_PLUGINS stay out of it."""
+    return _catalogue(os.environ.get(DISABLE, ""))
+
+
+@cache
+def _catalogue(disabled: str) -> Catalogue:
+    left_out = [normal(name.strip()) for name in disabled.split(",") if name.strip()]
+    found = Catalogue(find(left_out))
+    known = {plugin.name for plugin in found.plugins}
+    for name in left_out:
+        if name not in known:
+            warnings.warn(f"{DISABLE}: no installed plugin is called {name!r}.{near(name, known)}", stacklevel=3)
+    return found

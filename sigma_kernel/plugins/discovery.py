@@ -1,0 +1,103 @@
+"""Find plugins, keep broken ones apart, and look up what the others offer.
+
+Plugins are found once in a process and cost one light import each.  Whatever a plugin raises while it is found, it is
+*quarantined*: left out, with the reason kept, and mentioned only when a run needs something it may offer.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable
+from importlib import metadata
+from typing import NamedTuple
+
+from pluggy import PluginManager
+
+from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.plugins import specs
+from sigma_kernel.plugins.specs import API_VERSION, GROUP, Component, check_component
+
+
+class Plugin(NamedTuple):
+    """A distribution that offers components; ``reason`` says why it is quarantined, if it is."""
+
+    name: str
+    version: str = ""
+    components: tuple[Component, ...] = ()
+    disabled: bool = False
+    reason: str = ""
+    traceback: str = ""
+    warning: str = ""
+
+    @property
+    def state(self) -> str:
+        """Return ``ready``, ``disabled`` or ``quarantined``."""
+        return "quarantined" if self.reason else "disabled" if self.disabled else "ready"
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+def normal(name: str) -> str:
+    """Return a distribution's name in the one spelling in which names are compared."""
+    return re.sub(r"[-_.]++", "-", name).lower()
+
+
+def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
+    """Return every installed plugin, in the order of their names; what one raises concerns that plugin alone."""
+    left_out = {normal(name) for name in disabled}
+    found = [_examine(entry, left_out) for entry in metadata.entry_points(group=GROUP)]
+    return tuple(sorted(found, key=lambda plugin: plugin.name))
+
+
+def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
+    plugin = Plugin(entry.name)
+    try:
+        if entry.dist:
+            about = entry.dist.metadata  # reads a file each time
+            plugin = Plugin(normal(about["Name"]), about["Version"])
+        if plugin.name in disabled:
+            return plugin._replace(disabled=True)
+        module = entry.load()
+        return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
+    except BaseException as error:  # SystemExit too: no plugin may end the command
+        if type(error) is KeyboardInterrupt:
+            raise
+        return plugin._replace(reason=reason(error), traceback="".join(traceback.format_exception(error)))
+
+
+def reason(error: BaseException) -> str:
+    """Return an error as a phrase on one line; those of the kernel are sentences already."""
+    text = str(error) if isinstance(error, SigmaPluginError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split()).rstrip(".: ")
+
+
+def _agree(module: object) -> str:
+    """Return a warning where a plugin may expect more than this kernel has; refuse another major version."""
+    stated = getattr(module, "SIGMA_API", None)
+    if not isinstance(stated, str) or not re.fullmatch(r"\d++\.\d++", stated):
+        raise SigmaPluginError(
+            f"SIGMA_API is {stated!r}. A plugin states the API it was written for: SIGMA_API = {API_VERSION!r}."
+        )
+    theirs, ours = ([int(part) for part in version.split(".")] for version in (stated, API_VERSION))
+    written = f"It was written for API {stated}, this kernel has {API_VERSION}. Update"
+    if theirs[0] != ours[0]:
+        raise SigmaPluginError(f"{written} {'the plugin' if theirs < ours else 'sigma-kernel'}.")
+    return f"{written} sigma-kernel." if theirs > ours else ""
+
+
+def _components(module: object, distribution: str) -> tuple[Component, ...]:
+    manager = PluginManager("sigma_kernel")  # one for each plugin, so that none can disturb another
+    manager.add_hookspecs(specs)
+    manager.register(module)
+    manager.check_pending()
+    answers = manager.hook.sigma_components()
+    if not answers:
+        raise SigmaPluginError("It has no sigma_components() marked with @hookimpl.")
+    records = [record for answer in answers for record in answer]
+    found: dict[tuple[str, str], Component] = {}
+    for record in records:
+        check_component(record)
+        if (record.kind, record.name) in found:
+            raise SigmaPluginError(f"It offers {record.kind} {record.name!r} twice.")
+        found[record.kind, record.name] = record._replace(distribution=distribution)
+    return tuple(found.values())

@@ -1,0 +1,132 @@
+"""From what a setting says, a name, a table or an object, to the object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from inspect import Parameter as Argument
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from attrs import evolve, fields, frozen, has
+
+from sigma_kernel import contracts
+from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.network.architecture import signature
+from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.training.components import one, several
+
+KINDS: dict[type, str] = {
+    contracts.Backend: "backend", contracts.Optimiser: "optimiser", contracts.Schedule: "schedule",
+    contracts.Transform: "modifier", contracts.Modifier: "modifier", contracts.Initialiser: "initialiser",
+    contracts.Source: "source", contracts.Reader: "reader", contracts.Extractor: "extractor",
+    contracts.Preprocessor: "preprocessor", contracts.Dataset: "dataset", contracts.Order: "iterator",
+    contracts.Hook: "hook", contracts.Metric: "metric", contracts.Operator: "operator", contracts.Monitor: "monitor",
+    contracts.Merger: "merger", contracts.Layer: "layer",
+}  # fmt: skip
+
+
+def kind_of(contract: Any) -> str | None:
+    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
+    return next((kind for cls, kind in KINDS.items() if isinstance(contract, type) and issubclass(contract, cls)), None)
+
+
+@frozen(eq=False, repr=False)
+class Resolver:
+    """Turn what a setting says into an object."""
+
+    catalogue: Catalogue
+
+    def __call__(self, kind: str, thing: Any) -> Any:
+        """Return the object: names are looked up, tables are ``{"type": name, setting: value}``.
+
+        Names and tables among the settings are made, too, where their types ask for components.  The name of a layer
+        stands for its class: layers are made where their settings are written.
+        """
+        if isinstance(thing, str):
+            return self.catalogue.load(kind, thing) if kind == "layer" else self._made(kind, thing, {})
+        if isinstance(thing, Mapping) and not has(type(thing)):
+            if "type" not in thing:
+                raise SigmaConfigError(f"{kind}: {dict(thing)!r} names none. Add its 'type'.")
+            return self._made(kind, str(thing["type"]), {key: value for key, value in thing.items() if key != "type"})
+        return self._new(f"{kind} {thing.__name__}", thing, {}) if isinstance(thing, type) else self._complete(thing)
+
+    def in_full(self, kind: str, thing: str | Mapping[str, Any]) -> Any:
+        """Return a name, or a table, with the full name ``distribution:name``, which stays unambiguous."""
+        if isinstance(thing, str):
+            return self.catalogue.resolve(kind, thing).full_name
+        return {**thing, "type": self.in_full(kind, thing["type"])}
+
+    def _made(self, kind: str, name: str, settings: Mapping[str, Any]) -> Any:
+        found: Any = self.catalogue.load(kind, name)
+        if isinstance(found, type):
+            return self._new(f"{kind} {name!r}", found, settings)
+        refuse_unknown(f"{kind} {name!r}", settings, ())
+        return found
+
+    def _new(self, what: str, made: type, settings: Mapping[str, Any]) -> Any:
+        every = signature(made).parameters.values()
+        known = {p.name: p.default for p in every if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        refuse_unknown(what, () if any(p.kind is p.VAR_KEYWORD for p in every) else settings, known)
+        for name, default in known.items():
+            if name not in settings and default is Argument.empty:
+                raise SigmaConfigError(f"{what}: needs {name!r}. Give a table: {{'type': ..., {name!r}: ...}}.")
+        try:
+            return made(**{**settings, **self._within(f"{what}: ", made, settings)})
+        except (TypeError, ValueError) as error:
+            raise SigmaConfigError(f"{what}: {error}. Check its settings.") from error
+
+    # -- components among settings -------------------------------------------------------------------------------------
+    def _complete(self, thing: Any) -> Any:
+        """Return an object, or a copy of it in which names and tables among its settings are made."""
+        if not has(type(thing)):
+            return thing
+        settings = {f.alias: getattr(thing, f.name) for f in fields(type(thing)) if f.init}
+        made = self._within(f"{type(thing).__name__}.", type(thing), settings)
+        return evolve(thing, **made) if made else thing
+
+    def _within(self, what: str, owner: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that hold components by name or as tables, with these made."""
+        types = _types(owner)
+        made = {name: self._read(f"{what}{name}", value, types.get(name)) for name, value in settings.items()}
+        return {name: value for name, value in made.items() if value is not settings[name]}
+
+    def _read(self, where: str, value: Any, type_: Any) -> Any:
+        """Return a value as a type asks for it: the same object, unless there is a component to make in it."""
+        inner = get_args(type_)
+        if (kind := kind_of(type_)) is not None:
+            return one(self, where, kind, type_, value)
+        if get_origin(type_) in (Union, UnionType):
+            wanted = [t for t in inner if kind_of(t) and isinstance(value, (t, str, Mapping))]
+            plain = not wanted or (isinstance(value, str) and str in inner)
+            return value if plain else self._read(where, value, wanted[0])
+        if has(type_) and isinstance(value, Mapping):
+            return self._new(where, type_, value)
+        if get_origin(type_) is Mapping and (kind := kind_of(inner[-1])) is not None:
+            named = several(self, where, kind, inner[-1], value)
+            return value if isinstance(value, Mapping) and all(named.get(k) is x for k, x in value.items()) else named
+        if isinstance(value, Mapping) and inner:
+            table = {key: self._read(f"{where}.{key}", one, inner[-1]) for key, one in value.items()}
+            return table if any(table[key] is not value[key] for key in table) else value
+        if isinstance(value, list | tuple) and inner:
+            row = [self._read(f"{where}[{i}]", one, inner[0]) for i, one in enumerate(value)]
+            return row if any(new is not old for new, old in zip(row, value, strict=True)) else value
+        return value
+
+
+@cache
+def _types(owner: type) -> dict[str, Any]:
+    """Return the types of settings by name; none, where a class does not tell them at run time."""
+    try:
+        hints = get_type_hints(owner) if has(owner) else {}
+    except (NameError, AttributeError, TypeError):  # of names that only type checkers import
+        return {}
+    return {f.alias: hints[f.name] for f in fields(owner) if f.init} if hints else {}
+
+
+def refuse_unknown(what: str, settings: Iterable[str], known: Iterable[str]) -> None:
+    """Raise SigmaConfigError for a setting that is not among those known, with what is near."""
+    for name in settings:
+        if name not in known:
+            hint = near(name, known) or f" It has {', '.join(known) or 'none'}."
+            raise SigmaConfigError(f"{what}: has no setting {name!r}.{hint}")

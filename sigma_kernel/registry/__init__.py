@@ -1,0 +1,1 @@
+"""The tree of named values, and the language of addresses."""

@@ -1,0 +1,313 @@
+"""Named values in nested registries: typed, tagged, observable, and found by address.
+
+A registry holds values and further registries by name.  A value is *bound*: read and written through functions, so that
+it is kept in one place, whoever that belongs to.  Addresses start at the registry that is asked.  Any thread may read,
+set and change the structure; functions of values and observers are called without the lock, so that they may do the
+same.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from enum import Enum
+from numbers import Integral, Real
+from threading import RLock
+from typing import Any
+
+from attrs import define, field, frozen
+
+from sigma_kernel.errors import SigmaAddressError, near
+from sigma_kernel.registry.addresses import (
+    levels as levels,
+    literal as literal,
+    matches as matches,
+    specificity as specificity,
+)
+
+_Found = dict[tuple[str, str], "dict[str, _Leaf | Registry]"]  # by path and pattern
+Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
+
+
+class Mark(Enum):
+    """What stands where there is no value to show."""
+
+    NOTHING = "nothing"  # also returned by the function of a value while there is none
+    BOUND = "bound"  # told to observers when a value comes or goes; it is not read for that
+
+
+NOTHING = Mark.NOTHING
+_ABSTRACT: dict[type, type] = {bool: bool, int: Integral, float: Real, str: str}  # numpy's scalars belong to these
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", object: ""}
+
+
+@frozen
+class Kind:
+    """What a value must be: a type, and a range; ``object`` is anything."""
+
+    type: type = object
+    low: float | None = None  # at least
+    high: float | None = None  # at most
+    above: float | None = None  # more than
+    below: float | None = None  # less than
+    doc: str = ""
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value in its type; raises SigmaAddressError that says what it must be."""
+        if not self.holds(value):
+            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).")
+        try:
+            return self.type(value) if self.type in (int, float) else value
+        except OverflowError:
+            raise SigmaAddressError(f"{address}: must be {self} (got {value!r}, which is too large).") from None
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is of this kind."""
+        typed = isinstance(value, _ABSTRACT.get(self.type, self.type))
+        if not typed or (isinstance(value, bool) and self.type in (int, float)):
+            return False
+        return all(limit is None or holds(value, limit) for _, limit, holds in self._limits())
+
+    def _limits(self) -> list[tuple[str, float | None, Callable[[Any, Any], bool]]]:
+        return [
+            ("at least", self.low, operator.ge), ("more than", self.above, operator.gt),
+            ("at most", self.high, operator.le), ("less than", self.below, operator.lt),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        limits = " and ".join(f"{word} {limit:g}" for word, limit, _ in self._limits() if limit is not None)
+        parts = (_WORDS.get(self.type, f"a {self.type.__name__}"), limits)
+        return ", ".join(filter(None, parts)) or "anything"
+
+
+@frozen(eq=False, repr=False)
+class _Leaf:
+    """One value."""
+
+    kind: Kind
+    get: Callable[[], Any]
+    put: Any  # a function; None where the value can be read only
+
+    def check(self, address: str, value: Any) -> Any:
+        if self.put is None:
+            raise SigmaAddressError(f"{address}: can be read only.")
+        return self.kind.check(address, value)
+
+
+@frozen(eq=False, repr=False)
+class _Watch:
+    """Somebody who wants to be told of changes below a registry."""
+
+    home: Registry
+    pattern: str
+    callback: Observer
+
+
+@define(eq=False, repr=False)
+class Registry:
+    """A tree of names; leaves are values, branches are registries with tags."""
+
+    path: str = ""
+    _lock: Any = field(factory=RLock)
+    _tags: set[str] = field(factory=set)
+    _items: dict[str, _Leaf | Registry] = field(factory=dict)
+    _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order
+    _found: _Found = field(factory=dict)  # of the whole tree, until its structure changes
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def get(self, address: str) -> Any:
+        """Return the value or the registry at a plain address; raises SigmaAddressError that says what is near."""
+        found = self._at(address)
+        value = found.get() if isinstance(found, _Leaf) else found
+        if value is NOTHING:
+            raise SigmaAddressError(f"{self._full(address)}: nothing has been published there yet.")
+        return value
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return the address and the value of every match that has one, in the order in which they were put there."""
+        read = [(address, leaf.get()) for address, leaf in self._leaves(pattern).items()]
+        return [(address, value) for address, value in read if value is not NOTHING]
+
+    def addresses(self, pattern: str = "**") -> list[str]:
+        """Return the addresses of all values that match, also of those that have none yet."""
+        return list(self._leaves(pattern))
+
+    def tags(self, address: str = "") -> frozenset[str]:
+        """Return the tags of this registry, or of the one at an address; a value has none."""
+        found = self._entry(address) if address else self
+        return frozenset(found._tags) if isinstance(found, Registry) else frozenset()
+
+    def kind(self, address: str) -> Kind:
+        """Return what the value at a plain address must be."""
+        found = self._at(address)
+        return found.kind if isinstance(found, _Leaf) else Kind()
+
+    def set(self, pattern: str, value: Any) -> list[str]:
+        """Set every value that a pattern matches, and return their addresses.
+
+        All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
+        """
+        found = self._leaves(pattern)
+        if not found:
+            raise self._unmatched(pattern)
+        checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
+        for address, new in checked.items():
+            listeners = self._listeners(address)
+            old = found[address].get() if listeners else NOTHING  # reading may be costly
+            found[address].put(new)
+            for callback, seen in listeners:
+                callback(seen, old, new)
+        return list(found)
+
+    def __getitem__(self, address: str) -> Any:
+        return self.get(address)
+
+    def __setitem__(self, address: str, value: Any) -> None:
+        self.set(address, value)
+
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, str) and bool(self._search(address))
+
+    # -- structure -----------------------------------------------------------------------------------------------------
+    def branch(self, address: str, *tags: str) -> Registry:
+        """Return the registry at an address, made where there is none, with these tags added."""
+        with self._lock:
+            here = self._down(_plain(address))
+            here._tags.update(tags)
+            self._found.clear()
+            return here
+
+    def bind(
+        self, address: str, get: Callable[[], Any], put: Callable[[Any], Any] | None = None, kind: Kind | None = None
+    ) -> None:
+        """Put a value at an address that is read and written through functions; without ``put`` it can be read only.
+
+        It replaces a value that was at the address before.
+        """
+        *path, name = _plain(address)
+        leaf = _Leaf(kind or Kind(), get, put)
+        with self._lock:
+            parent = self._down(path)
+            old = parent._items.get(name)
+            if isinstance(old, Registry):
+                raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
+            parent._items[name] = leaf
+            self._found.clear()
+        self._tell(address, NOTHING if old is None else Mark.BOUND, Mark.BOUND)
+
+    def remove(self, address: str) -> None:
+        """Take a value out of the tree, or a registry with all that it holds."""
+        *path, name = address.split(".")
+        with self._lock:
+            entry = self._at(address)
+            gone = [address] if isinstance(entry, _Leaf) else [f"{address}.{inner}" for inner in entry.addresses()]
+            del self._down(path)._items[name]
+            self._found.clear()
+        for each in gone:
+            self._tell(each, Mark.BOUND, NOTHING)
+
+    def _down(self, names: list[str]) -> Registry:
+        here = self
+        for name in names:
+            if name not in here._items:
+                here._items[name] = Registry(here._full(name), self._lock, watches=self._watches, found=self._found)
+            entry = here._items[name]
+            if isinstance(entry, _Leaf):
+                raise SigmaAddressError(f"{here._full(name)}: is a value, and holds nothing further.")
+            here = entry
+        return here
+
+    # -- observers -----------------------------------------------------------------------------------------------------
+    def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
+        """Call back with (address, old, new) whenever a value that matches is set, comes or goes; return how to end it.
+
+        ``old`` is ``NOTHING`` for a value that comes, ``new`` for one that goes.  Whoever makes a change tells of it,
+        once, after it is made; among changes by several threads at once, the last one told need not be the last one.
+        """
+        levels(pattern)
+        watch = _Watch(self, pattern, callback)
+        with self._lock:
+            self._watches[watch] = None
+
+        def end() -> None:
+            with self._lock:
+                self._watches.pop(watch, None)
+
+        return end
+
+    def _tell(self, address: str, old: Any, new: Any) -> None:
+        for callback, seen in self._listeners(address):
+            callback(seen, old, new)
+
+    def _listeners(self, address: str) -> list[tuple[Observer, str]]:
+        """Return who is to be told of a change, each with the address as seen from there."""
+        full = self._full(address)
+        with self._lock:
+            watches = [watch for watch in self._watches if full.startswith(watch.home._full(""))]
+        found = [(watch, full.removeprefix(watch.home._full(""))) for watch in watches]
+        return [(w.callback, seen) for w, seen in found if matches(w.pattern, seen, w.home.tags)]
+
+    # -- their parts ---------------------------------------------------------------------------------------------------
+    def _full(self, address: str) -> str:
+        return f"{self.path}.{address}" if self.path else address
+
+    def _at(self, address: str) -> _Leaf | Registry:
+        if not literal(address):
+            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for all that it matches.")
+        here: Any = self
+        for name in address.split("."):
+            if isinstance(here, _Leaf):
+                raise SigmaAddressError(f"{self._full(address)}: goes on behind a value, which holds nothing further.")
+            if name not in here._items:
+                raise here._unknown(name)
+            here = here._items[name]
+        return here  # type: ignore[no-any-return]
+
+    def _unknown(self, name: str) -> SigmaAddressError:
+        names, place = list(self._items), f"in {self.path!r}" if self.path else "here"
+        listed = f" There is: {', '.join(names[:12])}." if names else " It is empty."
+        return SigmaAddressError(f"no {name!r} {place}.{near(name, names) or listed}")
+
+    def _leaves(self, pattern: str) -> dict[str, _Leaf]:
+        return {address: entry for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)}
+
+    def _search(self, pattern: str) -> dict[str, _Leaf | Registry]:
+        """Return all values and registries that match, by address, in the order of the tree; not to be changed."""
+        if literal(pattern):
+            entry = self._entry(pattern)
+            return {} if entry is None else {pattern: entry}
+        with self._lock:
+            key = self.path, pattern
+            if key not in self._found:
+                if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
+                    self._found.clear()
+                every = pattern == "**"
+                self._found[key] = {a: e for a, e in self._everything("") if every or matches(pattern, a, self.tags)}
+            return self._found[key]
+
+    def _everything(self, head: str) -> Iterator[tuple[str, _Leaf | Registry]]:
+        for name, entry in self._items.items():
+            yield head + name, entry
+            if isinstance(entry, Registry):
+                yield from entry._everything(f"{head}{name}.")
+
+    def _entry(self, address: str) -> _Leaf | Registry | None:
+        here: Any = self
+        for name in address.split("."):
+            here = here._items.get(name) if isinstance(here, Registry) else None
+        return here  # type: ignore[no-any-return]
+
+    def _unmatched(self, pattern: str) -> SigmaAddressError:
+        if literal(pattern):
+            self._at(pattern)
+            return SigmaAddressError(f"{self._full(pattern)}: is a registry. Name a value in it.")
+        names = {name for address in self._search("**") for name in address.split(".")}
+        asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
+        hint = f" Nothing is called {asked[0]!r}.{near(asked[0], names)}" if asked else ""
+        return SigmaAddressError(f"{self._full(pattern)}: matches no value.{hint}")
+
+
+def _plain(address: str) -> list[str]:
+    if not literal(address):
+        raise SigmaAddressError(f"{address!r}: a pattern names no single place. Use a plain address.")
+    return address.split(".")

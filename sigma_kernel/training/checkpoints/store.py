@@ -1,0 +1,257 @@
+"""Checkpoints: a folder that is whole and verified, or does not exist.
+
+``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state tree by name),
+``manifest.json`` (what is not an array, and the sha256 of every other file) and ``manifest.sha256``, written last.  All
+is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
+path in it is ever followed: a reader opens these three names and nothing else.
+
+The manifest says ``"format": 1, "minor": 3``.  An older minor version can always be read; of a newer one what is
+unknown is ignored, with a warning; another major version is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.training.checkpoints.encoding import packed
+from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Say, _understood
+from sigma_kernel.training.runs.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
+
+# 1.3 the end of the journal that leads here, lists of hooks, and numbers that are not finite as others read them
+ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
+
+
+NUMBER = re.compile("0|[1-9][0-9]*+")
+
+
+LEFT_OVER = re.compile(r"\.(?P<name>[0-9]++)\.([0-9]++\.)?(?P<what>part|old)")  # the number is of older versions
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+def write(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint as ``folder``; either all of it is there afterwards, or nothing is.
+
+    Raises SigmaCheckpointError where the disk is full, the place cannot be written, or a value cannot be saved.
+    """
+    temporary = _beside(folder, "part")
+    try:
+        _make(folder.parent)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        _fill(temporary, checkpoint)
+        _replace(temporary, folder)
+    except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.") from error
+    return folder
+
+
+def remove(folder: Path) -> None:
+    """Remove a checkpoint; a crash on the way leaves no half of it under its name."""
+    doomed = _beside(folder, "part")
+    folder.rename(doomed)
+    shutil.rmtree(doomed)
+
+
+def _beside(folder: Path, what: str) -> Path:
+    return folder.with_name(f".{folder.name}.{what}")
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, so that they survive a crash of the machine."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
+
+
+def _fill(folder: Path, checkpoint: Checkpoint) -> None:
+    arrays = {name: _plain(name, value) for name, value in checkpoint.arrays.items()}
+    safetensors.numpy.save_file(arrays, folder / ARRAYS)
+    manifest = {
+        "format": FORMAT,
+        "minor": MINOR,
+        "files": {ARRAYS: _synced(folder / ARRAYS)},
+        "sizes": {ARRAYS: (folder / ARRAYS).stat().st_size},
+        **{name: packed(getattr(checkpoint, name)) for name in ABOUT},
+    }
+    text = json.dumps(manifest, indent=1, allow_nan=False).encode()
+    if len(text) > LARGEST:
+        raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
+    _put(folder / MANIFEST, text)
+    (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # the library lets nobody but the owner read it
+    _put(folder / SEAL, _seal(text))
+    _sync(folder)
+
+
+def _replace(new: Path, folder: Path) -> None:
+    """Move a finished folder into place; an older one of that name is out of the way, and gone, only then."""
+    aside = new.with_suffix(".old")
+    if not folder.exists():
+        new.rename(folder)
+    else:
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+        try:
+            new.rename(folder)
+        except OSError:
+            aside.rename(folder)
+            raise
+    _sync(folder.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _plain(name: str, value: np.ndarray) -> np.ndarray:
+    if value.dtype.kind not in "biufc":
+        raise TypeError(f"{name} is of type {value.dtype.name}, which could not be read back")
+    return np.asarray(value, order="C")  # ascontiguousarray would make a scalar a vector
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
+    """Return a checkpoint after checking every byte of it against its seal.
+
+    Raises SigmaCheckpointError if anything is missing, damaged, a link, or of another major format.
+    """
+    manifest = read_manifest(folder, say)
+    path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS, sys.maxsize)
+    data = get_bytes(path, size if isinstance(size, int) else 0)
+    if manifest["files"].get(ARRAYS) != digest(data):
+        raise _damaged(path)
+    try:
+        arrays = safetensors.numpy.load(data)
+    except (SafetensorError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise SigmaCheckpointError(f"{path}: cannot be read: {error}. Use another checkpoint.") from error
+    return Checkpoint(arrays, *(manifest[name] for name in ABOUT))
+
+
+def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
+    """Return the manifest of a checkpoint, checked against its seal; what an older version left out is filled in."""
+    path = folder / MANIFEST
+    if _linked(folder) or not os.path.isdir(folder):
+        raise SigmaCheckpointError(f"{folder}: is no folder. Use another checkpoint.")
+    text = get_bytes(path, LARGEST)
+    if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
+        raise _damaged(path)
+    return _understood(path, document(path, text), say)
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+def saved(run: Path, trainer: str) -> list[Path]:
+    """Return the checkpoints of a trainer in a run folder, oldest first, unverified; SigmaCheckpointError for links."""
+    home = run / "checkpoints" / trainer
+    if _linked(home, home.parent):
+        raise SigmaCheckpointError(f"{home}: is a link, or lies below one. Link to the whole run folder instead.")
+    return numbered(home)
+
+
+def _linked(*paths: Path) -> bool:
+    return any(map(os.path.islink, paths))
+
+
+def numbered(home: Path) -> list[Path]:
+    """Return what has a number for its name in a folder, by that number."""
+    try:
+        found = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
+    except OSError as error:
+        raise SigmaCheckpointError(f"{home}: cannot be read: {error.strerror}. Let it be read.") from error
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def newest(run: Path, trainer: str = "trainer") -> Path:
+    """Return the newest checkpoint of a trainer, unverified; SigmaCheckpointError if there is none."""
+    found = saved(run, trainer)
+    if not found:
+        hint = "One is saved when a run ends, and by the hook checkpoint"
+        raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
+    return found[-1]
+
+
+def newest_good(
+    run: Path, trainer: str = "trainer", say: Say = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
+) -> tuple[Path, Checkpoint]:
+    """Return the newest checkpoint of a trainer that is whole, and that ``use`` takes; others are named to ``say``.
+
+    ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
+    """
+    newest(run, trainer)
+    for path in reversed(saved(run, trainer)):
+        try:
+            found = read(path, say)
+            if use is not None:
+                use(path, found)
+        except SigmaCheckpointError as error:
+            say(str(error))
+        else:
+            return path, found
+    remedy = "Use its own configuration, or train again."
+    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole and fits. {remedy}")
+
+
+def recover(run: Path, say: Say = warnings.warn) -> None:
+    """Clear up what a crash left among the checkpoints of a run that nobody else writes into.
+
+    A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  Raises
+    SigmaCheckpointError where nothing may be changed.
+    """
+    found = [(path, LEFT_OVER.fullmatch(path.name)) for path in run.glob("checkpoints/*/.*")]
+    try:
+        for path, name in found:
+            if name is not None and not _linked(path, path.parent, path.parent.parent):
+                _tidy(path, path.with_name(name["name"]), name["what"], say)
+    except OSError as error:
+        raise SigmaCheckpointError(f"{run}: cannot be cleared up: {error}. Make its checkpoints writable.") from error
+
+
+def _tidy(path: Path, place: Path, what: str, say: Say) -> None:
+    if what == "old" and not place.exists():
+        path.rename(place)
+        say(f"{place}: put back: its successor was never finished.")
+    else:
+        shutil.rmtree(path)
+
+
+# -- bytes -------------------------------------------------------------------------------------------------------------
+def _seal(manifest: bytes) -> bytes:
+    return f"{digest(manifest)}  {MANIFEST}\n".encode()
+
+
+def _synced(path: Path) -> str:
+    """Bring a file to the disk, and return its sha256, which is made meanwhile."""
+    with path.open("rb+") as file:
+        digest = _meanwhile(lambda: hashlib.file_digest(file, "sha256").hexdigest())
+        os.fsync(file.fileno())
+        return digest.result()
+
+
+def _meanwhile(act: Callable[[], str]) -> Future[str]:
+    answer: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(act())
+        except Exception as error:  # raised by whoever wants the answer
+            answer.set_exception(error)
+
+    Thread(target=run).start()  # an executor's would not begin once the interpreter ends
+    return answer
+
+
+def _damaged(path: Path) -> SigmaCheckpointError:
+    return SigmaCheckpointError(f"{path}: is damaged: its checksum differs. Use another checkpoint.")

@@ -1,0 +1,169 @@
+"""Saving beside training, and putting back what was saved.
+
+A saver holds the training thread only while it hands a snapshot over.  One thread writes them in order; a snapshot that
+still waits for it gives way to a newer one, unless it is to be kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from math import isnan
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import define, evolve, field
+
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.training.checkpoints.format import Checkpoint, Say
+from sigma_kernel.training.checkpoints.store import numbered, read_manifest, remove, write
+
+Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
+
+
+@define(eq=False)
+class Saver:
+    """Save the checkpoints of one trainer in the background, in ``home``, and clear away those that nobody wants.
+
+    Kept are the newest ``last`` (all, if that is None), the ``best`` by their score, of equals the earlier, and those
+    marked to keep.  What fails, such as a full disk, is told as an alarm: training goes on, and what was saved stays.
+    """
+
+    home: Path
+    tell: Say
+    before: Callable[[], Any] = lambda: None  # what comes to the disk before each checkpoint
+    last: int | None = None
+    best: int = 0
+    prefer: Literal["greatest", "least"] = "greatest"
+    _waiting: tuple[int, Checkpoint] | None = field(default=None, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _gate: threading.Condition = field(factory=threading.Condition, init=False)
+    _failure: Exception | None = field(default=None, init=False)
+    _failed: int = field(default=0, init=False)  # checkpoints since one was written
+    _marks: dict[int, Mark] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        if self.best < 0 or (self.last is not None and self.last < 1) or self.prefer not in ("greatest", "least"):
+            raise SigmaConfigError(
+                f"checkpoints: cannot keep the last {self.last} and the best {self.best}, the {self.prefer} preferred. "
+                "Keep the last 1, 2, 3 ..., the best 0, 1, 2 ..., and prefer 'greatest' or 'least'."
+            )
+
+    def retain(self, hooks: Iterable[Hook]) -> None:
+        """Keep the checkpoints that these hooks want to stay."""
+        wanted: dict[str, Any] = {name: value for hook in hooks for name, value in hook.retains.items()}
+        asked = evolve(self, **{"last": None, "best": 0, "prefer": "greatest", **wanted})  # checks them
+        self.last, self.best, self.prefer = asked.last, asked.best, asked.prefer
+
+    def save(self, number: int, checkpoint: Checkpoint) -> Path:
+        """Hand a checkpoint over to be written; return where it will lie.  Nobody may change its arrays after this.
+
+        Returns at once, unless one that is to be kept still waits behind another.
+        """
+        with self._gate:
+            self._gate.wait_for(lambda: self._waiting is None or not self._wanted(*self._waiting))
+            self._waiting = (number, checkpoint)
+            if self._thread is None:  # no daemon: whoever leaves without flush() still gets the last one written
+                self._thread = threading.Thread(target=self._work, name="sigma-saver")
+                self._thread.start()
+        return self.home / str(number)
+
+    def forsake(self, after: int, branch: int) -> None:
+        """Set aside what lies beyond a number, on a branch that is left: it is no longer the newest."""
+        self.wait()
+        for path in numbered(self.home):
+            if int(path.name) > after:
+                self._set_aside(path, branch)
+
+    def _set_aside(self, path: Path, branch: int) -> None:
+        place = path.with_name(f"{path.name}.branch-{branch}")
+        try:
+            if place.exists():  # from before a crash after which it was saved again
+                remove(place)
+            path.rename(place)
+        except OSError as error:
+            self.tell(
+                f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it lies on the branch "
+                "that was left, and would be taken for the newest."
+            )
+
+    def flush(self) -> None:
+        """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
+        self.wait()
+        if self._failure is not None:
+            raise SigmaCheckpointError(f"{self._failure} ({self._failed} in a row)") from self._failure
+
+    def wait(self) -> None:
+        """Wait until nothing is left to write, whatever became of it."""
+        with self._gate:
+            self._gate.wait_for(lambda: self._thread is None)
+
+    def _work(self) -> None:
+        try:
+            while (job := self._next()) is not None:
+                self._write(*job)
+        finally:
+            with self._gate:
+                if self._thread is threading.current_thread():  # only where telling failed
+                    self._thread = None
+                self._gate.notify_all()
+
+    def _next(self) -> tuple[int, Checkpoint] | None:
+        with self._gate:
+            job, self._waiting = self._waiting, None
+            if job is None:
+                self._thread = None
+            self._gate.notify_all()
+            return job
+
+    def _write(self, number: int, checkpoint: Checkpoint) -> None:
+        self.before()
+        try:
+            write(self.home / str(number), checkpoint)
+        except Exception as error:  # told; training must not end for it
+            first, self._failure, self._failed = self._failure is None, error, self._failed + 1
+            if first:
+                self.tell(f"ALARM: checkpoint {number}: {error} Training goes on; what fails after it is counted.")
+            return
+        failed, self._failure, self._failed = self._failed, None, 0
+        if failed:
+            self.tell(f"checkpoint {number}: was written; {failed} before it could not be.")
+        self._clear(number)
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+    def _clear(self, number: int) -> None:
+        """Remove what nobody wants, now that a newer one is whole."""
+        if self.last is None:
+            return
+        for old in sorted(self._unwanted(number)):
+            try:
+                remove(self.home / str(old))
+            except OSError as error:
+                self.tell(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
+
+    def _unwanted(self, newest: int) -> set[int]:
+        numbers = [int(path.name) for path in numbered(self.home)]
+        with self._gate:
+            self._marks.pop(newest, None)
+            self._marks = {n: self._marks.get(n) or _mark(self.home / str(n)) for n in numbers}
+            kept = {n for n, (_, keep) in self._marks.items() if keep}
+            return {*numbers} - {newest, *numbers[-(self.last or 0) :], *self._best(self._marks), *kept}
+
+    def _best(self, marks: Mapping[int, Mark]) -> list[int]:
+        scores = {n: score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
+        sign = -1 if self.prefer == "greatest" else 1
+        return sorted(scores, key=lambda n: (sign * scores[n], n))[: self.best]
+
+    def _wanted(self, number: int, checkpoint: Checkpoint) -> bool:
+        mark = (checkpoint.score, checkpoint.keep)
+        return checkpoint.keep or number in self._best({**self._marks, number: mark})
+
+
+def _mark(folder: Path) -> Mark:
+    try:
+        manifest = read_manifest(folder, lambda _: None)
+    except SigmaCheckpointError:  # who reads it will be told
+        return None, False
+    return manifest["score"], manifest["keep"]

@@ -1,0 +1,1 @@
+"""Commands: their types, the queue, what they do, and how they are undone."""

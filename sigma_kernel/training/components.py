@@ -1,0 +1,163 @@
+"""What people choose for a trainer, by name, as a table or as objects; and the objects that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from attrs import has
+
+from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts import Dataset, Hook, Preprocessor
+from sigma_kernel.criteria import Criterion
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, near, said
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network.architecture import component_name
+from sigma_kernel.network.network import Network
+from sigma_kernel.network.notation import parse
+from sigma_kernel.network.tracing import Resolve
+from sigma_kernel.training.data.dataset import dataset
+
+TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: what reads a text, and what that gives
+    "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),
+    "when": (Criterion.parse, Criterion | None, "a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3)"),
+}
+
+
+def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
+    """Return the component that was chosen; raises SigmaConfigError for what is none of its kind."""
+    found = resolve(kind, chosen)
+    if not isinstance(found, contract):
+        raise SigmaConfigError(
+            f"{where}: must be of the kind {kind}: an object, a name, or a table with its 'type' "
+            f"(got {type(found).__name__})."
+        )
+    return found
+
+
+def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
+    """Return components by name; those of a list are called by what they are, one that comes again by its place too."""
+    if isinstance(chosen, Mapping) and not isinstance(chosen.get("type"), str):
+        return {name: one(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()}
+    found: dict[str, Any] = {}
+    for place, thing in enumerate(chosen if isinstance(chosen, list | tuple) else [chosen]):
+        made = one(resolve, where, kind, contract, thing)
+        name = thing["type"] if isinstance(thing, Mapping) else thing
+        name = name.rpartition(":")[2] if isinstance(name, str) else component_name(made)
+        found[f"{place}-{name}" if name in found else name] = made
+    return found
+
+
+def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Dataset]) -> dict[str, Hook]:
+    """Return hooks by name; times and criteria in them that are texts are read."""
+    if not isinstance(chosen, Mapping):
+        raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
+    found: dict[str, Hook] = several(resolve, where, "hook", Hook, chosen)
+    for name, hook in found.items():
+        _read_times(f"{where}.{name}", hook)
+        _check_declared(f"{where}.{name}", hook)
+        for split in hook.splits:
+            check_split(f"{where}.{name}", split, splits)
+    return found
+
+
+def check_split(where: str, split: str, splits: Collection[str]) -> None:
+    """Raise SigmaConfigError for a split of the data that is not there."""
+    if split not in splits:
+        known = f"{near(split, splits)} There are: {', '.join(splits)}."
+        raise SigmaConfigError(f"{where}: the data has no split {split!r}.{known}")
+
+
+def _read_times(where: str, hook: Hook) -> None:
+    """Read times and criteria that are texts; SigmaConfigError for those that are none."""
+    for what, (read, kind, words) in TIMES.items():
+        chosen = getattr(hook, what)
+        if isinstance(chosen, str):
+            setattr(hook, what, read(chosen))
+        elif not isinstance(chosen, kind):
+            raise SigmaConfigError(f"{where}.{what}: must be {words} (got {chosen!r}).")
+
+
+def _check_declared(where: str, hook: Hook) -> None:
+    """Raise SigmaConfigError for declarations that are no lists of texts; a single text would be one of letters."""
+    for what in ("reads", "writes", "requires", "splits", "settable"):
+        try:
+            declared = getattr(hook, what)
+        except Exception as error:  # whatever a plugin's code raises
+            raise SigmaConfigError(f"{where}.{what}: {said(error)}") from error
+        several_ = isinstance(declared, Collection) and not isinstance(declared, str)
+        if not several_ or not all(isinstance(one, str) for one in declared):
+            raise SigmaConfigError(f"{where}.{what}: must be a list of texts (got {declared!r}). Write ['...'].")
+
+
+def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
+    """Return the rules by name: what they match, and the initialiser; a table may hold both, as in a configuration."""
+    rules: dict[str, tuple[str, Any]] = {}
+    for name, rule in chosen.items() if isinstance(chosen, Mapping) else [("", chosen)]:
+        if isinstance(rule, Mapping) and "match" in rule:
+            rule = rule["match"], {key: value for key, value in rule.items() if key != "match"}
+        if not isinstance(rule, tuple) or len(rule) != 2 or not isinstance(rule[0], str):
+            raise SigmaConfigError(
+                f"{where}: must be named rules, such as {{'weights': ('**.weights', 'he_normal')}} (got {rule!r})."
+            )
+        rules[name] = rule
+    return rules
+
+
+def data(resolve: Resolve, chosen: Any) -> Any:
+    """Return the data that were chosen, of which a name or a table is made."""
+    named = isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str))
+    return resolve("dataset", chosen) if named or has(type(chosen)) else chosen
+
+
+def splits(where: str, chosen: Any) -> dict[str, Dataset]:
+    """Return the data set of each split: ``training`` alone, where no splits were given."""
+    if not isinstance(chosen, Mapping) or not _in_splits(chosen):
+        chosen = {"training": chosen}
+    if chosen.get("training") is None:
+        told = "" if "training" in chosen else f" No split is called 'training', only {', '.join(chosen)}."
+        raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{told}")
+    alone = len(chosen) == 1
+    return {name: dataset(x, f"{where}.data" if alone else f"{where}.data.{name}") for name, x in chosen.items()}
+
+
+def encoded(
+    splits: Mapping[str, Dataset],
+    network: Network,
+    steps: Mapping[str, Preprocessor],
+    outputs: Mapping[str, Spec] | None = None,
+) -> dict[str, Dataset]:
+    """Return the splits with every section as the network reads it: class indices for costs of classes, else numbers.
+
+    Where the specs of ``outputs`` are known, the classes are as many as these have.
+    """
+    takers = {step.section: 0 for step in steps.values() if step.takes_classes}
+    for cost in network.costs:
+        if cost.layer.chooses or cost.layer.decides:
+            known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
+            takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
+    for section in network.sections():
+        first = splits["training"].encode(section, takers.get(section))
+        names = first.class_names(section)
+        others = {name: x.encode(section, takers.get(section), names) for name, x in splits.items()}
+        splits = {**others, "training": first}
+    return dict(splits)
+
+
+def class_names(data: Dataset, network: Network) -> Sequence[str]:
+    """Return what the classes of the first cost that has some are called."""
+    return next(filter(None, (data.class_names(cost.layer.targets) for cost in network.costs)), ())
+
+
+def _in_splits(chosen: Mapping[str, Any]) -> bool:
+    """Return whether a mapping holds data sets, and no arrays."""
+    return "training" in chosen or any(isinstance(given, Dataset | Mapping | tuple) for given in chosen.values())
+
+
+def network(resolve: Resolve, where: str, chosen: Any) -> Any:
+    """Return the network: of its text form, of an architecture, of several ends; what can declare itself is one."""
+    if chosen is None:
+        raise SigmaNetworkError(f"{where}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
+    if hasattr(chosen, "declare"):
+        return chosen
+    return Network.build(parse(chosen, resolve) if isinstance(chosen, str) else chosen)

@@ -1,0 +1,1 @@
+"""Datasets, preprocessing, and the feed of minibatches."""

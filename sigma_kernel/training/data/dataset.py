@@ -1,0 +1,102 @@
+"""The data of a trainer: one resident block, an order of rows, and a cursor.
+
+A burst runs on one block.  Minibatches are cut from the block's rows in an order that is a function of the seed, the
+epoch and the block alone; what is left at the end of a block is a smaller batch, or is dropped.  While a burst runs,
+the next block is already being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.contracts import Dataset
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.graph.node import Spec
+
+Host = dict[str, np.ndarray]
+
+
+def specs(block: Host) -> dict[str, Spec]:
+    """Return the specs of one sample of each section of a prepared block."""
+    return {name: Spec(values.shape[1:], str(values.dtype)) for name, values in block.items()}
+
+
+class Rows(Dataset):
+    """Arrays in memory, one row a sample, in one block or several."""
+
+    def __init__(self, *blocks: Mapping[str, Any]) -> None:
+        self._blocks = [{name: as_array("data", name, values) for name, values in block.items()} for block in blocks]
+        if not self._blocks:
+            raise SigmaDataError("data: there is no block of rows. An iterator can be used only once.")
+        for number, block in enumerate(self._blocks):
+            counts = {name: len(values) for name, values in block.items()}
+            if len(set(counts.values())) != 1:
+                raise SigmaDataError(f"data: sections must have equally many rows (got {counts}).")
+            first, here = ({name: values.shape[1:] for name, values in b.items()} for b in (self._blocks[0], block))
+            if here != first:
+                raise SigmaDataError(f"data: block {number} holds {here}; block 0 holds {first}. Make them alike.")
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's spec."""
+        return specs(self._blocks[0])
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks."""
+        return len(self._blocks)
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows of a block."""
+        return len(next(iter(self._blocks[block].values())))
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the arrays of a block."""
+        return self._blocks[block]
+
+
+def as_array(where: str, name: str, values: Any) -> np.ndarray:
+    """Return a section as an array with one row a sample; raises SigmaDataError for what cannot be one."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
+    if not array.ndim:
+        raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples.")
+    return array
+
+
+def dataset(given: Any, where: str = "data") -> Dataset:
+    """Return a data set of what was given: one, arrays by section, a pair, or an iterable of such blocks.
+
+    An iterable is gone through once, and what it yields is kept.  Raises SigmaDataError for anything else.
+    """
+    if isinstance(given, Dataset):
+        return given
+    blocks = [given] if isinstance(given, Mapping) or _is_pair(given) else given
+    if isinstance(blocks, str | bytes | np.ndarray) or not isinstance(blocks, Iterable):
+        raise _no_data(given, where)
+    return Rows(*(_sections(block, where) for block in blocks))
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, tuple) and not any(isinstance(part, Mapping) for part in given)
+
+
+def _sections(block: Any, where: str) -> Mapping[str, Any]:
+    if isinstance(block, Mapping):
+        return block
+    if not isinstance(block, tuple | list) or len(block) != 2:
+        raise _no_data(block, where)
+    return dict(zip(("inputs", "targets"), block, strict=True))
+
+
+def _no_data(given: Any, where: str) -> SigmaDataError:
+    what = f"{type(given).__name__} of {len(given)}" if isinstance(given, tuple | list) else type(given).__name__
+    return SigmaDataError(
+        f"{where}: is no data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a pair "
+        "(inputs, targets), an iterable of such blocks, or a data set such as Arrays(...) or Stream(...)."
+    )

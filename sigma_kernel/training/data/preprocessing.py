@@ -1,0 +1,151 @@
+"""The data of a trainer: one resident block, an order of rows, and a cursor.
+
+A burst runs on one block.  Minibatches are cut from the block's rows in an order that is a function of the seed, the
+epoch and the block alone; what is left at the end of a block is a smaller batch, or is dropped.  While a burst runs,
+the next block is already being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from sigma_kernel.contracts import Dataset, Preprocessor
+from sigma_kernel.errors import SigmaDataError, near
+from sigma_kernel.graph.node import FLOATS, Spec
+from sigma_kernel.training.data.dataset import Host
+
+
+@frozen
+class Preparation:
+    """What is done to every block before it is used: preprocessors, then the trainer's dtypes."""
+
+    precision: str
+    preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
+    fitted: Mapping[str, Host] = field(factory=dict)
+
+    def fit(self, dataset: Dataset) -> Preparation:
+        """Return this preparation with every preprocessor fitted, each on what those before it leave."""
+        fitted: dict[str, Host] = {}
+        for name, step in self.preprocessors.items():
+            if step.section not in dataset.sections:
+                raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
+            before = [(self.preprocessors[n], state) for n, state in fitted.items()]
+            left = Left(dataset, step.section, [one for one in before if one[0].section == step.section])
+            fitted[name] = step.fit(left)
+            if not all(map(_finite, fitted[name].values())):
+                left.check_finite()  # else every row would be blamed
+        return evolve(self, fitted=fitted)
+
+    def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
+        """Return a block as the step wants it."""
+        values = dict(block)
+        for name, step in self.preprocessors.items():
+            if step.section in values:
+                values[step.section] = self._applied(name, step, np.asarray(values[step.section]))
+        return {name: self._cast(name, value) for name, value in values.items()}
+
+    def _applied(self, name: str, step: Preprocessor, values: np.ndarray) -> np.ndarray:
+        try:
+            return step.apply(values, self.fitted[name])
+        except (TypeError, ValueError) as error:
+            raise SigmaDataError(
+                f"preprocessor {name!r}: cannot take section {step.section!r}, {values.dtype} of shape {values.shape}: "
+                f"{error}. Give samples like those of the training data."
+            ) from error
+
+    def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind == "f":
+            with np.errstate(over="ignore"):  # what is not finite itself is told later, with its row
+                cast = np.asarray(values, self.precision, order="C")
+            if cast.dtype != values.dtype and not _finite(cast) and _finite(values):
+                first = tuple(np.argwhere(np.isinf(cast))[0])
+                raise SigmaDataError(
+                    f"data: section {name!r}, row {first[0]}: {values[first]:g} is too large for {self.precision}. "
+                    "Scale the values, or choose another precision."
+                )
+            return cast
+        if values.dtype.kind in "iu":
+            _fits_int32(name, values)
+            return np.asarray(values, np.int32, order="C")
+        if values.dtype.kind == "b":
+            return np.asarray(values, order="C")
+        raise SigmaDataError(f"data: section {name!r} holds {values.dtype}. Use numbers or booleans.")
+
+
+@frozen
+class Left(Iterable[np.ndarray]):
+    """What preprocessors leave of one section: its blocks, each read when it is its turn, as often as one likes."""
+
+    dataset: Dataset
+    section: str
+    steps: Sequence[tuple[Preprocessor, Host]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield the blocks' arrays, one row a sample."""
+        for block in range(self.dataset.blocks):
+            values = np.asarray(self.dataset.block(block)[self.section])
+            for step, state in self.steps:
+                values = step.apply(values, state)
+            yield values
+
+    def check_finite(self) -> None:
+        """Raise SigmaDataError for the first number that is not finite."""
+        for block, values in enumerate(self):
+            with placed(self.dataset, block):
+                check_finite({self.section: values})
+
+
+@contextmanager
+def placed(dataset: Dataset, block: int) -> Iterator[None]:
+    """Let a SigmaDataError say which block it is about, where there are several."""
+    try:
+        yield
+    except SigmaDataError as error:
+        if dataset.blocks == 1:
+            raise
+        raise SigmaDataError(f"block {block}: {error}") from error
+
+
+def _fits_int32(name: str, values: np.ndarray) -> None:
+    limits = np.iinfo(np.int32)
+    if values.size and (values.min() < limits.min or values.max() > limits.max):
+        raise SigmaDataError(f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats.")
+
+
+def check_finite(block: Host) -> None:
+    """Raise SigmaDataError for the first number that is not finite, naming its section and row."""
+    for name, values in block.items():
+        if not _finite(values):
+            row = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise SigmaDataError(
+                f"data: section {name!r} holds a value that is not finite, first in row {row}. "
+                "Fill or drop such rows before training."
+            )
+
+
+def _finite(values: np.ndarray) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Host:
+    """Return the sections of a prepared block that are wanted; whole numbers become floats where these are wanted.
+
+    Raises SigmaDataError for a section that is missing, or has another shape or type.
+    """
+    found: Host = {}
+    for name, spec in wanted.items():
+        if name not in block:
+            raise SigmaDataError(f"{where}: section {name!r} is missing.{near(name, block)}")
+        values = block[name]
+        if not values.ndim or values.shape[1:] != spec.shape:
+            raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; wanted is {('n', *spec.shape)}.")
+        if values.dtype != spec.dtype and (spec.dtype not in FLOATS or values.dtype.kind == "f"):
+            raise SigmaDataError(
+                f"{where}: section {name!r} holds {values.dtype}; the step was built for {spec.dtype}."
+            )
+        found[name] = values.astype(spec.dtype, copy=False)
+    return found

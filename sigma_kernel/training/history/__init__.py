@@ -1,0 +1,1 @@
+"""The journal, metrics, snapshots for rewind, and replay."""

@@ -1,0 +1,216 @@
+"""The files that grow while a run goes on: ``journal.jsonl`` and ``metrics.jsonl``.
+
+The journal holds every change from outside, with the moment at which it acted, as a chain of lines.  The metrics hold
+at most ten rows a second, plus one for every epoch; what lies between two rows is kept as minimum and maximum.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.history.chain import chained, encoded, first, hash_of
+from sigma_kernel.training.runs.files import get_bytes, sync as sync_folder
+
+MOST_BYTES = 1 << 20  # of lines that lie on the disk already, kept for the manifest of the next checkpoint
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Lines:
+    """A file of JSON lines; the first says which format they have.  Without a path, nothing is written.
+
+    A row for which there is no room on the disk waits for the next one, and for room: the first alarms, the others are
+    counted.  The file stays open, so that it can be copied back if somebody removes it; ``mend`` then puts back what
+    else is missing in its folder.
+    """
+
+    path: Path | None = None
+    tell: Callable[[str], None] = lambda text: None
+    mend: Callable[[], None] = lambda: None
+    waiting: list[str] = field(factory=list, init=False)
+    _late: int = field(default=0, init=False)  # rows that had to wait
+    _doubtful: bool = field(default=False, init=False)  # nobody knows how much of the file is on the disk
+    _handle: int = field(default=-1, init=False)
+    _gate: threading.Condition = field(factory=threading.Condition, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin the file, or continue after its last whole line."""
+        if self.path is None:
+            return
+        there = get_bytes(self.path) if os.path.lexists(self.path) else b""
+        whole = there.rfind(b"\n") + 1
+        if whole < len(there):
+            os.truncate(self.path, whole)
+        self._handle = _opened(self.path, os.O_CREAT)
+        weakref.finalize(self, os.close, self._handle)  # nothing else says when nobody writes any more
+        with self._gate:
+            for line in self._first(there[:whole].decode(errors="replace").splitlines()[-1:]):
+                self._take(line)
+            self._write()
+
+    def _first(self, last: Sequence[str]) -> Sequence[str]:
+        """Return what is added at once, to a file that ends in this line, or is empty."""
+        return () if last else ('{"format": 1}',)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+        if self.path is not None:
+            with self._gate:
+                self._take(self._line(row))
+                self._write()
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        return json.dumps(strict(row))
+
+    def _take(self, line: str) -> None:
+        self.waiting.append(f"{line}\n")
+
+    def _write(self) -> str | None:
+        """Write all that waits, or return why it has to wait on."""
+        assert self.path is not None
+        try:
+            if self._doubtful or not _leads(self.path, self._handle):
+                self._put_back(self.path)
+            _add(self._handle, "".join(self.waiting).encode())
+        except (OSError, SigmaStateError) as error:
+            return self._alarm(error)
+        if self._late:
+            self.tell(f"{self.path}: can be written again; {self._late} rows had to wait, and are written.")
+        self._late = 0
+        self.waiting.clear()
+        return None
+
+    def _alarm(self, error: Exception) -> str:
+        why = getattr(error, "strerror", None) or str(error)
+        if not self._late:
+            self.tell(f"ALARM: {self.path}: cannot be written: {why}. Make room. Training goes on.")
+        self._late = max(self._late, len(self.waiting), 1)
+        return why
+
+    def _put_back(self, path: Path) -> None:
+        """Copy the file back that is still open, and write into the copy from now on."""
+        self.mend()
+        part, gone = path.with_name(f".{path.name}.part"), not _leads(path, self._handle)
+        part.unlink(missing_ok=True)
+        copy = _opened(part, os.O_CREAT | os.O_EXCL)
+        try:
+            _add(copy, os.pread(self._handle, os.fstat(self._handle).st_size, 0))
+            os.fsync(copy)
+            part.replace(path)
+            sync_folder(path.parent)
+            os.dup2(copy, self._handle, inheritable=False)  # under whoever brings it to the disk right now
+        finally:
+            os.close(copy)
+        self._doubtful = False
+        if gone:
+            self.tell(f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back.")
+
+
+@define(eq=False)
+class Journal(Lines):
+    """A chain of lines, shared by the trainers of a run; who waits for the disk takes the lines of others along."""
+
+    configuration: str = ""  # the hash of config.toml
+    missing: Sequence[str] = ()  # lines at the end of the file
+    head: str = field(default="", init=False)
+    _recent: deque[str] = field(factory=deque, init=False)  # the newest lines
+    _bytes: int = field(default=0, init=False)  # of them
+    _count: int = field(default=0, init=False)  # of all lines since the file was opened, those that wait included
+    _synced: int = field(default=0, init=False)  # of them, on the disk
+    _saved: dict[str, int] = field(factory=dict, init=False)  # before the last checkpoint of each trainer
+    _syncing: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def _first(self, last: Sequence[str]) -> Sequence[str]:
+        self.head = hash_of(last[0]) if last else ""
+        return self.missing if last or self.missing else (first(self.configuration),)
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        return chained(self.head, encoded(row))
+
+    def _take(self, line: str) -> None:
+        super()._take(line)
+        self.head, self._count = hash_of(line), self._count + 1
+        self._recent.append(line)
+        self._bytes += len(line)
+        while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
+            self._bytes -= len(self._recent.popleft())
+
+    def chain(self, trainer: str) -> dict[str, Any]:
+        """Return what a checkpoint holds of the journal: its newest hash, and the lines since the checkpoint before.
+
+        Lines that may not be on the disk are always among them; of the others only the newest, if they are many.
+        """
+        with self._gate:
+            start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
+            self._saved[trainer] = self._count
+            return {"configuration": self.configuration, "head": self.head, "rows": [*self._recent][max(0, start) :]}
+
+    # -- on the disk ---------------------------------------------------------------------------------------------------
+    def durable(self) -> SigmaStateError | None:
+        """Return when all rows so far are on the disk, or why they are not."""
+        with self._gate:
+            wanted, why = self._count, None if self.path is None else self._write()
+        if why is not None:
+            return self._unwritten(why)
+        with self._syncing:  # who waits here mostly finds that somebody has brought his rows, too
+            count = self._count - len(self.waiting)
+            if self._synced < wanted:
+                try:
+                    os.fsync(self._handle)
+                except OSError as error:
+                    self._doubtful = True
+                    return self._unwritten(self._alarm(error))
+                self._synced = count
+        return None
+
+    def flush(self) -> None:
+        """Return when all rows so far are on the disk; SigmaStateError where they do not get there."""
+        if (error := self.durable()) is not None:
+            raise error
+
+    def _unwritten(self, why: str) -> SigmaStateError:
+        return SigmaStateError(
+            f"{self.path}: the last {len(self.waiting) or self._count - self._synced} rows cannot be written: {why}. "
+            "What they hold has acted, but a crash would undo it. Make room."
+        )
+
+
+def _opened(path: Path, how: int) -> int:
+    return os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | how, 0o666)
+
+
+def _leads(path: Path, handle: int) -> bool:
+    """Return whether a path leads to an open file."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _add(handle: int, data: bytes) -> None:
+    """Add all of it to a file, or nothing."""
+    end = os.fstat(handle).st_size
+    try:
+        while data:
+            data = data[os.write(handle, data) :]
+    except OSError:
+        os.ftruncate(handle, end)
+        raise
+
+
+def strict(value: Any) -> Any:
+    """Return a value as every reader of JSON takes it: a number that is not finite becomes None."""
+    if isinstance(value, Mapping):
+        return {name: strict(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,200 @@
+"""A journal read again: what a run did is done again at the same moments, and compared.
+
+Rows are of two kinds.  What came from *outside* (commands of people, hooks that go by the wall clock, results from the
+background) is injected where the journal says that it acted.  Everything else (commands of other hooks, digests of
+the state, beginnings and ends) must come about by itself, and is compared with what the journal holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.checkpoints.encoding import packed
+from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.commands.types import Command
+
+Row = Mapping[str, Any]
+ASIDE = ("seconds", "place", "losses")  # what may differ between two runs that are the same
+HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
+BESIDE = ("background", "budget")  # events that come from beside the training thread
+DIGITS = 8  # of a loss, hexadecimal
+RESUMED = "resumed"  # the event of going on from a checkpoint
+STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
+
+
+@define(eq=False)
+class Replay:
+    """The rows of one trainer that are still to come.
+
+    Those with ``again`` came from outside under other settings: they act, and are written once more; nothing is
+    compared with them.
+    """
+
+    rows: deque[Row]
+    goes_on: bool = True  # freely, after the last row
+    left: bool = False  # before its end: nothing acts, and nothing is compared any more
+    acting: bool = field(default=False, init=False)  # a command that is done again
+    differs: str | None = field(default=None, init=False)  # the first difference, in words
+
+    @property
+    def place(self) -> int | None:
+        """Return where in the journal it stands; None where all that is written there has been done."""
+        return self.rows[0]["place"] if self.rows and "again" not in self.rows[0] else None
+
+    def next(self, iteration: int, **wanted: Any) -> Row | None:
+        """Return the next row, if it belongs to this iteration and holds what is wanted."""
+        row = self.rows[0] if self.rows and not self.left else None
+        fits = row is not None and row["iteration"] == iteration and all(row.get(k) == v for k, v in wanted.items())
+        return row if fits else None
+
+    def begin(self, iteration: int) -> Row | None:
+        """Return the next row, if training begins here; SigmaStateError where it was left."""
+        if self.left:
+            raise SigmaStateError(
+                "run: was stopped while its journal was done again. Resume it from its folder once more."
+            )
+        return self.next(iteration, event="begin")
+
+    def ahead(self, iteration: int) -> int | None:
+        """Return the number of iterations until the next row, or None if that is not known."""
+        later = self.rows[0]["iteration"] - iteration if self.rows else 0
+        return later if later > 0 else None
+
+    def outside(self, iteration: int) -> Command | Row | None:
+        """Return what came from outside at this moment, if it is next: a command, or the row of what came otherwise."""
+        while self.next(iteration, event="fired", again=True) is not None:
+            self.rows.popleft()  # of a hook that is another one now
+        row = self.next(iteration)
+        event = row and row.get("event")
+        if row is None or event == "fired" or not (event == RESUMED or _from_outside(row)):
+            return None
+        if "command" in row:
+            return commands.from_dict(row)
+        return {name: value for name, value in row.items() if name not in HEAD}
+
+    def attempt(self, act: Callable[[], Any], tell: Callable[[str], None]) -> None:
+        """Let a command act again; what it raises is told, as it was told then to whoever had sent it.
+
+        If it is refused before it acts, that is a difference, unless it was sent under other settings.
+        """
+        row, self.acting, why = self.rows[0], True, "it changes nothing"
+        try:
+            act()
+        except Exception as error:
+            why = str(error)
+            tell(f"what is done again was refused: {why}")
+        self.acting = False
+        if self.rows and self.rows[0] is row:
+            self.rows.popleft()
+            self._compare(None if "again" in row else f"{_said(row)} cannot be done again: {why}")
+
+    def rewinds_to(self, iteration: int) -> bool:
+        """Return whether a rewind to this iteration is still to come with which nothing is compared."""
+        return any("again" in row and row.get("command") == "rewind" and row["to"] == iteration for row in self.rows)
+
+    def met(self, row: Row) -> bool:
+        """Compare what has just happened with the next row; return whether the journal holds it already."""
+        if self.left or not self.rows:
+            return False
+        if "again" in self.rows[0]:
+            if _from_outside(row):
+                self.rows.popleft()
+            return False
+        return self._compare(_difference(self.rows.popleft(), row))
+
+    def _compare(self, difference: str | None) -> bool:
+        """Take note of a difference, after which nothing is compared; return whether there is none."""
+        if difference is not None:
+            self.differs = self.differs or difference
+            self.rows.clear()
+        return difference is None
+
+
+def _difference(expected: Row, found: Row) -> str | None:
+    """Return in words how two rows differ: where first, and in which addresses; None if they do not.
+
+    Of losses, only those count that both know.
+    """
+    first = _first(expected.get("losses", ""), found.get("losses", ""))
+    one, other = ({name: packed(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
+    if first is None and one == other:
+        return None
+    if not expected.get("event") == found.get("event") == "digest":
+        return f"{_said(expected)} is in the journal; now it is {_said(found)}"
+    then, now = expected["state"], found["state"]
+    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    since = "" if first is None else f", first seen in the loss of iteration {first + found['iteration']}"
+    return f"{_when(expected)}: {', '.join(names) or 'losses'} differ{since}"
+
+
+def _first(then: str, now: str) -> int | None:
+    """Return the place of the first loss that differs, counted from the last one: 0, -1, -2 ..."""
+    ends = range(-min(len(then), len(now)) // DIGITS * DIGITS, 0, DIGITS)
+    return next((i // DIGITS + 1 for i in ends if then[i:][:DIGITS] != now[i:][:DIGITS]), None)
+
+
+def _when(row: Row) -> str:
+    return f"iteration {row['iteration']} (epoch {row['epoch']})"
+
+
+def _said(row: Row) -> str:
+    return f"{_when(row)}: {json.dumps({name: packed(row[name]) for name in row if name not in (*HEAD, 'state')})}"
+
+
+def seamless(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of a run as if it had never been interrupted and resumed."""
+    kept: list[Row] = []
+    for row in rows:
+        if row.get("event") == RESUMED:
+            del kept[_cut(kept) :]
+            _take_up(kept, row)
+        else:
+            kept.append(row)
+    return kept
+
+
+def _take_up(rows: list[Row], resumed: Row) -> None:
+    """Let a row stand where a run was taken up, at which its state was kept to rewind to, unless a save did that."""
+    at = resumed.get("at") or 0
+    before = [row for row in rows if row["place"] < at] if at else []
+    if before and not (before[-1].get("event") == "digest" and before[-2:][0].get("command") == "save"):
+        rows.append({**resumed, "place": at})
+        rows.sort(key=lambda row: (row["place"], row.get("event") != RESUMED, row.get("from")))
+
+
+def tail(rows: Sequence[Row], position: int) -> list[Row]:
+    """Return what is to be done after a checkpoint that stands at a place; the last row says that it is gone on from.
+
+    Since the settings were changed last, that comes out the same; of what came from outside before that and was not
+    done again yet, it does not.
+    """
+    edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
+    if edited is None:
+        return _since(position, seamless(rows))
+    done = seamless(rows[edited + 1 :])
+    before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)
+    again = [{**row, "again": True} for row in before if _from_outside(row)]
+    return _since(position, done) + again[sum(map(_from_outside, done)) :]
+
+
+def _since(position: int, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["place"] >= position + (row.get("event") == RESUMED)]
+
+
+def _from_outside(row: Row) -> bool:
+    return "by" not in row and ("command" in row or row["event"] in ("fired", *BESIDE))
+
+
+def _cut(rows: list[Row]) -> int:
+    """Return where the rows begin that a stop from outside, or a failure, added at the end."""
+    moved = [n for n, row in enumerate(rows) if "by" not in row and ("command" in row or row["event"] == "begin")]
+    if moved and rows[moved[-1]].get("command") == "stop":
+        return moved[-1]  # with what was saved, and what hooks did at the end
+    at = len(rows) - (bool(rows) and rows[-1].get("event") == "end")
+    return at - (at > 0 and bool(rows[-1].get("failed")) and "error" in rows[at - 1])  # of a hook in the background

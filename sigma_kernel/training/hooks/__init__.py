@@ -1,0 +1,1 @@
+"""Order hooks, run them, and run them in the background."""

@@ -1,0 +1,188 @@
+"""Hooks of a trainer: which are due, in which order, and what happens when one fails.
+
+The order is computed from what hooks declare: who writes an address goes before who reads it, ``requires`` goes first;
+where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name are refused.
+One that takes longer than its budget three times in a row is muted, or moved to the background.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from itertools import combinations
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from sigma_kernel.clock import TimeScale
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.registry.addresses import literal, matches
+
+OBSERVED = ("gradients.", "updates.", "activations.")
+
+
+REPEATED = "repeated"  # beside the addresses that observers read: the whole iteration
+
+
+_SECONDS = ("second", "seconds")
+
+
+@frozen
+class Reason:
+    """Why one hook runs before another."""
+
+    first: str
+    then: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.first} before {self.then}: {self.why}"
+
+
+def reads(hook: Hook) -> tuple[str, ...]:
+    """Return all addresses that a hook reads, its criterion's included."""
+    asked = hook.when.addresses() if hook.when is not None else ()
+    return (*hook.reads, *asked)
+
+
+def taken(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:
+    """Return what a hook publishes of what another of this scope asks for; others find what is local at each worker."""
+    if writer.scope == "local":
+        asked = [inner(a) for a in asked if scope == "local" or a.startswith(("workers.", "*"))]
+    return [address for address in writer.writes for pattern in asked if meet(pattern, address)]
+
+
+def inner(address: str) -> str:
+    """Return an address without the worker that it belongs to."""
+    return re.sub(r"^workers\.[^.]++\.", "", address)
+
+
+def check_read(name: str, hook: Hook, address: str) -> None:
+    """Raise SigmaStateError for an address that a hook did not declare in ``reads``."""
+    if not any(pattern == address or matches(pattern, address) for pattern in reads(hook)):
+        raise SigmaStateError(f"hook {name!r}: reads {address!r} without declaring it. Add it to reads.")
+
+
+def check_write(name: str, hook: Hook, address: str) -> None:
+    """Raise SigmaStateError for an address that a hook did not declare in ``writes``."""
+    if not any(matches(pattern, address) for pattern in hook.writes):
+        raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
+
+
+def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
+    """Return what is known under an address, or None, local values first; under a pattern, all that matches by name."""
+    if literal(address):
+        return next((known[name] for name in (scope + address, address) if name in known), None)
+    return {name: value for name, value in known.items() if matches(address, name)}
+
+
+def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
+    """Return the hooks whose doings depend on the wall clock, or on what such a hook publishes."""
+    return _and_readers(hooks, {name for name, hook in hooks.items() if _timed(hook)})
+
+
+def _and_readers(hooks: Mapping[str, Hook], found: set[str]) -> frozenset[str]:
+    while True:
+        more = {name for name, hook in hooks.items() if any(taken(reads(hook), hook.scope, hooks[w]) for w in found)}
+        if more <= found:
+            return frozenset(found)
+        found |= more
+
+
+def _timed(hook: Hook) -> bool:
+    asks = hook.when is not None and re.search(r"\bseconds?\b", str(hook.when)) is not None
+    looks = any(address in _SECONDS or address.startswith("phases.") for address in reads(hook))
+    return hook.timed or asks or looks or hook.every.scale is TimeScale.SECOND
+
+
+def ends(hook: Hook, per_epoch: int) -> list[float]:
+    """Return the iterations at which a hook that ends training will do so at the latest, as far as that is known."""
+    units = {TimeScale.ITERATION: 1, TimeScale.EPOCH: per_epoch}
+    if hook.when is None:
+        return [(hook.every.next(0) or 0) * unit for scale, unit in units.items() if scale is hook.every.scale]
+    return [goal * unit for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
+
+
+def check_distinct(hooks: Mapping[str, Hook]) -> None:
+    """Raise SigmaConfigError, naming both, for two hooks that are equal in all but their names."""
+    for (one, hook), (other, twin) in combinations(hooks.items(), 2):
+        if equal(hook, twin):
+            raise SigmaConfigError(f"hooks.{other}: is the same as hooks.{one}. Leave one out, or let them differ.")
+
+
+def equal(a: Hook, b: Hook) -> bool:
+    """Return whether two hooks are the same in all but their names."""
+    if type(a) is not type(b) or not attrs.has(type(a)):
+        return a is b
+    return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in attrs.fields(type(a)))
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return a is b or bool(a == b)
+    except ValueError:  # arrays: too many answers
+        return False
+
+
+def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
+    """Return everything that the hooks' declarations say about their order."""
+    found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
+    writers: dict[str, set[str]] = {}  # by what they write; under "" those of patterns, and local ones
+    for writer, hook in hooks.items():
+        for address in hook.writes:
+            writers.setdefault(address if literal(address) and hook.scope == "global" else "", set()).add(writer)
+    places = {name: place for place, name in enumerate(hooks)}
+    for reader, hook in hooks.items():
+        wanted = reads(hook)
+        near = [writers.get(a, set()) for a in (*wanted, "")] if all(map(literal, wanted)) else [*writers.values()]
+        for writer in sorted(set[str]().union(*near) - {reader}, key=places.__getitem__):
+            shared = taken(wanted, hook.scope, hooks[writer])
+            if shared:
+                found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
+    return found
+
+
+def meet(a: str, b: str) -> bool:
+    """Return whether one of two addresses, patterns allowed, lies within the other."""
+    return a == b or matches(a, b) or matches(b, a)
+
+
+def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
+    found = []
+    for wanted in hook.requires:
+        firsts = [other for other, h in hooks.items() if wanted in (other, type(h).__name__) and other != name]
+        if not firsts:
+            raise SigmaConfigError(f"hooks.{name}: requires {wanted!r}, which is not among the hooks. Add it.")
+        found += [Reason(first, name, f"{name} requires {wanted}") for first in firsts]
+    return found
+
+
+def ordered(hooks: Mapping[str, Hook]) -> list[str]:
+    """Return the names in the order in which hooks that are due together run.
+
+    Raises SigmaConfigError for hooks that are equal, naming the cycle where the declarations contradict each other, and
+    for a hook in the background that has to act at once.
+    """
+    check_distinct(hooks)
+    for name, hook in hooks.items():
+        if hook.guards and (hook.background or (hook.budget is not None and hook.over_budget == "background")):
+            raise SigmaConfigError(f"hooks.{name}: a guard must act at once. It cannot run in the background.")
+    sorter = TopologicalSorter[str](dict.fromkeys(hooks, ()))
+    for reason in reasons(hooks):
+        sorter.add(reason.then, reason.first)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(error.args[1])
+        raise SigmaConfigError(f"hooks: they wait for each other: {cycle}. Change what one reads.") from error
+    order, ready = list[str](), list[tuple[float, str]]()
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, (-hooks[name].priority, name))
+        order.append(heappop(ready)[1])
+        sorter.done(order[-1])
+    return order

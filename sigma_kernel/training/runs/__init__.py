@@ -1,0 +1,1 @@
+"""Run folders: their files, resume, compatibility, and the summary."""

@@ -1,0 +1,160 @@
+"""Taking up a run folder again: where each trainer stood, and what it did after that."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError
+from sigma_kernel.training.checkpoints.format import Checkpoint, Say
+from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
+from sigma_kernel.training.history import chain
+from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless, tail
+from sigma_kernel.training.runs.compatibility import differences, fit
+from sigma_kernel.training.runs.files import LARGEST, digest, get_bytes
+from sigma_kernel.training.session.loop import Session
+
+MadeWith = Callable[[], dict[str, str]]
+
+
+def history(run: Path, trainers: Iterable[str], say: Say) -> tuple[list[str], list[str]]:
+    """Return the lines of a run's journal, and those that are missing in it: only checkpoints still hold them.
+
+    Raises SigmaCheckpointError for a journal that was changed or cut, and where ``config.toml`` is not what it names.
+    """
+    path, chains = run / "journal.jsonl", chains_of(run, trainers)
+    now = digest(get_bytes(run / "config.toml", LARGEST))
+    if not os.path.lexists(path):
+        say(f"{path}: is missing: what was done after the last checkpoint is lost")
+        check_configuration(run, now, [held["configuration"] for held in chains[:1]])
+        return [], [chain.first(now, {held["trainer"]: (held["head"], held["place"]) for held in reversed(chains)})]
+    lines = chain.read(path, say)
+    more = chain.lost(path, lines, chains)
+    if more:
+        say(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are put back")
+    check_configuration(run, now, chain.configured([*lines, *more]))
+    return lines, more
+
+
+def chains_of(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
+    """Return what the checkpoints of a run hold of its journal, of each trainer the newest first."""
+    found: list[Mapping[str, Any]] = []
+    for path in (path for name in trainers for path in reversed(saved(run, name))):
+        with suppress(SigmaCheckpointError):  # who restores it is told
+            manifest = read_manifest(path, lambda text: None)
+            about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}
+            found += [{**manifest["chain"], **about}] if manifest["chain"] else []
+    return found
+
+
+def check_configuration(run: Path, now: str, known: Sequence[str]) -> None:
+    """Raise SigmaCheckpointError where the hash of ``config.toml`` is none of those that a journal allows."""
+    if known and now not in known:
+        raise SigmaCheckpointError(
+            f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
+            f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
+        )
+
+
+def resume(
+    run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str],
+    made_with: MadeWith, say: Say, paused: bool = False,
+) -> None:  # fmt: skip
+    """Put a session where its run stood, and let it do again what its journal holds after the newest checkpoint.
+
+    Where none was written yet, or all lie on branches that were left, everything is done again.  With ``edits`` of the
+    configuration, only what came from outside is.  Raises SigmaCheckpointError where it cannot be gone on with,
+    SigmaConfigError for edits that do not go with the run.
+    """
+    rows, chronicle, position = chain.rows(run / "journal.jsonl", lines, session.name), session.chronicle, 0
+    try:
+        path, found = restore(run, session, say, edits, rows)
+    except SigmaCheckpointError:
+        if not _from_the_beginning(run, session.name, rows):
+            raise
+        say(f"{run}: has no checkpoint of {session.name!r} to go on from: all is done again from the beginning")
+    else:
+        for line in differences(found.made_with, made_with()):
+            say(f"{path}: {line}: bits may differ from those of an uninterrupted run")
+        position, chronicle.branch = found.values.get("journal", 0), found.values.get("branch", 0)
+        _keep(session)
+        if edits:  # to do again what follows from it
+            write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
+    chronicle.records.position, chronicle.waits = chain.start(lines, session.name) + len(rows), paused
+    what = {"event": RESUMED, "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
+    session.note(what | {"configuration": configuration})
+    if left := tail([*rows, what], position):
+        chronicle.replay = Replay(deque(left))
+
+
+def relive(run: Path, session: Session, lines: Sequence[str], say: Say) -> None:
+    """Let a session do again everything that its journal holds, since its settings were changed last, and compare.
+
+    Raises SigmaCheckpointError where the journal does not begin with the run.
+    """
+    path = run / "journal.jsonl"
+    rows = chain.rows(path, lines, session.name)
+    if rows and rows[0]["place"]:
+        raise SigmaCheckpointError(
+            f"{path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
+            "resumed, and not replayed."
+        )
+    edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
+    if edited is not None:
+        start = rows[edited]["from"]
+        say(f"{session.name}: settings were changed at iteration {start}; it is done again from there")
+        if rows[edited].get("at") != 0:
+            session.restore(read(run / "checkpoints" / session.name / f"{start}.edited-{edited}"))
+            _keep(session)
+        rows = rows[edited + 1 :]
+    session.save_as = lambda state: None
+    session.chronicle.replay = Replay(deque(seamless(rows)), goes_on=False)
+
+
+def restore(
+    run: Path, session: Session, say: Say, edits: Sequence[str] = (), rows: Sequence[Row] = ()
+) -> tuple[Path, Checkpoint]:
+    """Put the newest checkpoint into a session that is whole, fits, and lies on no branch that was left.
+
+    Those that are passed over are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if
+    there is none; SigmaConfigError for edits of the configuration that do not go with it.
+    """
+    before = session.snapshot()
+
+    def put(path: Path, found: Checkpoint) -> None:
+        if _left(rows, path, found):
+            raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Go on from where that was.")
+        try:
+            fit(path, found, session)
+        except SigmaCheckpointError as error:
+            if not edits:
+                raise
+            raise SigmaConfigError(f"{', '.join(edits)}: does not go with this run. {error}") from error
+
+    try:
+        return newest_good(run, session.name, say, put)
+    except SigmaError:
+        session.restore(before)
+        raise
+
+
+def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:
+    """Return whether all can be done again: settings are the same, and no checkpoint is there that should be whole."""
+    if not rows or rows[0]["iteration"] or any(row.get("edits") for row in rows):
+        return False
+    return all(_left(rows, path, read(path)) for path in saved(run, trainer))
+
+
+def _left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
+    """Return whether somebody went back, after a checkpoint was saved, to before it."""
+    later = [row for row in rows if row["place"] >= found.values.get("journal", len(rows))]
+    return any(row.get("command") == "rewind" and row["to"] < int(path.name) for row in later)
+
+
+def _keep(session: Session) -> None:
+    """Keep what was put back, to rewind to: whoever saved it has kept it, too."""
+    session.chronicle.past.keep(session.clock.moment, session.snapshot())

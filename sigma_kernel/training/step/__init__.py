@@ -1,0 +1,1 @@
+"""The training step: its graphs, programs, live values, and evaluation."""

@@ -1,0 +1,150 @@
+"""The compiled steps of a session, and what they compute beside training: evaluation, prediction, observation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.contracts import Dataset, Metric, Order, Step
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.training.components import check_split, several
+from sigma_kernel.training.data.dataset import Host, as_array
+from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.data.preprocessing import conform
+from sigma_kernel.training.step.model import DIRECTIONS, TOTALS, Model
+from sigma_kernel.training.step.programs import Programs
+
+Steer = Callable[[Step], Mapping[str, Any]]
+
+
+class InOrder(Order):
+    """The rows as they come."""
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return the identity."""
+        return np.arange(rows)
+
+
+@define(eq=False)
+class Evaluator:
+    """Measure and predict with a model, for parameters given as device arrays.
+
+    ``prepare`` does with samples what was done with the data; ``ready`` also checks a whole block.
+    """
+
+    programs: Programs
+    splits: Mapping[str, Dataset]
+    batch_size: int
+    prepare: Callable[[Mapping[str, np.ndarray]], Host]
+    ready: Callable[[Mapping[str, np.ndarray]], Host]
+    alone: threading.Lock = field(factory=threading.Lock, init=False)  # who goes through a split
+    _feeds: dict[str, Feed] = field(factory=dict, init=False)
+
+    # -- evaluation ----------------------------------------------------------------------------------------------------
+    def evaluate(
+        self, arrays: Mapping[str, Any], steer: Steer, on: str, metrics: Mapping[str, Metric]
+    ) -> dict[str, Any]:
+        """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them."""
+        metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, metrics)
+        losses, rows, totals, costs = 0.0, 0, dict[str, Any](), dict[str, Any]()
+        with self.alone:
+            feed = self._feed(on)
+            feed.rewind()
+            while feed.cursor.epoch == 0:
+                batches = feed.next(feed.iterations_per_epoch)
+                block, picked = batches.block, batches.rows
+                ring = self._ring(Model.evaluation, arrays, steer, block, picked, tuple(metrics.items()))
+                losses += float(np.mean(ring.get("loss", 0.0), dtype=np.float64)) * picked.size
+                for name in (name for name in ring if name.startswith(TOTALS)):
+                    costs[name] = costs.get(name, 0.0) + ring[name].sum(0, dtype=np.float64)
+                rows += picked.size
+                for name, metric in metrics.items():
+                    found = reduce(metric.merge, ring[f"metrics.{name}"])
+                    totals[name] = metric.merge(totals[name], found) if name in totals else found
+                feed.advance(batches, len(picked))
+        loss = losses / rows + sum(total / (weight or 1.0) for total, weight in costs.values())
+        return {"loss": float(loss), **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
+
+    def _feed(self, on: str) -> Feed:
+        check_split("data", on, self.splits)
+        if on not in self._feeds:
+            dataset, place = self.splits[on], self.programs.backend.to_device
+            self._feeds[on] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
+        return self._feeds[on]
+
+    def _ring(
+        self, kind: Callable[..., Step], arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any],
+        rows: np.ndarray, *about: Any,
+    ) -> dict[str, np.ndarray]:  # fmt: skip
+        """Return what a step of some kind records on minibatches, one after the other."""
+        step, program = self.programs.get(kind, rows.shape[1], *about)
+        return program.run(arrays, block, rows, steer(step), len(rows)).ring
+
+    def close(self) -> None:
+        """Stop reading ahead."""
+        for feed in self._feeds.values():
+            feed.close()
+
+    # -- prediction ----------------------------------------------------------------------------------------------------
+    def predict(self, arrays: Mapping[str, Any], samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the predictions for samples by section, one row a sample, by output."""
+        block = self._samples(samples)
+        count = len(next(iter(block.values())))
+        size = min(self.batch_size, count)
+        full = count - count % size
+        parts = [self._predicted(arrays, block, np.arange(full, dtype=np.int32).reshape(-1, size))]
+        if full < count:
+            parts.append(self._predicted(arrays, block, np.arange(full, count, dtype=np.int32).reshape(1, -1)))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _samples(self, samples: Mapping[str, np.ndarray]) -> Host:
+        model = self.programs.model
+        wanted = {name: model.sections[name] for name in model.network.sections(costs=False)}
+        arrays = {name: as_array("predict", name, values) for name, values in samples.items()}
+        for name, spec in wanted.items():
+            if name in arrays and arrays[name].shape == spec.shape:
+                raise SigmaDataError(
+                    f"predict: section {name!r} has shape {spec.shape}, one sample without the axis of the batch. "
+                    "Write predict(x[None])."
+                )
+        block = conform(self.prepare(arrays), wanted, "predict")
+        if len({len(values) for values in block.values()} - {0}) != 1:
+            counts = {name: len(values) for name, values in block.items()}
+            raise SigmaDataError(f"predict: sections must have equally many rows, at least one (got {counts}).")
+        return block
+
+    def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:
+        device = {name: self.programs.backend.to_device(values) for name, values in block.items()}
+        ring = self._ring(Model.prediction, arrays, lambda step: {}, device, rows)
+        return {name: values.reshape(rows.size, *values.shape[2:]) for name, values in ring.items()}
+
+    # -- observation ---------------------------------------------------------------------------------------------------
+    def observe(
+        self, arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any], rows: np.ndarray, wanted: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Return gradients, updates and activations that match, of one coming iteration; the state stays as it is."""
+        names = self.programs.model.observable(wanted)
+        if not names:
+            return {}
+        ring = self._ring(Model.observing, arrays, steer, block, rows[:1], names)
+        return {name: values[0] for name, values in ring.items()}
+
+    def excite(
+        self, arrays: Mapping[str, Any], steer: Steer, samples: np.ndarray, directions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first output for prepared samples, before costs, and its slopes along directions.
+
+        Inputs but the first are held at 0.
+        """
+        model, place = self.programs.model, self.programs.backend.to_device
+        first, *others = model.network.sections(costs=False)
+        rows, held = np.arange(len(samples), dtype=np.int32), [(name, model.sections[name]) for name in others]
+        block = {name: place(np.zeros((len(samples), *spec.shape), spec.dtype)) for name, spec in held}
+        block |= {first: place(samples), DIRECTIONS: place(directions)}
+        ring = self._ring(Model.excitation, arrays, steer, block, rows[None])
+        return ring["output"][0], ring["slopes"][0]

@@ -1,0 +1,207 @@
+"""Live values: the settings that are inputs of the step, so that changing one never recompiles.
+
+The value in force is a settable base times a schedule, a function of the clock.  A setting of the optimiser exists
+once for each parameter, as ``optimiser.<address>.<setting>``; the group's value fans out to all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Optimiser, Schedule, Step
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network.tracing import LiveSetting, live_settings
+from sigma_kernel.registry.addresses import matches, specificity
+from sigma_kernel.registry.registry import Kind
+from sigma_kernel.training.step.model import LAYERS, Model
+
+LISTED = 12  # parameters that a message names
+
+
+def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
+    """Return the rules whose pattern matches an address, the most specific one first; the later one wins a tie."""
+    found = [
+        (specificity(pattern), i, name)
+        for i, (name, pattern) in enumerate(rules.items())
+        if matches(pattern, address, model.tags)
+    ]
+    return [name for *_, name in sorted(found, reverse=True)]
+
+
+def setting_rule(model: Model, address: str, setting: str) -> str | None:
+    """Return the rule of the optimiser's ``settings`` that decides one setting of one parameter."""
+    settings = model.optimiser.settings if model.optimiser else {}
+    rules = {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}
+    return next(iter(hits(model, rules, address)), None)
+
+
+def check_matches(trainer: str, rules: Mapping[str, str], model: Model) -> None:
+    """Raise SigmaConfigError for a rule, by what it is called, whose pattern matches no parameter."""
+    first, more = [*model.shapes.parameters][:LISTED], ", ..." if len(model.shapes.parameters) > LISTED else ""
+    for name, pattern in rules.items():
+        if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
+            raise SigmaConfigError(
+                f"{trainer}.{name}: {pattern!r} matches no parameter. "
+                f"There are {', '.join(first) or 'none'}{more}; "
+                "'*' stands for a part of one level, '**' for any number of levels."
+            )
+
+
+def patterns(optimiser: Optimiser | None) -> Iterator[tuple[str, str]]:
+    """Yield every pattern of an optimiser that should match a parameter, by what the user called it."""
+    if optimiser is None:
+        return
+    yield from ((f"optimiser.settings.{name}", rule["match"]) for name, rule in optimiser.settings.items())
+    for kind in ("transforms", "modifiers"):
+        yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
+
+
+def frozen_parameters(model: Model) -> frozenset[str]:
+    """Return the parameters that the optimiser's rules freeze; raises SigmaConfigError for rules that are none."""
+    if model.optimiser is None:
+        return frozenset()
+    check_rules(model.optimiser, live_settings(model.optimiser))
+    found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
+    return frozenset(address for address, rule in found.items() if rule and model.optimiser.settings[rule]["frozen"])
+
+
+@frozen
+class LiveValue:
+    """One settable value: its base, its range, its schedule."""
+
+    setting: LiveSetting
+    base: float
+    schedule: Schedule | None = None
+
+
+def live_values(model: Model) -> dict[str, LiveValue]:
+    """Return every live value of a model by name."""
+    values = {LAYERS + address: LiveValue(s, s.value) for address, s in model.shapes.live.items()}
+    return {**values, **(_optimiser_values(model, model.optimiser) if model.optimiser else {})}
+
+
+def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
+    settings, rules = live_settings(optimiser), {name: rule["match"] for name, rule in optimiser.settings.items()}
+    values: dict[str, LiveValue] = {}
+    for address in model.trainable():
+        decisive = [optimiser.settings[rule] for rule in hits(model, rules, address)]
+        for name, setting in settings.items():
+            base = next((rule[name] for rule in decisive if name in rule), setting.value)
+            values[f"optimiser.{address}.{name}"] = LiveValue(setting, float(base), optimiser.schedules.get(name))
+    for group in ("transforms", "modifiers"):
+        for owner, change in getattr(optimiser, group, {}).items():
+            for name, setting in live_settings(change).items():
+                values[f"optimiser.{group}.{owner}.{name}"] = LiveValue(setting, setting.value)
+    return values
+
+
+def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> None:
+    """Raise SigmaConfigError for a rule or schedule about something that the optimiser does not have."""
+    known = [*settings, "match", "frozen"]
+    for name, rule in optimiser.settings.items():
+        if not isinstance(rule.get("match"), str):
+            raise SigmaConfigError(f"optimiser.settings.{name}: says nothing of whom it concerns. Add match = '**'.")
+        for key in rule:
+            if key not in known:
+                raise SigmaConfigError(f"optimiser.settings.{name}.{key}: no such setting.{near(key, known)}")
+            if key in settings:
+                settings[key].check(f"optimiser.settings.{name}.{key}", rule[key])
+        if not isinstance(rule.get("frozen", True), bool):
+            raise SigmaConfigError(f"optimiser.settings.{name}.frozen: must be true or false (got {rule['frozen']!r}).")
+    for key in optimiser.schedules:
+        if key not in settings:
+            raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, settings)}")
+
+
+def check_fits(where: str, value: Any, dtype: str, error: type[SigmaError] = SigmaConfigError) -> None:
+    """Raise an error for a finite number, or an array of them, that a precision cannot hold."""
+    with np.errstate(over="ignore"):
+        if isinstance(value, Real | np.ndarray) and np.isinf(np.asarray(value).astype(dtype)).any():
+            raise error(f"{where}: {value!r:.200} is too large for {dtype}. Choose a smaller number.")
+
+
+@frozen
+class Number(Kind):
+    """What a live value may be set to."""
+
+    setting: LiveSetting = field(kw_only=True)
+    dtype: str = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value as a number; SigmaAddressError for one out of range, or beyond the precision."""
+        number = self.setting.check(address, value)
+        check_fits(address, number, self.dtype, SigmaAddressError)
+        return number
+
+
+@frozen
+class Elements(Kind):
+    """What a parameter may be filled with: numbers in its shape, or a single one."""
+
+    spec: Spec = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value; SigmaAddressError for what is of another shape, no number, or beyond the precision."""
+        shape, dtype = self.spec.shape, self.spec.dtype
+        try:
+            new = np.asarray(value)
+            got = f"{new.dtype} of shape {new.shape}"
+        except ValueError:  # rows of different lengths
+            new, got = np.asarray(None), repr(value)[:200]
+        if new.dtype.kind not in "fiu" or new.shape not in ((), shape):
+            raise SigmaAddressError(f"{address}: holds {dtype} of shape {shape} (got {got}).")
+        check_fits(address, new, dtype, SigmaAddressError)
+        return value
+
+
+@define(eq=False)
+class Live:
+    """The live values of a session, as a burst wants them."""
+
+    values: dict[str, LiveValue]
+    dtype: str
+    base: dict[str, float] = field(init=False)
+    _ready: dict[str, Any] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Start from the configured values; raises SigmaConfigError for those that the precision cannot hold."""
+        for base, name in {value.base: name for name, value in reversed(self.values.items())}.items():
+            check_fits(name, base, self.dtype)
+        self.restore({})
+
+    def restore(self, base: Mapping[str, float]) -> None:
+        """Go back to the configured values, but for those that are given."""
+        self.base = {name: base.get(name, value.base) for name, value in self.values.items()}
+        self._ready.clear()
+
+    def set(self, names: Iterable[str], value: float) -> None:
+        """Change base values, which a :class:`Number` has checked."""
+        self.base.update(dict.fromkeys(names, value))
+        self._ready.clear()
+
+    def at(self, step: Step, now: Moment, n: int = 1, offset: int = 0) -> dict[str, Any]:
+        """Return the values in force for ``n`` iterations of a step, ``offset`` iterations from a moment.
+
+        They are one scalar each, or ``n`` where there is a schedule.
+        """
+        ready = self._ready
+        return {
+            name: ready[name] if name in ready else self._value(name, now, n, offset)
+            for name in step.steer
+            if name in self.base
+        }
+
+    def _value(self, name: str, now: Moment, n: int, offset: int) -> Any:
+        base, schedule = self.base[name], self.values[name].schedule
+        if schedule is not None:
+            factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
+            return np.asarray(base * factors, self.dtype)
+        self._ready[name] = np.asarray(base, self.dtype)  # the same array each time: backends know it again
+        return self._ready[name]
