@@ -30,7 +30,7 @@ from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.format import Checkpoint, Say
-from sigma_kernel.training.data.dataset import Host, as_array, specs
+from sigma_kernel.training.data.dataset import as_array, specs
 from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.runs import files as folders
 from sigma_kernel.training.runs.compatibility import check_fit, fit
@@ -108,12 +108,9 @@ class Trained:
         return self._evaluators[key]
 
     def _preparation(self) -> Preparation:
-        steps = self.trainer.preprocessors
-        fitted: dict[str, Host] = {name: {} for name in steps}
-        for address, value in self.checkpoint.arrays.items():
-            name, _, key = address.removeprefix(FITTED).partition(".")
-            if address.startswith(FITTED) and name in fitted:
-                fitted[name][key] = value
+        steps, arrays = self.trainer.preprocessors, self.checkpoint.arrays.items()
+        homes = {name: f"{FITTED}{name}." for name in steps}
+        fitted = {n: {a.removeprefix(home): x for a, x in arrays if a.startswith(home)} for n, home in homes.items()}
         return Preparation(self.trainer.precision, steps, fitted)
 
     def _batch_size(self) -> int:

@@ -155,6 +155,24 @@ def test_a_table_without_its_target_is_predicted_with_the_names_of_its_classes(s
     assert rows[0][0]["label"] == "ab"[rows[0][0]["class"]]
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_columns_of_words_are_encoded_as_in_training(sigma, tmp_path, gone):
+    """Where a new file lacks a category, its columns still stand where they stood; the training data may be gone."""
+    Path("flowers.csv").write_text(TABLE)
+    text = FLOWERS.format(target="price", units=1, cost="squared_difference").replace("input(2)", "input(4)")
+    run = ran(text.replace("split", 'encode = "kind"\nsplit'), tmp_path)
+    if gone:
+        Path("flowers.csv").unlink()
+    Path("new.csv").write_text("length,kind,width\n0.5,b,1\n2.5,b,0\n")
+    code, out, err = sigma("predict", run, "new.csv", "--json")
+    assert code == 0, err
+    expected = load(run).predict([[0.5, 0, 1, 1], [2.5, 0, 1, 0]])
+    assert [row["values"] for row in json.loads(out)["predictions"]] == expected.tolist()
+    Path("new.csv").write_text("length,kind,width\n0.5,b,1\n2.5,c,0\n")
+    text = refused(sigma, run, "new.csv")
+    assert "new.csv:3: column 'kind': 'c' is none of the 2 categories of the training data: 'a', 'b'" in text
+
+
 def test_numbers_are_predicted_as_plain_numbers(sigma, tmp_path):
     Path("flowers.csv").write_text(TABLE)
     text = FLOWERS.format(target="price", units=1, cost="squared_difference")

@@ -66,6 +66,7 @@ class Dataset(ABC):
     A data set, or the mapping of splits that a configuration names, may also say what its ``classes`` are called (in
     the order of their indices; :meth:`class_names` of the training split come first), what number a ``white`` pixel is
     in its inputs, and how it reads a file to predict from: ``samples(path, shape, white) -> array``, a row each sample.
+    What it has ``learned`` of its rows, plain JSON values, is saved with a run, and handed to ``samples`` by that name.
     """
 
     @property

@@ -89,7 +89,8 @@ def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | Non
     """Return the samples of a file as the data set reads them; any other's are read by their names."""
     own = getattr(model.trainer.data, "samples", None)
     if own is not None:
-        return np.asarray(own(path, shape, white))
+        learned = model.checkpoint.values.get("learned")  # only data sets that learn something take it
+        return np.asarray(own(path, shape, white, **({"learned": learned} if learned else {})))
     resolve = model.trainer.resolve
     reader = resolve("reader", {"type": "samples", "shape": shape, "white": white})
     return np.asarray(reader.read(resolve("source", {"type": "file", "path": path}))["values"])

@@ -205,7 +205,7 @@ class Trainer:
 # -- from settings to a session ----------------------------------------------------------------------------------------
 def prepare(trainer: Trainer) -> Session:
     """Return the session of a trainer: shapes inferred, state drawn, addresses registered; nothing compiled yet."""
-    splits, classes = _splits(trainer)
+    splits, classes, learned = _splits(trainer)
     _choose(trainer, splits)
     backend = one(trainer.resolve, f"{trainer.name}.backend", "backend", Backend, trainer.backend)
     supported(trainer, backend)
@@ -236,6 +236,7 @@ def prepare(trainer: Trainer) -> Session:
         makeup=Makeup(Workshop(trainer.name, parts, trainer.resolve, splits)),
         remake=remake,
         classes=tuple(choices.class_names(splits["training"], network) or classes),
+        learned=learned,
     )
     register(session)
     beginning.check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
@@ -249,11 +250,11 @@ def batch_size(trainer: Trainer, rows: int) -> int:
     return min(BATCH, rows) if trainer.batch_size is None else trainer.batch_size
 
 
-def _splits(trainer: Trainer) -> tuple[dict[str, Dataset], tuple[str, ...]]:
-    """Return the data set of each split, and what their classes are called, where all splits together say so."""
+def _splits(trainer: Trainer) -> tuple[dict[str, Dataset], tuple[str, ...], dict[str, Any]]:
+    """Return the data set of each split; where all splits together say so, what classes are called and was learned."""
     found = choices.data(trainer.resolve, trainer.data)
     trainer.data = splits = choices.splits(trainer.name, found)
-    return splits, tuple(map(str, getattr(found, "classes", ())))
+    return splits, tuple(map(str, getattr(found, "classes", ()))), getattr(found, "learned", {})
 
 
 def _choose(trainer: Trainer, splits: Mapping[str, Dataset]) -> None:

@@ -304,7 +304,7 @@ def test_a_newer_minor_format_is_read_and_warned_of(saved: Path) -> None:
     said: list[str] = []
     assert same(checkpoint.read(saved, said.append))
     assert len(said) == 1
-    assert "has format 1.9, newer than format 1.3" in said[0]
+    assert "has format 1.9, newer than format 1.4" in said[0]
     with pytest.warns(UserWarning, match="Update sigma-kernel"):
         checkpoint.read(saved)
 
@@ -313,7 +313,7 @@ def test_a_newer_minor_format_is_read_and_warned_of(saved: Path) -> None:
 def test_another_major_format_is_refused_with_the_remedy(saved: Path, major: int, remedy: str) -> None:
     reseal(saved, {**json.loads((saved / MANIFEST).read_text()), "format": major})
     with pytest.raises(
-        SigmaCheckpointError, match=f"has format {major}.3, and this version reads format 1.3. {remedy}"
+        SigmaCheckpointError, match=f"has format {major}.4, and this version reads format 1.4. {remedy}"
     ):
         checkpoint.read(saved)
 

@@ -74,7 +74,7 @@ class Labels:
         if unknown := next((name for name in own if name not in places), None):
             raise SigmaDataError(
                 f"data: section {section!r} holds the class {unknown!r}, which the training split does not have: "
-                f"{_listed(order)}. Correct it, or cut both from one data set."
+                f"{listed(order)}. Correct it, or cut both from one data set."
             )
         return evolve(self, indices=np.array([places[name] for name in own], np.int32)[found], names=order)
 
@@ -95,13 +95,14 @@ def _fitting(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...
         return numbered
     if classes not in (0, len(own)):
         raise SigmaDataError(
-            f"data: section {section!r} holds {len(own)} classes: {_listed(own)}; the network tells {classes} apart. "
+            f"data: section {section!r} holds {len(own)} classes: {listed(own)}; the network tells {classes} apart. "
             f"Make both equal: Output({len(own)}) with SoftmaxCrossEntropy() takes these."
         )
     return own
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, as an error has them."""
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 

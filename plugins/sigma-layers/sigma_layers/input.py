@@ -18,7 +18,8 @@ class Input(Layer):
     """Begin a network with a section of the data: ``Input(28, 28)``, ``Input(4, section="left")``.
 
     The sides are those of one sample, without the batch; ``Input()`` takes one number a sample.  Numbers become the
-    network's precision; with a ``dtype`` they become that, as indices do with ``dtype="int32"``.
+    network's precision; with a ``dtype`` they become that, as indices do with ``dtype="int32"``.  Booleans are refused
+    unless there is a ``dtype``: whoever means 0 and 1 says so.
 
     Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
     """
@@ -33,12 +34,20 @@ class Input(Layer):
         self.__attrs_init__(shape, section, dtype, name=name)
 
     def run(self, context: Context, x: Node) -> Node:
-        """Return the section in the network's precision; raises SigmaNetworkError if its samples have another shape."""
+        """Return the section in the network's precision.
+
+        Raises SigmaNetworkError if its samples have another shape, or are booleans.
+        """
         found = x.shape[1:]
         if found != self.shape:
             sides = ", ".join(map(str, found))
             raise SigmaNetworkError(
                 f"input{self.shape}: the samples of section {self.section!r} have shape {found}. Write Input({sides})."
+            )
+        if x.dtype == "bool" and self.dtype is None:
+            raise SigmaNetworkError(
+                f"input{self.shape}: section {self.section!r} holds booleans, not numbers. To count them as 0 and 1, "
+                f"give x.astype(float), or add the preprocessor cast with section = {self.section!r}."
             )
         dtype = self.dtype or context.precision
         return x if x.dtype == dtype else f.cast(x, dtype)

@@ -5,7 +5,7 @@
 is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
 path in it is ever followed: a reader opens these three names and nothing else.
 
-The manifest says ``"format": 1, "minor": 3``.  An older minor version can always be read; of a newer one what is
+The manifest says ``"format": 1, "minor": 4``.  An older minor version can always be read; of a newer one what is
 unknown is ignored, with a warning; another major version is refused.
 """
 
@@ -23,7 +23,9 @@ from attrs.converters import optional
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints.encoding import unpacked
 
-FORMAT, MINOR = 1, 3  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone;
+FORMAT, MINOR = 1, 4  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone;
+# 1.3 the end of the journal that leads here, lists of hooks, and numbers that are not finite as others read them;
+# 1.4 what the data set learned
 
 
 FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version meant without it, and its types
@@ -32,7 +34,8 @@ FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version m
 }  # fmt: skip
 
 
-VALUES = {"batch_size": (0, int), "journal": (0, int), "branch": (0, int), "classes": ([], list), "changes": ({}, dict)}
+VALUES = {"batch_size": (0, int), "journal": (0, int), "branch": (0, int), "classes": ([], list), "learned": ({}, dict),
+          "changes": ({}, dict)}  # fmt: skip
 
 
 ABOUT = ("values", "made_with", "score", "keep", "chain")  # what of it is said of the arrays

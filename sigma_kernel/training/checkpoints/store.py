@@ -33,7 +33,6 @@ from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Say, _understood
 from sigma_kernel.training.runs.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
-# 1.3 the end of the journal that leads here, lists of hooks, and numbers that are not finite as others read them
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 
 

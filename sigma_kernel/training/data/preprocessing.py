@@ -111,8 +111,7 @@ def placed(dataset: Dataset, block: int) -> Iterator[None]:
 
 
 def _fits_int32(name: str, values: np.ndarray) -> None:
-    limits = np.iinfo(np.int32)
-    if values.size and (values.min() < limits.min or values.max() > limits.max):
+    if values.size and not -(2**31) <= values.min() <= values.max() < 2**31:
         raise SigmaDataError(f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats.")
 
 
@@ -143,7 +142,7 @@ def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Hos
         values = block[name]
         if not values.ndim or values.shape[1:] != spec.shape:
             raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; wanted is {('n', *spec.shape)}.")
-        if values.dtype != spec.dtype and (spec.dtype not in FLOATS or values.dtype.kind == "f"):
+        if values.dtype != spec.dtype and (spec.dtype not in FLOATS or values.dtype.kind in "fb"):
             raise SigmaDataError(
                 f"{where}: section {name!r} holds {values.dtype}; the step was built for {spec.dtype}."
             )

@@ -54,6 +54,7 @@ class State:
     act: Callable[[Any, Command], Moment]  # of a session
     remake: Callable[[Any, Changes], None]
     classes: tuple[str, ...] = ()  # what the data set calls them, in the order of their indices
+    learned: dict[str, Any] = field(factory=dict)  # what it has to know to read samples to predict from
     clock: Clock = field(factory=Clock, init=False)
     arrays: dict[str, Any] = field(factory=dict, init=False)
     kept: dict[str, np.ndarray] = field(factory=dict, init=False)
@@ -83,7 +84,8 @@ class State:
             "configured": {name: value.base for name, value in self.live.values.items()},
             "hooks": {name: _remembered(name, memory) for name, memory in self.runner.memory.items()},
             "streams": dict(self.model.shapes.streams.numbers),
-            "classes": list(self.classes),  # this and the next for who predicts without the data
+            "classes": list(self.classes),  # this and the next two for who predicts without the data
+            "learned": self.learned,
             "batch_size": self.feed.batch_size,
             "published": plain(self.published),
             "changes": deepcopy(dict(self.makeup.changes)),

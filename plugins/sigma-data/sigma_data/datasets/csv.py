@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
 from numbers import Real
@@ -12,6 +13,7 @@ import numpy as np
 from attrs import Attribute, define, field
 
 from sigma_data.arrays import Arrays
+from sigma_data.categories import categories, one_hot
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import REST, cut, listed
 from sigma_data.labels import Codes, Labels
@@ -27,7 +29,7 @@ class _Table(CsvReader):
     """Read a table; what it advises are settings of the data set."""
 
     gap_advice = "set missing = 'drop' to leave such rows out, or to the number to put in its place"
-    words_advice = "write words as numbers, or name the other columns in `inputs`"
+    words_advice = "name the column in `encode` if it holds words, or the other columns in `inputs`"
 
 
 def _missing(owner: Any, attribute: Attribute[Any], value: str | float) -> None:
@@ -40,7 +42,8 @@ class Csv(Divided):
     """A file of comma-separated values, packed or not, with one row a sample.
 
     ``target`` names the column to predict, by its name in the first line or by its number; ``inputs`` those to
-    predict it from, which hold numbers (``"*"``: all others).  ``targets`` says what the target is: ``classes``,
+    predict it from, which hold numbers (``"*"``: all others), except those of words in ``encode``.  ``targets`` says
+    what the target is: ``classes``,
     words or whole numbers that become indices in their order (see the property ``classes``), or ``numbers``, a vector
     of them, also from several columns.  With ``auto``, one column of words holds classes, and one of whole numbers what
     the cost takes: classes for a cost of classes such as ``softmax_cross_entropy``, numbers for any other.
@@ -50,6 +53,11 @@ class Csv(Divided):
     ``decimal`` before a fraction, and ``thousands``, if it is set, between groups of three digits.
     ``missing`` says what becomes of rows with a missing value (an empty place, ``?``, ``NA``, ``NaN``, ``None``,
     ``null``): ``refuse`` them, ``drop`` them, or put a number in its place, in inputs alone.
+
+    Each column in ``encode`` becomes one column for each of its categories, with a 1 where a row has that category and
+    a 0 elsewhere.  Categories are the words of all rows, in alphabetical order, or whole numbers, in numerical order;
+    they are saved with a run, and samples to predict from have the same.  Only a blank is missing among them, and a
+    number in its place stands in all columns of the categories.
     """
 
     path: Path = field(converter=Path)
@@ -58,6 +66,7 @@ class Csv(Divided):
     targets: Literal["auto", "classes", "numbers"] = field(
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
+    encode: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
     shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE), kw_only=True)
     scale: float = field(default=1.0, validator=finite, kw_only=True)
     header: bool = field(default=True, kw_only=True)
@@ -66,12 +75,27 @@ class Csv(Divided):
     encoding: str = field(default="utf-8-sig", kw_only=True)
     decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
+    _categories: dict[str, tuple[str, ...]] = field(factory=dict, init=False, repr=False)  # by place among the inputs
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse to encode what is no input."""
+        for column in listed(self.encode):
+            if column in listed(self.target) or not {column, REST} & {*self.inputs}:
+                raise _no_input(column)
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """Return what samples to predict from need: the categories of columns, by their places among the inputs."""
+        if not listed(self.encode):
+            return {}
+        self._once()
+        return {"categories": {place: list(names) for place, names in self._categories.items()}}
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows, but those that are dropped."""
         lines, chosen, words = self._columns()
         targets = [self._target(column, lines) for column in words]
-        inputs, targets, lines = self._present(np.stack(chosen, axis=1), targets, lines)
+        inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
         shaped = cut(
             self._float32(inputs if self.scale == 1.0 else inputs * self.scale, lines, "inputs"),
             self.shape,
@@ -80,15 +104,24 @@ class Csv(Divided):
         rows = Arrays(inputs=shaped, targets=self._labels(targets, lines))
         return rows, rows.class_names("targets")
 
-    def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
         """Return the samples of another file, which needs no target, with columns as in this one.
 
-        While this file is there, columns that have names may stand in any order.
+        While this file is there, columns that have names may stand in any order.  Categories are those ``learned`` by
+        a run; without them, those of this file.
         """
         missing = None if isinstance(self.missing, str) else self.missing
+        known = (learned or self.learned).get("categories", {})
         reader = SamplesReader(
-            shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter, **self._form
-        )
+            shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter,
+            categories={place: tuple(names) for place, names in known.items()}, **self._form,
+        )  # fmt: skip
         return reader.read(local(path))["values"]
 
     def _names(self) -> tuple[str | int, ...]:
@@ -100,22 +133,37 @@ class Csv(Divided):
         targets = [place(target, names, str(self.path)) for target in listed(self.target)]
         return tuple(name for i, name in enumerate(names) if i not in targets)
 
-    def _columns(self) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+    def _columns(self) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]:
         """Return the number of each row's line, the columns of the inputs, and those of the target as words."""
         targets, rest = listed(self.target), tuple(self.inputs) == (REST,)
         if not targets:
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
         wanted = None if rest else (*self.inputs, *targets)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
-        reader = _Table(wanted, targets, self.header, self.delimiter, gaps, **self._form)
+        text = (*targets, *listed(self.encode))
+        reader = _Table(wanted, text, self.header, self.delimiter, gaps, **self._form)
         lines, columns = reader.table(local(self.path))
-        names, values = list(columns), list(columns.values())
-        if not rest:
-            return lines, values[: len(self.inputs)], values[len(self.inputs) :]
-        places = [place(target, names, str(self.path)) for target in targets]
-        if len(places) == len(names):
+        names = list(columns)
+        if rest:
+            outputs = [names[place(target, names, str(self.path))] for target in targets]
+            if both := [column for column in listed(self.encode) if names[place(column, names, "")] in outputs]:
+                raise _no_input(both[0])
+        else:
+            outputs = names[len(self.inputs) :]
+        if len(outputs) == len(names):
             raise SigmaDataError(f"{self.path}: there is no column but the target. Add some to predict it from.")
-        return lines, [value for i, value in enumerate(values) if i not in places], [values[i] for i in places]
+        inputs = {name: values for name, values in columns.items() if name not in outputs}
+        return lines, inputs, [columns[name] for name in outputs]
+
+    def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
+        """Return the inputs side by side, columns of words as those of their categories, which are kept in mind."""
+        parts, self._categories = [], {}
+        for i, (name, values) in enumerate(columns.items()):
+            if values.dtype.kind == "T":
+                self._categories[str(i)] = found = categories(values, f"{self.path}: column {name!r}")
+                values = one_hot(values, found, lines, str(self.path), name)
+            parts.append(values)
+        return np.column_stack(parts)
 
     def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
         """Return words as the numbers that they are, NaN for a missing one; as they are, if they may be classes."""
@@ -180,6 +228,12 @@ class Csv(Divided):
     @property
     def _may_be_classes(self) -> bool:
         return len(listed(self.target)) == 1 and self.targets != "numbers"
+
+
+def _no_input(column: str | int) -> SigmaConfigError:
+    return SigmaConfigError(
+        f"Csv.encode: column {column!r} is not among the inputs. Write it as in `inputs`, or leave it out."
+    )
 
 
 def _exact(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import PurePath
 from typing import Any, Literal
@@ -10,9 +11,10 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_data.arrays import converted
+from sigma_data.categories import one_hot
 from sigma_data.extractors.columns import REST
 from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, separator
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, differ
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.image import ImageReader
 from sigma_data.readers.npy import NpyReader
 from sigma_kernel import Reader, SigmaDataError, Source
@@ -36,7 +38,8 @@ class SamplesReader(Reader):
 
     A table (``.csv``, ``.tsv``, ``.txt``) has one column for each number, whether or not its first line holds names.
     ``inputs`` are the columns to take; ``"*"`` is all but those of the ``target``, which need not be there.  The number
-    ``missing`` takes the place of values that are.  Without a ``delimiter``, the first line tells.
+    ``missing`` takes the place of values that are.  Without a ``delimiter``, the first line tells.  ``categories`` are
+    those of columns of words, by the places of these among the columns; each such column becomes one for each category.
 
     An ``.npy`` file holds samples, or one of them.  An image (``.png``, ``.jpg``) is one sample, of shape ``(height,
     width)``, with 1 or 3 channels before or behind, or flat and grey; its pixels become numbers from 0 to ``white``.
@@ -55,6 +58,7 @@ class SamplesReader(Reader):
     encoding: str = "utf-8-sig"
     decimal: str = field(default=".", validator=DECIMAL)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ])
+    categories: Mapping[str, tuple[str, ...]] = field(factory=dict, kw_only=True)
 
     def read(self, source: Source) -> dict[str, np.ndarray]:
         """Return ``{"values": array}``."""
@@ -90,12 +94,12 @@ class SamplesReader(Reader):
         form: dict[str, Any] = {"encoding": self.encoding, "decimal": self.decimal, "thousands": self.thousands}
         first = _Table(delimiter=delimiter, **form)
         cells = first.top(source)
-        names = not all(first.figures.is_number(cell) or is_gap(cell) for cell in cells)
-        header = names and len(set(cells)) == len(cells)  # else a word has strayed among numbers
+        header = self._are_names(cells, first.figures)
         columns = self._columns([cell.strip() for cell in cells], header, source.name)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing is None else "nan"
-        lines, found = _Table(columns, (), header, delimiter, gaps, **form).table(source)
-        values = np.stack(list(found.values()), axis=1)
+        text = tuple(columns[int(i)] for i in self.categories)
+        lines, found = _Table(columns, text, header, delimiter, gaps, **form).table(source)
+        values = self._encoded(found, lines, source.name)
         values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
         scaled = self._scaled(values, source.name)
         for row, column in np.argwhere(~np.isfinite(scaled))[:1]:
@@ -104,6 +108,28 @@ class SamplesReader(Reader):
                 "the row out."
             )
         return scaled.reshape(-1, *self.shape)
+
+    def _are_names(self, cells: Sequence[str], figures: Figures) -> bool:
+        """Return whether the first line holds names; words that have strayed among numbers are none."""
+        numbers = [figures.is_number(cell) for cell in cells]
+        if self.categories:  # a row may hold words, too
+            words = {name for names in self.categories.values() for name in names}
+            return not any(numbers) and not all(is_gap(cell) or cell.strip() in words for cell in cells)
+        values = all(number or is_gap(cell) for number, cell in zip(numbers, cells, strict=True))
+        return not values and len(set(cells)) == len(cells)
+
+    def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray, name: str) -> np.ndarray:
+        """Return columns side by side, those of words as those of their categories."""
+        known = [self.categories.get(str(i)) for i in range(len(columns))]
+        return np.column_stack([
+            values if names is None else one_hot(values, names, lines, name, column)
+            for names, (column, values) in zip(known, columns.items(), strict=True)
+        ])  # fmt: skip
+
+    @property
+    def _count(self) -> int:
+        """Return how many columns make a sample."""
+        return prod(self.shape) - sum(len(names) - 1 for names in self.categories.values())
 
     def _columns(self, cells: list[str], header: bool, name: str) -> tuple[str | int, ...]:
         """Return the columns to read, in the order of a sample's numbers."""
@@ -117,21 +143,21 @@ class SamplesReader(Reader):
             found = tuple(order.index(column) for column in self.inputs)
         else:
             found = self.inputs if all(isinstance(column, int) for column in self.inputs) else ()
-        if len(found) != prod(self.shape):
+        if len(found) != self._count:
             raise self._width(name, len(found) or len(cells))
         return found
 
     def _rest(self, cells: list[str], header: bool) -> tuple[str | int, ...]:
         numbered = [column % len(cells) for column in self.target if isinstance(column, int)]
         named = [i for i, cell in enumerate(cells) if header and cell in self.target]
-        there = len(cells) - len(named) == prod(self.shape) + len(numbered)
+        there = len(cells) - len(named) == self._count + len(numbered)
         return tuple(i for i in range(len(cells)) if i not in named and not (there and i in numbered))
 
     def _width(self, name: str, there: int) -> SigmaDataError:
-        wanted = prod(self.shape)
+        wanted, made = prod(self.shape), f", made of {self._count} columns" if self.categories else ""
         return SigmaDataError(
-            f"{name}: {there} columns to predict from; a sample of shape {self.shape} has {wanted} numbers. Give the "
-            "columns of the training data, without its target or with their names in the first line."
+            f"{name}: {there} columns to predict from; a sample of shape {self.shape} has {wanted} numbers{made}. Give "
+            "the columns of the training data, without its target or with their names in the first line."
         )
 
     # -- images --------------------------------------------------------------------------------------------------------

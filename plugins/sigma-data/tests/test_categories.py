@@ -1,0 +1,175 @@
+"""Columns of words among the inputs of a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_data import Csv, SamplesReader
+from sigma_data.categories import one_hot
+from sigma_data.sources import local
+from sigma_kernel import SigmaConfigError, SigmaDataError
+
+CARS = "colour,doors,smoker,price\nred,3,true,1\nblue, 5,false,2\n green,3,true,3\nred,10,false,4\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "cars.csv").write_text(CARS)
+    return tmp_path / "cars.csv"
+
+
+def inputs(path: Path, **settings: Any) -> list[list[float]]:
+    found: list[list[float]] = Csv(path, "price", targets="numbers", **settings).whole()[0].block(0)["inputs"].tolist()
+    return found
+
+
+def test_a_column_of_words_becomes_one_column_for_each_category_in_alphabetical_order(path: Path) -> None:
+    assert inputs(path, inputs=("colour", "doors"), encode="colour") == [  # blue, green, red; doors
+        [0, 0, 1, 3], [1, 0, 0, 5], [0, 1, 0, 3], [0, 0, 1, 10],
+    ]  # fmt: skip
+
+
+def test_several_columns_keep_their_places_and_whole_numbers_are_in_numerical_order(path: Path) -> None:
+    assert inputs(path, encode=("smoker", "doors", 0)) == [  # blue, green, red; 3, 5, 10; false, true
+        [0, 0, 1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0, 0, 1], [0, 0, 1, 0, 0, 1, 1, 0],
+    ]  # fmt: skip
+
+
+def test_the_columns_are_those_of_the_pandas_example(tmp_path: Path) -> None:
+    """The frame of the documentation of ``pandas.get_dummies``: A = a, b, a; B = b, a, c; C = 1, 2, 3."""
+    (tmp_path / "a.csv").write_text("A,B,C,y\na,b,1,0\nb,a,2,0\na,c,3,0\n")
+    found = Csv(tmp_path / "a.csv", "y", inputs=("C", "A", "B"), encode=("A", "B")).whole()[0].block(0)["inputs"]
+    assert found.tolist() == [[1, 1, 0, 0, 1, 0], [2, 0, 1, 1, 0, 0], [3, 1, 0, 0, 0, 1]]
+
+
+def test_columns_without_names_are_encoded_by_number(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,1,0\ny,2,1\n")
+    data = Csv(tmp_path / "a.csv", 2, header=False, encode=0, split={"training": 1.0})
+    assert data.whole()[0].block(0)["inputs"].tolist() == [[1, 0, 1], [0, 1, 2]]
+    (tmp_path / "new.csv").write_text("y,5\nx,6\n")
+    assert data.samples(tmp_path / "new.csv", (3,)).tolist() == [[0, 1, 5], [1, 0, 6]]
+
+
+@pytest.mark.parametrize(
+    ("missing", "wanted"),
+    [("drop", [[0, 1, 1]]), (0.0, [[0, 1, 1], [0, 0, 2], [1, 0, 0]]), (-1.0, [[0, 1, 1], [-1, -1, 2], [1, 0, -1]])],
+)
+def test_a_blank_among_words_is_missing(tmp_path: Path, missing: Any, wanted: Any) -> None:
+    (tmp_path / "a.csv").write_text("kind,x,y\nb,1,0\n ,2,0\na,,0\n")
+    assert Csv(tmp_path / "a.csv", "y", encode="kind", missing=missing).whole()[0].block(0)["inputs"].tolist() == wanted
+
+
+def test_a_blank_among_words_is_refused_where_nothing_says_what_becomes_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("kind,x,y\nb,1,0\n,2,0\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv:3: column 'kind': a value is missing. .* missing = 'drop'"):
+        Csv(tmp_path / "a.csv", "y", encode="kind").whole()
+
+
+def test_a_column_of_blanks_has_no_category(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("kind,x,y\n,1,0\n,2,0\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv: column 'kind': there is no category: .* Leave the column out"):
+        Csv(tmp_path / "a.csv", "y", encode="kind", missing=0.0).whole()
+
+
+@pytest.mark.parametrize("word", ["red", "true"])
+def test_words_and_truths_that_are_not_encoded_are_refused_with_the_setting(path: Path, word: str) -> None:
+    column = {"red": "colour", "true": "smoker"}[word]
+    with pytest.raises(SigmaDataError, match=rf"cars\.csv:2: column '{column}': '{word}' is not a number. .* `encode`"):
+        inputs(path, inputs=(column,))
+
+
+@pytest.mark.parametrize("settings", [{"encode": "price"}, {"inputs": ("doors",), "encode": ("colour",)}])
+def test_what_is_no_input_cannot_be_encoded(path: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(SigmaConfigError, match=r"Csv.encode: column '\w+' is not among the inputs. Write it as in"):
+        Csv(path, "price", **settings)
+
+
+def test_the_target_cannot_be_encoded_under_another_name(path: Path) -> None:
+    with pytest.raises(SigmaConfigError, match="Csv.encode: column 3 is not among the inputs"):
+        Csv(path, "price", encode=(3, "colour", "smoker")).whole()
+
+
+def test_a_column_that_is_not_there_is_told(path: Path) -> None:
+    with pytest.raises(SigmaDataError, match=r"there is no column 'color'. Did you mean 'colour'?"):
+        inputs(path, encode="color")
+
+
+def test_too_many_categories_are_refused_before_they_take_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sigma_data.categories.CELLS", 99)
+    (tmp_path / "a.csv").write_text("name,y\n" + "".join(f"n{i},0\n" for i in range(10)))
+    with pytest.raises(SigmaDataError, match=r"a\.csv: column 'name': a column for each of 10 categories of 10 rows"):
+        Csv(tmp_path / "a.csv", "y", encode="name").whole()
+
+
+def test_a_large_table_is_encoded_as_it_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sigma_data.readers.pieces.CHARACTERS", 64)
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 3, 500)
+    (tmp_path / "a.csv").write_text("kind,x,y\n" + "".join(f"{'abc'[k]},{i},0\n" for i, k in enumerate(kinds)))
+    found = Csv(tmp_path / "a.csv", "y", encode="kind").whole()[0].block(0)["inputs"]
+    np.testing.assert_array_equal(found, np.column_stack([np.eye(3)[kinds], np.arange(500)]))
+
+
+# -- samples to predict from -------------------------------------------------------------------------------------------
+def test_samples_have_the_categories_of_the_training_data(path: Path, tmp_path: Path) -> None:
+    data = Csv(path, "price", encode=("colour", "smoker"))
+    (tmp_path / "new.csv").write_text("smoker,colour,doors\ntrue,green,4\n")  # fewer categories, in another order
+    assert data.samples(tmp_path / "new.csv", (6,)).tolist() == [[0, 1, 0, 4, 0, 1]]
+    learned = json.loads(json.dumps(data.learned))
+    path.unlink()
+    (tmp_path / "new.csv").write_text("colour,doors,smoker,price\ngreen,4,true,7\n")
+    other = Csv(path, "price", encode=("colour", "smoker"))
+    assert other.samples(tmp_path / "new.csv", (6,), learned=learned).tolist() == [[0, 1, 0, 4, 0, 1]]
+
+
+def test_a_data_set_without_words_learns_nothing_and_reads_nothing(tmp_path: Path) -> None:
+    assert Csv(tmp_path / "gone.csv", "y").learned == {}
+
+
+def test_an_unknown_category_names_the_line_and_the_column(path: Path, tmp_path: Path) -> None:
+    data = Csv(path, "price", encode=("colour", "smoker"))
+    (tmp_path / "new.csv").write_text("colour,doors,smoker\nred,4,true\npink,4,true\n")
+    message = r"new\.csv:3: column 'colour': 'pink' is none of the 3 categories .*: 'blue', 'green', 'red'\. Correct it"
+    with pytest.raises(SigmaDataError, match=message):
+        data.samples(tmp_path / "new.csv", (6,))
+    (tmp_path / "new.csv").write_text("pink,4,true\n")  # no line of names: it holds a number
+    with pytest.raises(SigmaDataError, match=r"new\.csv:1: column '0': 'pink' is none"):
+        data.samples(tmp_path / "new.csv", (6,))
+
+
+def test_samples_with_a_blank_are_filled_or_refused_as_in_training(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("colour,doors,smoker\n,4,true\n")
+    with pytest.raises(SigmaDataError, match=r"new\.csv:2: column 'colour': a value is missing"):
+        Csv(path, "price", encode=("colour", "smoker")).samples(tmp_path / "new.csv", (6,))
+    filled = Csv(path, "price", encode=("colour", "smoker"), missing=0.0).samples(tmp_path / "new.csv", (6,))
+    assert filled.tolist() == [[0, 0, 0, 4, 0, 1]]
+
+
+def test_the_wrong_number_of_columns_is_told_in_columns_of_the_file(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("red,4\n")
+    with pytest.raises(SigmaDataError, match=r"2 columns to predict from; .* \(6,\) has 6 numbers, made of 3 columns"):
+        Csv(path, "price", encode=("colour", "smoker")).samples(tmp_path / "new.csv", (6,))
+
+
+@pytest.mark.parametrize("rows", ["red,true", "red\ntrue"])
+def test_a_first_line_of_known_words_is_a_row(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "new.csv").write_text(rows + "\n")
+    known = {"0": ("red",), "1": ("true",)} if "," in rows else {"0": ("red", "true")}
+    reader = SamplesReader((2,), categories=known, delimiter=",")
+    assert reader.read(local(tmp_path / "new.csv"))["values"].tolist() == (
+        [[1, 1]] if "," in rows else [[1, 0], [0, 1]]
+    )
+
+
+def test_categories_agree_with_counting_by_hand() -> None:
+    words = np.array(["b", "a", " b", "c"], np.dtypes.StringDType())
+    found = one_hot(words, ("a", "b", "c"), np.arange(4), "file", "x")
+    assert found.sum(axis=0).tolist() == [1, 2, 1]
+    assert found.sum(axis=1).tolist() == [1, 1, 1, 1]
