@@ -114,8 +114,11 @@ def test_the_first_iteration_is_verified_once(sigma, interval, told):
 def test_an_interval_that_is_none_is_refused(sigma):
     code, _, err = sigma("check", "xor", "--set", "run.verify=1 epok")
     assert (code, "run.verify: '1 epok': the unit must be" in err) == (2, True)
-    code, _, err = sigma("check", "xor", "--set", "run.verify=start")
-    assert (code, "cannot fire every start. Use iterations, epochs or samples." in err) == (2, True)
+    for interval, scale in (("start", "start"), ("10 seconds", "second")):
+        code, _, err = sigma("check", "xor", "--set", f"run.verify={interval}")
+        assert code == 2
+        assert f"run.verify: cannot be every {scale}. Use iterations, epochs or samples." in err
+        assert "hooks." not in err
 
 
 @pytest.fixture
@@ -157,6 +160,16 @@ def test_a_run_that_is_verified_resumes_and_replays_to_the_bits_of_one_that_is_n
     assert json.loads(out)["parameters_sha256"] == whole["parameters_sha256"]
     code, _, err = sigma("replay", folder, "--quiet")
     assert code == 0, err
+
+
+def test_the_first_iteration_after_a_resume_can_be_verified(sigma):
+    done = json.loads(sigma("run", "xor", *settings(5))[1])
+    after_it = done["iterations"] + 1
+    again = f"hooks.again={{type='verify', every='after {after_it} iterations'}}"
+    given = [word for word in settings(10) if word not in ("--json", "--quiet")]
+    code, out, err = sigma("resume", done["folder"], *given, "--set", again)
+    assert code == 0, err
+    assert f"verified: iteration {after_it} agrees with the reference" in out + err
 
 
 def test_verification_can_be_turned_on_and_its_tolerance_set_when_a_run_is_resumed(sigma):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NewType
 
 import attrs
-from attrs import define, field, frozen
+from attrs import Attribute, define, field, frozen
 
 from sigma_kernel import checks
-from sigma_kernel.clock import TimeStep
+from sigma_kernel.clock import EVENTS, TimeScale, TimeStep
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.config.document import Document
 from sigma_kernel.config.structure import Faults
@@ -42,6 +42,11 @@ def named() -> Any:
     return field(factory=dict, validator=_names)
 
 
+def _counts(owner: Any, attribute: Attribute[Any], value: TimeStep | None) -> None:
+    if value is not None and (value.scale in EVENTS or value.scale is TimeScale.SECOND):
+        raise ValueError(f"cannot be every {value.scale.value}. Use iterations, epochs or samples")
+
+
 @frozen(kw_only=True)
 class Run:
     """``[run]``: what concerns the whole run."""
@@ -52,7 +57,7 @@ class Run:
     folder: Path = field(factory=lambda: Path("runs").absolute())
     backend: Choice[Backend]
     operator: Choice[Operator]
-    verify: TimeStep | None = None  # how often iterations are compared with the reference, the first one included
+    verify: TimeStep | None = field(default=None, validator=checks.checked(_counts, "a time step"))
 
 
 @frozen(kw_only=True)

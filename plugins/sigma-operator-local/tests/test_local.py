@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from sigma_kernel.clock import every
-from sigma_kernel.contracts import HookContext, Operator
+from sigma_kernel.contracts import HookContext, Monitor, Operator
 from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.steering import Note, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_kernel.testing.steering import MonitorSuite, Note, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_kernel.view import EnvironmentView
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
 
@@ -25,6 +26,30 @@ class TestWholeBatches(OperatorSuite):
 
 
 class TestShards(OperatorSuite):
+    def operator(self) -> Operator:
+        return LocalOperator(shards=3, workers=2)
+
+
+class Workers(Monitor):
+    """Read each worker's loss, and what hooks of local scope publish, until there is something; stop the run then."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        self.one: Any = None
+
+    def run(self, view: EnvironmentView) -> None:
+        while not view.wait(0.001):
+            halved = dict(view.find("trainer.workers.*.halved"))
+            if len(halved) == 2 and not self.found and None not in halved.values():
+                self.found = [halved, dict(view.find("trainer.workers.*.training.loss"))]
+                self.one = view.get("trainer.workers.1.halved")
+                view.send("stop")
+
+
+class TestMonitorOfWorkers(MonitorSuite):
+    def monitor(self) -> Monitor:
+        return Workers()
+
     def operator(self) -> Operator:
         return LocalOperator(shards=3, workers=2)
 
@@ -105,6 +130,19 @@ def test_what_a_local_hook_publishes_can_be_read_by_everybody_under_its_worker(t
     assert [measured[f"workers.{worker}.halved"] for worker in range(2)] == list(halved.values())
     assert losses[0] != losses[1]
     assert len(met) == 2
+
+
+def test_a_monitor_reads_what_belongs_to_each_worker() -> None:
+    monitor = Workers()
+    hooks = {"halve": Do(does=_halved, scope="local", taking=["training.loss"], giving=["halved"])}
+    with small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma:
+        sigma.monitors["it"] = monitor
+        sigma.run()  # until the monitor has read
+        last = sigma.get("trainer.workers.1.halved")
+    halved, losses = monitor.found
+    assert sorted(halved) == ["trainer.workers.0.halved", "trainer.workers.1.halved"]
+    assert sorted(losses) == ["trainer.workers.0.training.loss", "trainer.workers.1.training.loss"]
+    assert all(isinstance(value, float) for value in (*halved.values(), *losses.values(), monitor.one, last))
 
 
 def test_a_global_hook_that_asks_for_a_local_value_as_if_it_were_global_is_refused() -> None:

@@ -5,7 +5,7 @@
 is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
 path in it is ever followed: a reader opens these three names and nothing else.
 
-The manifest says ``"format": 1, "minor": 3``.  An older minor version can always be read; of a newer one what is
+The manifest says ``"format": 1, "minor": 4``.  An older minor version can always be read; of a newer one what is
 unknown is ignored, with a warning; another major version is refused.
 """
 
