@@ -17,6 +17,7 @@ import numpy as np
 
 from sigma_data import Csv, CsvReader, File
 from sigma_data.readers import pieces
+from sigma_kernel import Source
 
 
 def seconds(read: Callable[[], Any]) -> float:
@@ -26,6 +27,18 @@ def seconds(read: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
+def with_gaps(path: Path) -> Source:
+    """Return the table again with one value in a hundred missing."""
+    kept = np.random.default_rng(1).uniform(size=997) > 0.01
+    cells = path.read_text().split("\n")
+    table = [cells[0]]
+    for i, line in enumerate(cells[1:-1]):
+        row = line.split(",")
+        table.append(",".join(cell if kept[(i * len(row) + j) % 997] else "" for j, cell in enumerate(row)))
+    path.with_name("gaps.csv").write_text("\n".join([*table, ""]))
+    return File(path.with_name("gaps.csv"))
+
+
 def main(rows: int = 500_000, columns: int = 30) -> None:
     """Write a table of numbers, read it in every way, and print the times."""
     with TemporaryDirectory() as folder:
@@ -33,7 +46,7 @@ def main(rows: int = 500_000, columns: int = 30) -> None:
         values = np.random.default_rng(0).normal(size=(rows, columns))
         np.savetxt(path, values, "%.6f", ",", header=",".join(f"c{i}" for i in range(columns)), comments="")
         source, last = File(path), columns - 1
-        names = [str(i) for i in range(columns)]
+        names, holed = [str(i) for i in range(columns)], with_gaps(path)
         print(f"{rows} x {columns}, {path.stat().st_size / 1e6:.0f} MB")
         print(f"numpy.loadtxt         {seconds(lambda: np.loadtxt(path, delimiter=',', skiprows=1)):6.2f} s")
         for library in ("numpy", "arrow") if find_spec("pyarrow") else ("numpy",):
@@ -42,6 +55,7 @@ def main(rows: int = 500_000, columns: int = 30) -> None:
                 pieces.find_spec = lambda name: None
             print(f"CsvReader, {library:10} {seconds(lambda: CsvReader().read(source)):6.2f} s")
             print(f"Csv, {library:16} {seconds(lambda: Csv(path, f'c{last}').whole()):6.2f} s")
+            print(f"with gaps, {library:10} {seconds(lambda: CsvReader(missing='nan').read(holed)):6.2f} s")
             pieces.find_spec = find_spec
         careful = CsvReader(header=True)
         print(

@@ -38,6 +38,33 @@ TABLES: dict[str, tuple[bytes, dict[str, Any]]] = {
     "empty quotes": (b'a,b\n"",2\n', {"missing": "nan"}),
     "a missing number": (b"a,b\n1,\n2,3\n", {}),
     "missing numbers": (b"a,b\n1,\nNA,?\nnull,NaN\n", {"missing": "nan"}),
+    "gaps and words": (b'a,b,c\n1,NA,NA\n,n/a,"x,,y"\n2,,\nNone,?,"x ""y"",NA,"\n3,null,nan\n',
+                       {"text": ("c",), "missing": "nan"}),
+    "gaps alone": (b"a,b,c,d\n,,,\n1,,,2\n,3,,\n?,NaN,nUlL,4\n", {"missing": "nan"}),
+    "gaps that are refused": (b"a,b\n1,2\n3,NA\n", {}),
+    "gaps in columns that are not looked at": (b"a,b,c\n1,,NA\n,?,x\n", {"columns": ("a",), "missing": "nan"}),
+    "gaps at both ends": (b"a,b\n1,2\n3,\n,4\n,\n", {"missing": "nan"}),
+    "gaps and blank lines": (b"a,b\n\n1,\n\n\n,2\n", {"missing": "nan"}),
+    "gaps with blanks around": (b"a,b\n1, NA \n3, \n", {"missing": "nan"}),
+    "gaps in quotes": (b'a,b\n1,"NA"\n"",2\n', {"missing": "nan"}),
+    "gaps with signs": (b"a,b\n1,NA\n-nan,2\n", {"missing": "nan"}),
+    "gaps with signs that are words": (b"a,b\n1,-nan\n,2\n", {"text": ("b",), "missing": "nan"}),
+    "gaps that hold more": (b"a,b\n1,NA\nnan(1),2\n", {"missing": "nan"}),
+    "gaps and infinity": (b"a,b\n1,NA\ninf,2\n", {"missing": "nan"}),
+    "gaps and a word": (b"a,b\n1,NA\nnon,2\n", {"missing": "nan"}),
+    "gaps and a short line": (b"a,b\n1,NA\n2\n", {"missing": "nan"}),
+    "gaps and a decimal comma": (b"a;b;c\n1,5;NA;x,y\n;2,5;\n", {"decimal": ",", "delimiter": ";", "text": ("c",),
+                                                                 "missing": "nan"}),
+    "gaps between blanks": (b"a b c\n1  2\n3 NA 4\n", {"delimiter": " ", "missing": "nan"}),
+    "gaps between letters": (b"an1\n2n3\nnn\n", {"delimiter": "n", "missing": "nan", "header": False}),
+    "gaps between carets": (b"a^b\n1^\n^NA\n", {"delimiter": "^", "missing": "nan"}),
+    "gaps in one column": (b"a\nNA\n\n1\n?\n", {"missing": "nan"}),
+    "gaps without a header": (b"1,,x\n,2,\n", {"header": False, "text": (2,), "missing": "nan"}),
+    "two quotes for one in numbers": (b'a,b\n1,"2""3"\n', {}),
+    "quotes alone": (b'a,b\n1,""""\n2,"""x"""\n3,""\n', {"text": ("b",), "missing": "nan"}),
+    "quotes and marks": (b'a,b\n1,"x"",""y"\n2,",""",\n', {"text": ("b",)}),
+    "three quotes": (b'a,b\n1,"x"""y"\n2,z\n', {"text": ("b",)}),
+    "quotes over lines": (b'a,b\n1,"x""\ny"\n2,z\n', {"text": ("b",)}),
     "a missing word": (b"a,b\n1,x\n2, \n", {"text": ("b",)}),
     "missing words": (b"a,b\n1,NA\n2,\n", {"text": ("b",), "missing": "nan"}),
     "blank lines": (b"\n\na,b\n\n1,2\n\n\n3,4\n\n", {}),
@@ -149,7 +176,8 @@ def test_both_ways_give_the_same_arrays_and_errors(held: Held, name: str, librar
 @pytest.mark.parametrize("library", LIBRARIES)
 @limits(deadline=None)
 @given(
-    st.text(st.sampled_from('1230.,-+e"x \n\n\r;\t'), max_size=60), st.sampled_from([(), (0,), (1,)]),
+    st.text(st.sampled_from('1230.,-+e"x \n\n\r;\t') | st.sampled_from('1,,?nNaA"\n/'), max_size=60),
+    st.sampled_from([(), (0,), (1,)]),
     st.sampled_from(["refuse", "nan"]), st.booleans(), st.sampled_from(",;\t"), st.sampled_from([1, 5, 1 << 20]),
 )  # fmt: skip
 def test_whatever_is_written_both_ways_give_the_same(
@@ -163,7 +191,11 @@ def test_whatever_is_written_both_ways_give_the_same(
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", ["plain", "plain numbers", "some columns", "quotes", "blank lines", "windows", "huge",
                                   "a decimal comma", "a decimal comma in words", "latin", "utf-16", "no header",
-                                  "one column of words", "digits to the last", "blanks around"])  # fmt: skip
+                                  "one column of words", "digits to the last", "blanks around", "gaps and words",
+                                  "gaps alone", "gaps at both ends", "gaps and blank lines", "gaps in one column",
+                                  "gaps and a decimal comma", "gaps without a header", "gaps between carets",
+                                  "gaps in columns that are not looked at", "missing numbers", "missing words",
+                                  "quotes within quotes", "quotes alone"])  # fmt: skip
 def test_plain_tables_are_read_by_the_library_alone(
     held: Held, monkeypatch: pytest.MonkeyPatch, name: str, library: str
 ) -> None:

@@ -131,7 +131,7 @@ class CsvReader(Reader):
         if self.thousands is not None:
             return []
         kinds = [(i in words) if i in chosen else None for i in range(len(names))]
-        layout = Layout(kinds, self.delimiter, self.decimal)
+        layout = Layout(kinds, self.delimiter, self.decimal, gaps=self.missing == "nan")
         before = line if self.header else line - 1
         with suppress(ValueError, NotImplementedError, SigmaDataError), self._opened(source) as text:  # told with care
             for _ in range(before):

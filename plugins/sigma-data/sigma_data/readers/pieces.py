@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from typing import Any, Literal
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 CHARACTERS = 1 << 22  # of a piece
 
@@ -29,17 +29,31 @@ class Unfit(ValueError):
 
 @frozen
 class Layout:
-    """How the lines of a table are cut: ``kinds`` are those of its columns, numbers, words, or not looked at."""
+    """How the lines of a table are cut: ``kinds`` are those of its columns, numbers, words, or not looked at.
+
+    With ``gaps``, numbers may be missing, and are NaN.
+    """
 
     kinds: Sequence[bool | None]  # True: words
     delimiter: str
     decimal: str
+    gaps: bool = False
 
     @property
     def quoted(self) -> re.Pattern[str]:
-        """Return what a cell in quotes looks like that has neither quotes nor line ends in it."""
+        """Return what a cell in quotes looks like that has no line ends in it, and two quotes for one."""
         mark = re.escape(self.delimiter)
-        return re.compile(rf'(?:^|(?<={mark}))"[^"\n]*+"(?={mark}|$)', re.MULTILINE)
+        return re.compile(rf'(?:^|(?<={mark}))"(?:[^"\n]|"")*+"(?={mark}|$)', re.MULTILINE)
+
+    @property
+    def gap(self) -> re.Pattern[str]:
+        """Return what a word looks like that stands for a missing number; it begins so that few places are tried."""
+        mark = re.escape(self.delimiter)
+        return re.compile(rf"[?nN](?<=[{mark}\n].)(?:(?<=\?)|(?i:an|ull|one|/?a))(?=[{mark}\n])")
+
+    def only(self, words: bool) -> Layout:
+        """Return the layout of the columns of words alone, or of numbers alone; the others are not looked at."""
+        return evolve(self, kinds=[kind if kind is words else None for kind in self.kinds])
 
 
 Parse = Callable[[Sequence[str], Layout], Columns]
@@ -85,7 +99,7 @@ def _rows(whole: str, layout: Layout) -> list[str]:
     if "\r" in text or "\0" in text:
         raise Unfit("other ends of lines")
     if '"' in text and '"' in layout.quoted.sub("", text):
-        raise Unfit("quotes within quotes")
+        raise Unfit("quotes that are no frame")
     if layout.decimal != ".":
         if "." in text or layout.decimal == layout.delimiter:
             raise Unfit("two kinds of marks")
@@ -97,11 +111,36 @@ def _rows(whole: str, layout: Layout) -> list[str]:
 
 
 def _parsed(rows: Sequence[str], layout: Layout, parse: Parse) -> Columns:
-    columns = parse(rows, layout)
+    try:
+        return _checked(parse(rows, layout), rows, layout, np.isfinite)
+    except ValueError:
+        if not layout.gaps:
+            raise
+    numbers, words = layout.only(words=False), layout.only(words=True)
+    found = _checked(parse(_filled(rows, layout), numbers), rows, numbers, lambda values: ~np.isinf(values))
+    return found | _checked(parse(rows, words), rows, words, np.isfinite) if any(layout.kinds) else found
+
+
+def _filled(rows: Sequence[str], layout: Layout) -> list[str]:
+    """Return lines with ``nan`` wherever a number may be missing; words are not to be read from them."""
+    mark, text = layout.delimiter, "\n".join(["", *rows, ""])
+    low = text.lower()
+    if mark.isalnum() or any(odd in low for odd in ("+nan", "-nan", "nan(")):
+        raise Unfit("what could be taken for a gap")
+    for _ in range(2):  # the second time for every other one of several
+        text = text.replace(mark * 2, f"{mark}nan{mark}")
+    text = text.replace(f"{mark}\n", f"{mark}nan\n").replace(f"\n{mark}", f"\nnan{mark}")
+    return layout.gap.sub("nan", text).split("\n")[1:-1]
+
+
+def _checked(
+    columns: Columns, rows: Sequence[str], layout: Layout, right: Callable[[np.ndarray], np.ndarray]
+) -> Columns:
+    """Return the columns; raise Unfit unless they have a value a row, and all numbers are right."""
     for i, column in columns.items():
         if len(column) != len(rows):
             raise Unfit("values of several lines")
-        if isinstance(column, np.ndarray) and not np.isfinite(column).all():
+        if isinstance(column, np.ndarray) and not right(column).all():
             raise Unfit("numbers that are not finite")
         if isinstance(column, list) and layout.decimal != ".":
             columns[i] = [cell.replace(".", layout.decimal) for cell in column]
