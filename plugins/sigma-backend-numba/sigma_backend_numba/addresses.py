@@ -52,7 +52,8 @@ class Addresses:
             given = self.over[root]
             return Address(given.pointer, given.offset, given.strides)  # members are read element by element
         offset, steps = strides(x, m, self.space.sides)
-        return Address(self.task.storage(root), str(offset) if offset else "", steps)
+        pointer, rest = self.task.part(root, offset)
+        return Address(pointer, str(rest) if rest else "", steps)
 
     def target(self, node: Node) -> Address:
         """Return where an output is written."""

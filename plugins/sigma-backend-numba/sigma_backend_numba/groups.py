@@ -23,6 +23,7 @@ from sigma_backend_numba.maps import Map, below, identity, joined, operand, side
 from sigma_kernel.graph.node import Node, Shape
 
 NEVER_FREE = frozenset({"take", "random_bits", "gather", "copy"})
+MOST = 128  # members that a nest takes in: LLVM's time grows faster than a function does
 LONGEST_ROW = 1 << 14  # elements: what is reduced within one row is read again from the cache
 
 
@@ -34,6 +35,11 @@ class Space:
     maps: dict[Node, Map] = field(factory=dict)
     inner: dict[Node, Map] = field(factory=dict)
     row: int | None = None
+
+    @property
+    def full(self) -> bool:
+        """Say whether nothing more enters."""
+        return len(self.maps) >= MOST
 
     def whole(self, m: Map) -> bool:
         """Say whether each element of a value is computed once: it varies along all axes, or along all before rows."""
@@ -51,6 +57,11 @@ class Group:
     core: Node | None = None
     head: Space | None = None
     level: int = 0
+
+    @property
+    def op(self) -> str:
+        """Return the op of the core, or nothing."""
+        return "" if self.core is None else self.core.op
 
     @property
     def members(self) -> list[Node]:
@@ -165,7 +176,7 @@ class Grouping:
 
     def _fit(self, node: Node, group: Group) -> Map | None:
         """Return the map that a node would have in a group, or None if it cannot join."""
-        if group.kind == "plain":
+        if group.kind == "plain" or group.space.full:
             return None
         if any(self.of.get(source(x)) is group for x in self._read(node)):
             return None
@@ -223,7 +234,7 @@ class Grouping:
     def _placed(self, root: Node, wanted: set[Place | None]) -> tuple[Group, Space, Map]:
         """Return where a floating node is computed: there once for each element, or in no time."""
         place, *others = wanted
-        if place is not None and place.map is not None and not others:
+        if place is not None and place.map is not None and not others and not place.space.full:
             cheap = root not in self._delivered and root.op not in COSTLY
             if cheap or place.space.whole(place.map):
                 return place.group, place.space, place.map
@@ -271,7 +282,7 @@ class Grouping:
         if group.kind == "product" and (group.core is None or len(group.core.shape) != 2 or row != 1):
             return False
         known = space.maps.get(source(x))
-        short = prod(space.sides[row:]) <= LONGEST_ROW
+        short = prod(space.sides[row:]) <= LONGEST_ROW and not space.full
         return short and known is not None and below(x, m) == known
 
     def _fold(self, node: Node) -> None:

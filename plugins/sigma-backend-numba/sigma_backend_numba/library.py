@@ -33,22 +33,26 @@ def write_all(form: Form, library: Library, by_sample: bool = True) -> list[list
     """Return the blocks of a form, stage by stage."""
     schedule = Schedule(form, Grouping(form), by_sample)
     return [
-        [_block(schedule, region, library) for region in stage if not _is_part(region.groups[0])]
+        [block for region in stage if not _is_part(region.groups[0]) for block in _blocks(schedule, region, library)]
         for stage in schedule.stages
     ]
 
 
-def _block(schedule: Schedule, region: Region, library: Library) -> Block:
-    tasks = [_written(schedule, group, library) for group in region.groups]
-    return Block(tasks, region.samples)
+def _blocks(schedule: Schedule, region: Region, library: Library) -> list[Block]:
+    """Return what does a region: one block, or several that do not wait for each other where many values are joined."""
+    group, *others = region.groups
+    if group.core is not None and group.op == "concat":
+        parts = range(0, len(group.core.inputs), plain.JOINED)
+        return [Block([_written(schedule, group, library, first)], 1) for first in parts]
+    return [Block([_written(schedule, each, library) for each in (group, *others)], region.samples)]
 
 
 def _is_part(group: Group) -> bool:
     """Say whether a group is a scan's result, which the scan itself writes."""
-    return group.core is not None and group.core.op == "part"
+    return group.op == "part"
 
 
-def _written(schedule: Schedule, group: Group, library: Library) -> Task:
+def _written(schedule: Schedule, group: Group, library: Library, first: int = 0) -> Task:
     from sigma_backend_numba.scans import Scan  # a scan writes the tasks of its body
 
     task = Task(schedule, group)
@@ -56,11 +60,13 @@ def _written(schedule: Schedule, group: Group, library: Library) -> Task:
         cores.loop(task)
     elif group.kind == "fold":
         cores.fold(task)
-    elif group.kind == "product" and plain.core(task).op == "matmul":
+    elif group.kind == "product" and group.op == "matmul":
         products.Product(task, plain.core(task)).write()
-    elif plain.core(task).op == "scan":
+    elif group.op == "scan":
         Scan(task, plain.core(task), library).write()
+    elif group.op == "concat":
+        plain.concat(task, plain.core(task), first)
     else:
-        WRITERS[plain.core(task).op](task, plain.core(task))
+        WRITERS[group.op](task, plain.core(task))
     task.name = library.name(task.text())
     return task

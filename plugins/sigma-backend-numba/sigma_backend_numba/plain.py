@@ -13,6 +13,7 @@ from sigma_backend_numba.task import Task, size
 from sigma_kernel.graph.node import Node
 
 Writer = Callable[[Task, Node], None]
+JOINED = 16  # operands of a concat that one task writes: LLVM's time grows faster than a function does
 
 
 def operands(task: Task, node: Node) -> list[str]:
@@ -60,17 +61,18 @@ def pad(task: Task, node: Node) -> None:
     task.lines += moved(own, lambda i: f"{out}[{offset} + {i}]", lambda i: f"{x}[{i}]", steps, regular(own).strides)
 
 
-def concat(task: Task, node: Node) -> None:
-    """Write the operands one after the other along an axis."""
-    out, axis, begin = task.storage(node), node.attrs["axis"], 0
-    each = regular(node.shape).strides
-    for x, part in zip(operands(task, node), node.inputs, strict=True):
-        offset = begin * each[axis]
+def concat(task: Task, node: Node, first: int) -> None:
+    """Write operands, from the first one on as many as one task does, one after the other along an axis."""
+    axis, each = node.attrs["axis"], regular(node.shape).strides
+    begin = sum(x.shape[axis] for x in node.inputs[:first]) * each[axis]
+    out, offset = task.part(node, begin)
+    for part in node.inputs[first : first + JOINED]:
+        x = task.storage(source(part))
         task.lines += moved(
             part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]
             each, regular(part.shape).strides,
         )  # fmt: skip
-        begin += part.shape[axis]
+        offset += part.shape[axis] * each[axis]
 
 
 def scatter_add(task: Task, node: Node) -> None:
@@ -260,7 +262,7 @@ def sum_unpool(task: Task, node: Node) -> None:
 
 
 WRITERS: dict[str, Writer] = {
-    "argmax": argmax, "pad": pad, "concat": concat, "scatter_add": scatter_add, "matmul": matmul,
+    "argmax": argmax, "pad": pad, "scatter_add": scatter_add, "matmul": matmul,
     "max_pool": max_pool, "pool_argmax": pool_argmax, "sum_pool": sum_pool, "pool_select": pool_select,
     "pool_scatter": pool_scatter, "sum_unpool": sum_unpool,
 }  # fmt: skip

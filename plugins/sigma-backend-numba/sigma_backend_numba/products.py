@@ -57,7 +57,7 @@ def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
     batch = (0,) * lead + tuple(
         0 if side == 1 else s for side, s in zip(node.shape[:-2], found.strides[:-2], strict=True)
     )
-    return Operand(task.storage(source(node)), found.offset, *read, batch)
+    return Operand(*task.part(source(node), found.offset), *read, batch)
 
 
 @define(eq=False)

@@ -34,7 +34,7 @@ class Region:
 
     def worthwhile(self) -> bool:
         """Say whether there is anything in it that loops could not have joined by themselves."""
-        return len(self.groups) > 1 and any(_core_op(group) in BY_SAMPLE for group in self.groups)
+        return len(self.groups) > 1 and any(group.op in BY_SAMPLE for group in self.groups)
 
 
 def regions(
@@ -58,10 +58,6 @@ def regions(
     return [region for region in found if region.worthwhile()]
 
 
-def _core_op(group: Group) -> str:
-    return group.core.op if group.core is not None else ""
-
-
 def _parts(group: Group) -> int | None:
     core = group.core
     return int(core.attrs["parts"]) if core is not None and core.op == "kernel_parts" else None
@@ -70,7 +66,7 @@ def _parts(group: Group) -> int | None:
 def _samples(group: Group, stored: set[Node]) -> int | None:
     """Return the number of samples that a group computes one by one, or None if it does not."""
     core, space = group.core, group.space
-    if _core_op(group) in BY_SAMPLE and core is not None:
+    if group.op in BY_SAMPLE and core is not None:
         samples = core.inputs[1].shape[0] if core.op == "kernel_parts" else core.shape[0]
     elif group.kind == "loop" and space.sides and space.row != 0:
         samples = space.sides[0]

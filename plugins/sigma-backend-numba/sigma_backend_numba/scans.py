@@ -84,4 +84,5 @@ def _bytes(node: Node) -> int:
 def _resolved(pointer: Pointer, fault: str) -> str:
     """Return what a task of the body is handed."""
     names = {"input": f"c{pointer.number}", "output": f"n{pointer.number}", "fault": fault}
-    return names.get(pointer.kind) or f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
+    whole = names.get(pointer.kind) or f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
+    return pointer.moved(whole)

@@ -7,6 +7,7 @@ elements), then rows, how many a block has, arena, ticket, pieces done, faults a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from operator import methodcaller
 from typing import Any
@@ -136,14 +137,14 @@ class _Burst:
         program, legs = self.program, _legs(stages, self.program.threads > 1)
         output = None if watched is None else Pointer("output", watched, program.graph.outputs[watched].dtype)
         every = {pointer for stage in stages for block in stage for task in block.tasks for pointer in task.arguments}
-        own = _pointers(stages) if len(legs) == 1 else {p: _name(p) for p in every if p.kind == "rows"}
-        own |= {} if output is None else {output: _name(output)}
+        body = self._stages(legs[0]) if len(legs) == 1 else self._calls(legs)
+        own = _read(legs[0], body) if len(legs) == 1 else {}
+        own |= {p: _name(p) for p in every if p.kind == "rows"} | ({} if output is None else {output: _name(output)})
         lines = [
             *self._prologue(own),
             *(_checked(program, self.batch) if any(p.kind == "rows" for p in own) else []),
             "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
         ]  # fmt: skip
-        body = self._stages(legs[0]) if len(legs) == 1 else self._calls(legs)
         body += ["done = step + 1", *_watch(program, watched)]
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         body += [f"{name} = at({name}, {by})" for name, by in moves.items() if by]
@@ -157,7 +158,7 @@ class _Burst:
 
     def _apart(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
         """Return the call of a new function for what these blocks do, which is told a number."""
-        own, head = _pointers(stages), f"leg{len(self._functions)}(table, step, {variable}, t)"
+        own, head = _read(stages, body), f"leg{len(self._functions)}(table, step, {variable}, t)"
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]
         self._functions.append("\n    ".join([f"def {head}:", *lines, *body]))
@@ -205,10 +206,12 @@ class _Burst:
         return ""
 
 
-def _pointers(stages: list[list[Block]]) -> dict[Pointer, str]:
-    """Return what the tasks of some stages are handed from the table, with its names."""
+def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
+    """Return what the tasks of some stages are handed from the table, with its names, as far as lines mention them."""
     tasks = [task for stage in stages for block in stage for task in block.tasks]
-    return {p: _name(p) for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows")}
+    mentioned = set(re.findall(r"\w+", "\n".join(lines)))
+    every = dict.fromkeys(p.whole for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows"))
+    return {p: name for p in every if (name := _name(p)) in mentioned}
 
 
 def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
@@ -236,11 +239,12 @@ def _checked(program: Source, batch: int) -> list[str]:
 
 def _name(pointer: Pointer) -> str:
     """Return what a task is handed for a pointer."""
+    name = pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
     if pointer.kind == "local":
-        return f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"
+        name = f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"
     if pointer.kind in ("arena", "scratch"):
-        return f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
-    return pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
+        name = f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
+    return pointer.moved(name)
 
 
 def _entry(program: Source, pointer: Pointer) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.costs import PIECE
 from sigma_backend_numba.expressions import SHORT
@@ -22,13 +22,24 @@ from sigma_kernel.graph.node import BYTES, Node
 class Pointer:
     """What a task is handed: an input, an output, a value in the arena, scratch, the rows, or the place of faults.
 
-    A ``local`` pointer moves back by ``step`` bytes a sample: there is room for one sample only.
+    A ``local`` pointer moves back by ``step`` bytes a sample: there is room for one sample only.  ``offset`` is the
+    elements before the first one that the task reads or writes.
     """
 
     kind: str
     number: int
     dtype: str
     step: int = 0
+    offset: int = 0
+
+    @property
+    def whole(self) -> Pointer:
+        """Return where the storage begins."""
+        return evolve(self, offset=0) if self.offset else self
+
+    def moved(self, name: str) -> str:
+        """Return the text that is handed over, given the name of where the storage begins."""
+        return f"at({name}, {self.offset})" if self.offset else name
 
 
 @define(eq=False)
@@ -47,25 +58,41 @@ class Task:
     name: str = field(default="", init=False)
     calls: dict[str, None] = field(factory=dict, init=False)  # other functions that the text calls, in order
     _variables: int = field(default=0, init=False)
+    _bases: dict[Node, int] = field(factory=dict, init=False)  # where the part of a value begins that is pointed to
 
     # -- what is handed over -------------------------------------------------------------------------------------------
-    def argument(self, kind: str, number: int, dtype: str, step: int = 0) -> str:
+    def argument(self, kind: str, number: int, dtype: str) -> str:
         """Return the name of a pointer."""
-        return self.arguments.setdefault(Pointer(kind, number, dtype, step), f"a{len(self.arguments)}")
+        return self._handed(Pointer(kind, number, dtype))
+
+    def _handed(self, pointer: Pointer) -> str:
+        return self.arguments.setdefault(pointer, f"a{len(self.arguments)}")
 
     def storage(self, node: Node) -> str:
         """Return the pointer to a value in memory: an input, an output, or part of the arena."""
-        form = self.schedule.form
+        return self._handed(self._lies(node))
+
+    def part(self, node: Node, offset: int) -> tuple[str, int]:
+        """Return a pointer into a value, and how many elements behind it those from an offset on lie.
+
+        The first offset is the caller's: tasks that differ only in which part they read have equal text.
+        """
+        if not offset:
+            return self.storage(node), 0
+        base = self._bases.setdefault(node, offset)
+        return self._handed(evolve(self._lies(node), offset=base)), offset - base
+
+    def _lies(self, node: Node) -> Pointer:
+        form, dtype = self.schedule.form, node.dtype
         if node in form.places:
-            return self.argument("input", form.places[node], node.dtype)
+            return Pointer("input", form.places[node], dtype)
         if node in self.schedule.updates:
-            return self.argument("input", self.schedule.updates[node], node.dtype)
+            return Pointer("input", self.schedule.updates[node], dtype)
         if node in self.schedule.delivered:
-            return self.argument("output", self.schedule.delivered[node], node.dtype)
+            return Pointer("output", self.schedule.delivered[node], dtype)
         if node in self.schedule.locals:
-            step = prod(node.shape[1:]) * BYTES[node.dtype]
-            return self.argument("local", self.schedule.locals[node], node.dtype, step)
-        return self.argument("arena", self.schedule.offsets[node], node.dtype)
+            return Pointer("local", self.schedule.locals[node], dtype, prod(node.shape[1:]) * BYTES[dtype])
+        return Pointer("arena", self.schedule.offsets[node], dtype)
 
     def room(self, elements: int, dtype: str = "float32") -> str:
         """Return a pointer to scratch of this thread."""

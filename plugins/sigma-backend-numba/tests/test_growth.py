@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib import util
 from pathlib import Path
@@ -46,6 +47,27 @@ def wide(branches: int, width: int = 4, batch: int = 8) -> Step:
     parameters["weights.out"] = symbol((branches * width, 3))
     loss = f.mean(ops.softmax_cross_entropy(f.concat(*parts, axis=1) @ parameters["weights.out"], y))
     return nets.finished(parameters, True, {"x": x, "y": y}, loss, {})
+
+
+def summed(branches: int, width: int = 4, batch: int = 8) -> Step:
+    """Return the step of a net whose layers side by side are added up: their gradients are one value."""
+    x, y = symbol((batch, 5)), symbol((batch,), "int32")
+    parameters = {f"weights.{i}": symbol((5, width)) for i in range(branches)}
+    parameters |= {f"bias.{i}": symbol((width,)) for i in range(branches)}
+    value = x @ parameters["weights.0"] + parameters["bias.0"]
+    for i in range(1, branches):
+        value = value + (x @ parameters[f"weights.{i}"] + parameters[f"bias.{i}"])
+    return nets.finished(parameters, True, {"x": x, "y": y}, f.mean(ops.softmax_cross_entropy(value, y)), {})
+
+
+def normalised(layers: int, width: int = 6, batch: int = 8) -> Step:
+    """Return the step of a net that reduces the same rows again and again."""
+    x, y = symbol((batch, 5)), symbol((batch,), "int32")
+    parameters = {"weights": symbol((5, width))}
+    value = x @ parameters["weights"]
+    for _ in range(layers):
+        value = ops.softmax(value, axis=1)
+    return nets.finished(parameters, False, {"x": x, "y": y}, f.mean(ops.softmax_cross_entropy(value, y)), {})
 
 
 def looping(scans: int) -> Step:
@@ -111,6 +133,28 @@ def test_no_function_calls_more_tasks_than_is_said(step: Step) -> None:
     assert max(calls) <= LEG < made.tasks == sum(calls)
 
 
+@pytest.mark.parametrize("net", [deep, wide, summed, normalised])
+def test_no_function_grows_with_the_graph(net: Callable[[int], Step]) -> None:
+    def longest(count: int) -> int:
+        return max(text.count("\n") for text in source(step_job(net(count))).text.split("\n\n"))
+
+    assert longest(320) < 1.1 * longest(160)
+
+
+def test_layers_side_by_side_share_their_functions() -> None:
+    def tasks(branches: int) -> int:
+        return source(step_job(wide(branches))).text.count("def task")
+
+    assert tasks(128) == tasks(64) < 20
+
+
+def test_a_function_starts_with_what_it_reads_alone() -> None:
+    text = source(step_job(wide(90, width=64, batch=64))).text
+    for function in text.split("\n\n"):
+        own = re.findall(r"^ +((?:in|out)put\d+) = as_", function, re.MULTILINE)
+        assert all(len(re.findall(rf"\b{name}\b", function)) > 1 for name in own)
+
+
 def test_a_program_of_few_tasks_is_one_function() -> None:
     assert "leg0" not in source(step_job(deep(4))).text
 
@@ -123,15 +167,44 @@ def test_a_program_of_few_tasks_is_one_function() -> None:
         pytest.param(deep(30, width=128, batch=64), id="deep, many threads"),
         pytest.param(wide(90), id="wide, one thread"),
         pytest.param(wide(90, width=64, batch=64), id="wide, many threads"),
+        pytest.param(summed(70), id="summed"),
     ],
 )
 def test_a_burst_in_legs_computes_what_the_reference_does(step: Step) -> None:
+    assert "leg1" in source(step_job(step)).text
+    _computes_what_the_reference_does(step)
+
+
+def test_rows_reduced_in_several_nests_are_what_the_reference_has() -> None:
+    _computes_what_the_reference_does(normalised(30))
+
+
+def test_parts_of_a_value_are_read_where_they_lie() -> None:
+    x, draw = symbol((6, 9)), np.random.default_rng(0).normal(size=(6, 9)).astype("f4")
+    places = (5, 2, 0, 6)  # before and behind the first one that is read
+    parts = [ops.slice(f.tanh(x), start=(0, k), stop=(6, k + 3), step=(1, 1)) for k in places]
+    graph = Graph((x,), (parts[0] + parts[1] * parts[2] - parts[3], parts[1] @ f.swap_axes(parts[3], 0, 1)))
+    found = NumbaBackend().lower(graph, {})(draw)
+    a, b, c, d = (np.tanh(draw)[:, k : k + 3] for k in places)
+    np.testing.assert_allclose(found[0], a + b * c - d, 1e-5, 1e-6)
+    np.testing.assert_allclose(found[1], b @ d.T, 1e-5, 1e-6)
+
+
+def test_many_values_are_joined_along_any_axis() -> None:
+    draw = np.random.default_rng(0)
+    for axis in (0, 1, 2):
+        arrays = [draw.normal(size=[3 if k != axis else 1 + i % 4 for k in range(3)]) for i in range(40)]
+        inputs = tuple(symbol(x.shape, "float64") for x in arrays)
+        (found,) = NumbaBackend().lower(Graph(inputs, (f.concat(*inputs, axis=axis),)), {})(*arrays)
+        np.testing.assert_array_equal(found, np.concatenate(arrays, axis))
+
+
+def _computes_what_the_reference_does(step: Step) -> None:
     found = []
     for backend in (NumbaBackend(threads=2), NumpyBackend()):
         state, block, rows = nets.start(backend, step)
         done = backend.compile(step).run(state, block, rows, {"rate": np.linspace(0.01, 0.02, 6, dtype="f4")}, 6)
         found.append({name: backend.to_host(value) for name, value in done.state.items()} | done.ring)
-    assert "leg1" in source(step_job(step)).text
     for name, value in found[1].items():
         np.testing.assert_allclose(found[0][name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
