@@ -236,7 +236,7 @@ class Registry:
         return end
 
     def _tell(self, address: str, old: Any, new: Any) -> None:
-        for callback, seen in self._listeners(address):
+        for callback, seen in self._listeners(address) if self._watches else ():
             callback(seen, old, new)
 
     def _listeners(self, address: str) -> list[tuple[Observer, str]]:
