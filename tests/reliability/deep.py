@@ -2,11 +2,12 @@
 
 ::
 
-    python tests/reliability/deep.py [LAYERS ...]
+    python tests/reliability/deep.py [SIZE ...]
 
-For each number of dense layers (16 wide, Adam) two processes train one iteration on the numba backend, the first with
-an empty cache of programs.  A third prepares a trainer of 2,000 such layers, which has 20,025 addresses.  Prints one
-JSON document: seconds on the clock, and of processor time, from the import of Sigma on.
+For each number of dense layers (16 wide, Adam), and five times as many branches (dense, 4 wide) into a ``concat``, two
+processes train one iteration on the numba backend, the first with an empty cache of programs.  A third prepares a
+trainer of 2,000 layers, which has 20,025 addresses.  Prints one JSON document: seconds on the clock, and of processor
+time, from the import of Sigma on; for the addresses of the preparation alone.
 """
 
 from __future__ import annotations
@@ -18,12 +19,20 @@ import sys
 import tempfile
 import time
 
-ONE = "import sys; sys.path.insert(0, {here!r}); import deep; deep.one({layers}, {iterations})"
+ONE = "import sys; sys.path.insert(0, {here!r}); import deep; deep.one({kind!r}, {size}, {iterations})"
 ADDRESSES = 2000  # layers
+END = " + output(10) + softmax_cross_entropy()"
 
 
-def one(layers: int, iterations: int) -> None:
-    """Print the seconds that a network of so many layers takes to be prepared and to train so many iterations."""
+def network(kind: str, size: int) -> str:
+    """Return the architecture of a network of so many layers or branches."""
+    if kind == "layers":
+        return f"input(16) + {size} * dense(16, activation='relu'){END}"
+    return f"trunk = input(16)\nconcat({', '.join(['trunk + dense(4)'] * size)}){END}"
+
+
+def one(kind: str, size: int, iterations: int) -> None:
+    """Print the seconds that a network takes to train so many iterations, or to be prepared for none."""
     begun, used = time.perf_counter(), time.process_time()
     import numpy as np
 
@@ -32,17 +41,19 @@ def one(layers: int, iterations: int) -> None:
     draw = np.random.default_rng(0)
     trainer = Environment("deep").create_trainer("trainer", backend="numba", batch_size=32)
     trainer.data = draw.normal(size=(64, 16)).astype(np.float32), draw.integers(0, 10, 64)
-    trainer.network = f"input(16) + {layers} * dense(16, activation='relu') + output(10) + softmax_cross_entropy()"
+    trainer.network = network(kind, size)
     trainer.optimiser = "adam"
+    if not iterations:
+        begun, used = time.perf_counter(), time.process_time()
     trainer.prepare()
     if iterations:
         trainer.fit(iterations=iterations)
     print(json.dumps([round(time.perf_counter() - begun, 2), round(time.process_time() - used, 2)]))
 
 
-def measured(layers: int, iterations: int, cache: str) -> list[float]:
+def measured(kind: str, size: int, iterations: int, cache: str) -> list[float]:
     """Return the seconds of a process of its own."""
-    code = ONE.format(here=os.path.dirname(os.path.abspath(__file__)), layers=layers, iterations=iterations)
+    code = ONE.format(here=os.path.dirname(os.path.abspath(__file__)), kind=kind, size=size, iterations=iterations)
     command, environment = [sys.executable, "-c", code], {**os.environ, "SIGMA_NUMBA_CACHE": cache}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: list[float] = json.loads(done.stdout)
@@ -53,12 +64,13 @@ def main() -> None:
     """Measure all sizes."""
     sizes = [int(word) for word in sys.argv[1:]] or [50, 100, 200, 400, 800]
     found: dict[str, object] = {}
-    for layers in sizes:
-        with tempfile.TemporaryDirectory() as cache:
-            found[str(layers)] = {when: measured(layers, 1, cache) for when in ("cold", "warm")}
+    for kind, factor in (("layers", 1), ("branches", 5)):
+        for size in (factor * size for size in sizes):
+            with tempfile.TemporaryDirectory() as cache:
+                found[f"{size} {kind}"] = {when: measured(kind, size, 1, cache) for when in ("cold", "warm")}
     with tempfile.TemporaryDirectory() as cache:
-        found["addresses"] = measured(ADDRESSES, 0, cache)
-    print(json.dumps(found, indent=2))
+        found["addresses"] = measured("layers", ADDRESSES, 0, cache)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

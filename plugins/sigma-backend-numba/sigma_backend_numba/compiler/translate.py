@@ -1,7 +1,7 @@
 """Translates text to LLVM, one pass over its tree: kinds are known where values are made.
 
 A variable has the kind of its first value.  ``and`` and ``or`` look at both sides.  A driver becomes part of its
-caller; a task is a function of its own, whose pointers never overlap.
+caller; a task is a function of its own, no pointer of which reaches what another one writes.
 """
 
 from __future__ import annotations
