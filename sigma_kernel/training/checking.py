@@ -33,8 +33,7 @@ def check_precision(trainer: str, precision: str, backend: Backend) -> None:
 def check_reads(trainer: str, hooks: Mapping[str, Hook], model: Model, there: Collection[str]) -> None:
     """Raise SigmaConfigError for a hook that reads what nothing can ever publish; ``there`` are known addresses."""
     written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
-    steps = (a[:at] for a in there for at, letter in enumerate(a) if hooks and letter == ".")
-    plain = {*there, *written, *steps}
+    plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
     for name, hook in hooks.items():
         for address in reads(hook):
             known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
