@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -308,23 +307,6 @@ def test_a_setting_that_is_not_there_is_refused(settings: dict[str, Any], messag
 def test_a_scope_or_a_policy_that_is_not_there_is_refused(setting: str) -> None:
     with pytest.raises(SigmaConfigError, match=setting):
         Accuracy(**{setting: "ignor"})
-
-
-LAZY = [
-    ".".join(path.parts[-3:-1]) if path.parts[-3] == "sigma_kernel" else path.parts[-2]
-    for path in sorted([*ROOT.glob("sigma_kernel/**/__init__.py"), *ROOT.glob("plugins/*/sigma_*/__init__.py")])
-    if "__getattr__" in path.read_text()
-]
-
-
-@pytest.mark.parametrize("room", LAZY)
-def test_a_star_brings_what_a_room_exports_and_nothing_else(room: str) -> None:
-    names: dict[str, Any] = {}
-    module = import_module(room)
-    exec(f"from {room} import *", names)
-    names.pop("__builtins__")
-    assert set(names) == set(module.__all__)
-    assert set(getattr(module, "_EXPORTS", names)) == set(names)
 
 
 # -- what is refused with a remedy -------------------------------------------------------------------------------------

@@ -296,7 +296,7 @@ def test_colours_are_left_out_where_nobody_can_see_them_or_they_are_not_wanted(f
 
 @pytest.mark.parametrize("arguments", [["--help"], ["components"], ["plugins"], ["recipes"], ["components", "--json"]])
 def test_the_light_commands_import_no_numpy_and_no_library_of_a_plugin(arguments):
-    heavy = "numpy", "attrs", "tomlkit", "safetensors", "rich", "pooch", "numba", "sigma_kernel.contracts"
+    heavy = "numpy", "attrs", "tomlkit", "safetensors", "rich", "pooch", "numba", "sigma_kernel.contracts.model"
     code = f"""if True:
         import sys
         from sigma_kernel.__main__ import main

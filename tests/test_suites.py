@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 from sigma_kernel import testing
 
 
@@ -15,21 +13,9 @@ def test_every_suite_can_be_imported_from_one_place() -> None:
         assert isinstance(getattr(testing, name), type), name
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    assert testing.__file__ is not None
-    tree = ast.parse(Path(testing.__file__).read_text())
-    froms = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    assert sorted(alias.asname for node in froms for alias in node.names if alias.asname) == dir(testing)
-
-
 def test_every_suite_of_the_folder_is_exported() -> None:
     folder = Path(str(testing.__file__)).parent
     classes = {
         n.name for path in folder.glob("*.py") for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)
     }
     assert {name for name in classes if name.endswith("Suite") and not name.startswith("_")} <= set(dir(testing))
-
-
-def test_an_unknown_suite_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="Sweet"):
-        testing.LayerSweet  # noqa: B018

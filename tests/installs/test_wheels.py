@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.installs
 
 
@@ -15,6 +17,8 @@ def test_a_wheel_holds_its_package_and_no_tests(wheels):
         package = name.replace("-", "_")
         files = set(ZipFile(wheel).namelist())
         assert f"{package}/py.typed" in files
+        folder = ROOT if name == "sigma-kernel" else ROOT / "plugins" / name
+        assert {str(stub.relative_to(folder)) for stub in (folder / package).rglob("*.pyi")} <= files
         assert {file.split("/")[0].partition("-")[0] for file in files} == {package}
         assert not any("tests/" in file for file in files)
         assert any(file.endswith("entry_points.txt") for file in files)

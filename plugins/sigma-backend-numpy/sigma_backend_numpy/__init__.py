@@ -1,17 +1,6 @@
 """Runs Sigma's graphs with NumPy."""
 
-from __future__ import annotations
+from sigma_backend_numpy.plugin import sigma_components
+from sigma_kernel import lazy_exports
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from sigma_backend_numpy.backend import NumpyBackend as NumpyBackend
-
-__all__ = ["NumpyBackend"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("sigma_backend_numpy.backend"), name)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())

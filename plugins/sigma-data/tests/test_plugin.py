@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -34,13 +32,6 @@ def test_the_plugin_names_the_api_it_was_written_for():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="Arrow"):
         sigma_data.Arrow  # noqa: B018
-
-
-def test_type_checkers_see_the_same_names_as_users():
-    tree = ast.parse(Path(sigma_data.__file__).read_text())
-    froms = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    names = {alias.asname for node in froms for alias in node.names if alias.asname}
-    assert names == set(dir(sigma_data))
 
 
 def test_the_records_cost_no_import_of_numpy():

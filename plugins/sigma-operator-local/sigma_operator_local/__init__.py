@@ -1,18 +1,6 @@
 """Runs Sigma's trainers on this machine."""
 
-from __future__ import annotations
+from sigma_kernel import lazy_exports
+from sigma_operator_local.plugin import sigma_components
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from sigma_operator_local.local import LocalOperator as LocalOperator
-
-__all__ = ["LocalOperator"]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "LocalOperator":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sigma_operator_local import local
-
-    return local.LocalOperator
+__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())

@@ -1,0 +1,12 @@
+# Generated: python -m sigma_kernel.testing.generate
+# ruff: noqa
+from sigma_initialisers.constant import Constant as Constant
+from sigma_initialisers.gaussian import Gaussian as Gaussian
+from sigma_initialisers.glorot_normal import GlorotNormal as GlorotNormal
+from sigma_initialisers.glorot_uniform import GlorotUniform as GlorotUniform
+from sigma_initialisers.he_normal import HeNormal as HeNormal
+from sigma_initialisers.he_uniform import HeUniform as HeUniform
+from sigma_initialisers.orthogonal import Orthogonal as Orthogonal
+from sigma_initialisers.truncated_normal import TruncatedNormal as TruncatedNormal
+from sigma_initialisers.uniform import Uniform as Uniform
+from sigma_initialisers.warm_start import WarmStart as WarmStart

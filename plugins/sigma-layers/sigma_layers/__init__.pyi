@@ -1,0 +1,29 @@
+# Generated: python -m sigma_kernel.testing.generate
+# ruff: noqa
+from sigma_layers.activation import Activation as Activation
+from sigma_layers.activations import elu as elu
+from sigma_layers.activations import gelu as gelu
+from sigma_layers.activations import identity as identity
+from sigma_layers.activations import leaky_relu as leaky_relu
+from sigma_layers.activations import relu as relu
+from sigma_layers.activations import sigmoid as sigmoid
+from sigma_layers.activations import silu as silu
+from sigma_layers.activations import softmax as softmax
+from sigma_layers.activations import softplus as softplus
+from sigma_layers.activations import tanh as tanh
+from sigma_layers.add import Add as Add
+from sigma_layers.average_pool import AveragePool as AveragePool
+from sigma_layers.binary_cross_entropy import BinaryCrossEntropy as BinaryCrossEntropy
+from sigma_layers.concat import Concat as Concat
+from sigma_layers.conv2d import Conv2d as Conv2d
+from sigma_layers.dense import Dense as Dense
+from sigma_layers.dropout import Dropout as Dropout
+from sigma_layers.flatten import Flatten as Flatten
+from sigma_layers.function import Function as Function
+from sigma_layers.function_cost import FunctionCost as FunctionCost
+from sigma_layers.input import Input as Input
+from sigma_layers.max_pool import MaxPool as MaxPool
+from sigma_layers.output import Output as Output
+from sigma_layers.reshape import Reshape as Reshape
+from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
+from sigma_layers.squared_difference import SquaredDifference as SquaredDifference

@@ -1,0 +1,82 @@
+"""Packages that export lazily: each name is there for users and for type checkers, and costs nothing before."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from sigma_kernel import contracts, lazy_exports
+from sigma_kernel.testing import generate
+
+LAZY = ("sigma_kernel", "sigma_kernel.contracts", "sigma_kernel.testing")
+INIT = """
+from sigma_kernel import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {'gate': 'Gate'})
+"""
+each = pytest.mark.parametrize("name", LAZY)
+
+
+@each
+def test_every_exported_name_is_there_and_a_star_brings_all_of_them(name):
+    package, names = import_module(name), {}
+    exec(f"from {name} import *", names)
+    assert sorted(names.keys() - {"__builtins__"}) == package.__all__ == dir(package)
+    assert all(names[one] is getattr(package, one) for one in package.__all__)
+
+
+@each
+def test_a_misspelt_name_is_an_attribute_error_that_says_what_is_near(name):
+    package = import_module(name)
+    known = next(one for one in package.__all__ if len(one) > 4)
+    with pytest.raises(AttributeError, match=rf"^module '{name}' has no attribute '{known}x'. Did you mean '{known}'"):
+        getattr(package, f"{known}x")
+    assert not hasattr(package, "__nonsense__")
+
+
+def test_the_kernel_exports_all_that_a_plugin_can_offer():
+    kernel = import_module("sigma_kernel")
+    assert set(contracts.__all__) <= set(kernel.__all__)
+    assert all(getattr(kernel, name) is getattr(contracts, name) for name in contracts.__all__)
+
+
+def test_the_stubs_of_the_kernel_are_up_to_date():
+    stubs = generate.stubs("sigma_kernel")
+    assert len(stubs) == len(LAZY)
+    assert [path for path, text in stubs.items() if path.read_text("utf-8") != text] == [], generate.COMMAND
+
+
+def test_a_stub_imports_each_name_from_where_it_is():
+    exports, _, _ = lazy_exports(
+        "acme", {"gate": "Gate open", "deep.inner": "functions"}, [SimpleNamespace(path="a.b:C")]
+    )
+    tree = ast.parse(generate.stub(exports, versioned=True))
+    froms = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert [(node.module, [alias.asname for alias in node.names]) for node in froms] == [
+        ("a.b", ["C"]), ("acme.deep.inner", ["functions"]), ("acme.gate", ["Gate"]), ("acme.gate", ["open"]),
+    ]  # fmt: skip
+    assert isinstance(tree.body[-1], ast.AnnAssign)
+
+
+def test_the_command_writes_what_is_missing_and_nothing_else(tmp_path, monkeypatch, distribution):
+    distribution("acme-layers", '"layer", "gate", "acme_layers.gate:Gate", "A gate."', gate="class Gate: ...")
+    package = tmp_path / "acme-layers" / "acme_layers"
+    (package / "__init__.py").write_text(INIT)
+    monkeypatch.delitem(sys.modules, "acme_layers")
+    found = generate.generated(tmp_path)
+    assert found == {package / "__init__.pyi": f"{generate.HEADER}from acme_layers.gate import Gate as Gate\n"}
+    assert all(path.is_relative_to(Path(generate.__file__).parents[2]) for path in generate.stubs("sigma_kernel"))
+
+
+def test_a_name_is_imported_once_and_a_module_can_be_a_name(monkeypatch):
+    package = ModuleType("sigma_kernel.fake")
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    package.__getattr__, _, names = lazy_exports(package.__name__, components=[SimpleNamespace(path="xml.dom:minidom")])
+    assert names == ["minidom"]
+    assert "minidom" not in vars(package)
+    assert package.minidom is vars(package)["minidom"] is sys.modules["xml.dom.minidom"]
