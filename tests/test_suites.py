@@ -1,11 +1,17 @@
-"""The suites are where authors look for them."""
+"""The suites are where authors look for them, and that of plugins fails for whatever is broken."""
 
 from __future__ import annotations
 
 import ast
+import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from sigma_kernel import testing
+from sigma_kernel.testing import generate
 
 
 def test_every_suite_can_be_imported_from_one_place() -> None:
@@ -19,3 +25,86 @@ def test_every_suite_of_the_folder_is_exported() -> None:
         n.name for path in folder.glob("*.py") for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)
     }
     assert {name for name in classes if name.endswith("Suite") and not name.startswith("_")} <= set(dir(testing))
+
+
+# -- broken plugins ----------------------------------------------------------------------------------------------------
+ACME = {
+    "__init__": "from sigma_kernel import lazy_exports\nfrom acme_gates.plugin import sigma_components\n"
+    "__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())\n",
+    "__init__.pyi": f"{generate.HEADER}from acme_gates.gate import swing as swing\n",
+    "py.typed": "",
+    "gate": "def swing(x): return x\n",
+    "plugin": "from sigma_kernel import Component, hookimpl\nSIGMA_API = '1.0'\n@hookimpl\ndef sigma_components():\n"
+    "    return [Component('activation', 'gate', 'acme_gates.gate:swing', 'Let everything pass.')]\n",
+}
+BROKEN = {
+    "nothing": ("plugin", "", "", set()),
+    "no exports": ("__init__", ACME["__init__"], "", set()),
+    "another API": ("plugin", "1.0", "2.0", {"test_an_entry_point_names_the_module_and_the_plugin_is_ready"}),
+    "a newer API": ("plugin", "1.0", "1.9", {"test_an_entry_point_names_the_module_and_the_plugin_is_ready"}),
+    "numpy": ("plugin", "SIGMA_API", "import numpy\nSIGMA_API", {
+        "test_the_records_are_made_without_numpy_and_without_the_components"}),
+    "its component": ("plugin", "SIGMA_API", "import acme_gates.gate\nSIGMA_API", {
+        "test_the_records_are_made_without_numpy_and_without_the_components"}),
+    "a function that makes a layer": ("plugin", "'activation'", "'layer'", set()),
+    "another kind": ("plugin", "'activation'", "'hook'", {"test_every_record_leads_to_what_its_kind_promises"}),
+    "no function": ("gate", "def swing(x): return x", "swing = 1", {
+        "test_every_record_leads_to_what_its_kind_promises"}),
+    "no sentence": ("plugin", "Let everything pass.", "a gate", {"test_every_summary_is_a_sentence_on_one_line"}),
+    "no export": ("__init__", "components=sigma_components()", "{'plugin': 'SIGMA_API'}", {
+        "test_the_package_exports_what_the_records_name", "test_type_checkers_see_the_same_names"}),
+    "a name that is not there": ("__init__", "components=", "{'gate': 'hinge'}, ", {
+        "test_a_star_imports_every_exported_name", "test_type_checkers_see_the_same_names"}),
+    "any name": ("__init__", ACME["__init__"], "def __getattr__(name): return 1", {
+        "test_a_star_imports_every_exported_name", "test_a_misspelt_name_is_an_attribute_error"}),
+    "an old stub": ("__init__.pyi", "swing as swing", "slam as slam", {"test_type_checkers_see_the_same_names"}),
+    "no types": ("py.typed", None, None, {"test_type_checkers_see_the_same_names"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_the_suite_of_plugins_finds_what_is_broken(case, distribution, tmp_path, monkeypatch):
+    file, right, wrong, expected = BROKEN[case]
+    modules = {name: text for name, text in ACME.items() if "." not in name}
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "acme-gates"))
+    for name in ("__init__.pyi", "py.typed"):
+        _write(tmp_path / "acme-gates" / "acme_gates" / name, ACME[name])
+    if file in modules:
+        modules[file] = modules[file].replace(right, wrong)
+    elif right is None:
+        (tmp_path / "acme-gates" / "acme_gates" / file).unlink()
+    else:
+        _write(tmp_path / "acme-gates" / "acme_gates" / file, ACME[file].replace(right, wrong))
+    distribution("acme-gates", text=modules.pop("plugin"), **modules)
+    assert _failures(import_module("acme_gates.plugin")) == expected
+
+
+def test_the_suite_of_plugins_wants_an_entry_point(tmp_path, monkeypatch):
+    _write(tmp_path / "acme_gates" / "__init__.py", "")
+    _write(tmp_path / "acme_gates" / "plugin.py", ACME["plugin"])
+    _write(tmp_path / "acme_gates" / "gate.py", ACME["gate"])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for name in ("", ".plugin", ".gate"):
+        monkeypatch.delitem(sys.modules, f"acme_gates{name}", raising=False)
+    assert _failures(import_module("acme_gates.plugin")) == {
+        "test_an_entry_point_names_the_module_and_the_plugin_is_ready"
+    }
+
+
+def _failures(plugin: ModuleType) -> set[str]:
+    """Return the names of the tests that a plugin fails."""
+    suite = testing.PluginSuite()
+    suite.plugin = plugin
+    failed = set()
+    for name in (name for name in dir(suite) if name.startswith("test_")):
+        try:
+            getattr(suite, name)()
+        except (Exception, pytest.fail.Exception):
+            failed.add(name)
+    return failed
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args, get_origin
 
 from sigma_kernel import contracts
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.resolver import KINDS, kind_of as kind_of_contract
 from sigma_kernel.plugins.specs import Component
 
-AS_THEY_ARE: dict[str, type] = {"recipe": contracts.Recipe}  # objects, of which nothing is made
+AS_THEY_ARE: dict[str, Any] = {"recipe": contracts.Recipe} | dict.fromkeys(("activation", "op", "command"), Callable)
 
 
 def contract(type_: Any) -> Any:
@@ -41,3 +42,14 @@ def check_contract(component: Component, thing: Any) -> None:
             f"{component.kind} {component.full_name!r}: its plugin offers {thing!r}, which is no {wanted}. "
             f"Update it: python -m pip install -U {component.distribution}"
         )
+
+
+def problems(components: Iterable[Component]) -> list[str]:
+    """Import every component; return what is wrong with those that fail, or are not what their kind asks for."""
+    found = []
+    for component in components:
+        try:
+            check_contract(component, load(component))
+        except SigmaPluginError as error:
+            found.append(str(error))
+    return found

@@ -8,10 +8,10 @@ import click
 
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.output import document, json_option, table
-from sigma_kernel.plugins.catalogue import catalogue, later, load
+from sigma_kernel.plugins.catalogue import catalogue, later
 from sigma_kernel.plugins.discovery import Plugin
 
-check_contract = later("sigma_kernel.config.kinds:check_contract")  # imports what lists do without
+problems_of = later("sigma_kernel.config.kinds:problems")  # imports what lists do without
 
 
 @click.group(invoke_without_command=True)
@@ -84,10 +84,5 @@ def _problems(plugin: Plugin) -> list[str]:
     if plugin.reason:
         remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
         return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}"]
-    problems = []
-    for component in plugin.components:
-        try:
-            check_contract(component, load(component))
-        except SigmaPluginError as error:
-            problems.append(str(error))
-    return problems
+    found: list[str] = problems_of(plugin.components)
+    return found

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "layers": "CostSuite LayerSuite",
         "null": "NullBackend",
         "optimisers": "GradientOptimiserSuite OptimiserSuite ScheduleSuite TransformSuite",
+        "plugin": "PluginSuite",
         "steering": "HookSuite MonitorSuite OperatorSuite",
     },
 )

@@ -13,6 +13,7 @@ from sigma_kernel.testing.optimisers import GradientOptimiserSuite as GradientOp
 from sigma_kernel.testing.optimisers import OptimiserSuite as OptimiserSuite
 from sigma_kernel.testing.optimisers import ScheduleSuite as ScheduleSuite
 from sigma_kernel.testing.optimisers import TransformSuite as TransformSuite
+from sigma_kernel.testing.plugin import PluginSuite as PluginSuite
 from sigma_kernel.testing.steering import HookSuite as HookSuite
 from sigma_kernel.testing.steering import MonitorSuite as MonitorSuite
 from sigma_kernel.testing.steering import OperatorSuite as OperatorSuite

@@ -1,34 +1,8 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-from importlib import import_module
-
-import pytest
-
-import sigma_backend_numpy
 from sigma_backend_numpy import plugin
-from sigma_kernel.contracts import Backend
+from sigma_kernel.testing import PluginSuite
 
 
-def test_the_record_leads_to_a_backend():
-    (component,) = plugin.sigma_components()
-    module, _, name = component.path.partition(":")
-    found = getattr(import_module(module), name)
-    assert (component.kind, component.name) == ("backend", "numpy")
-    assert issubclass(found, Backend)
-    assert getattr(sigma_backend_numpy, name) is found
-
-
-def test_the_plugin_names_the_api_it_was_written_for():
-    assert plugin.SIGMA_API == "1.0"
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="CudaBackend"):
-        sigma_backend_numpy.CudaBackend  # noqa: B018
-
-
-def test_the_record_costs_no_import_of_numpy():
-    code = "import sys; from sigma_backend_numpy import plugin; plugin.sigma_components(); assert 'numpy' not in "
-    subprocess.run([sys.executable, "-c", code + "sys.modules"], check=True)
+class TestPlugin(PluginSuite):
+    plugin = plugin

@@ -1,35 +1,8 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-from importlib import import_module
-
-import pytest
-
-import sigma_optimisers
-from sigma_kernel.contracts import Modifier, Optimiser, Schedule, Transform
+from sigma_kernel.testing import PluginSuite
 from sigma_optimisers import plugin
 
-CONTRACTS = {"optimiser": Optimiser, "modifier": (Transform, Modifier), "schedule": Schedule}
-COMPONENTS = plugin.sigma_components()
 
-
-@pytest.mark.parametrize("component", COMPONENTS, ids=lambda c: f"{c.kind}-{c.name}")
-def test_every_record_leads_to_what_its_kind_promises(component):
-    module, _, name = component.path.partition(":")
-    assert issubclass(getattr(import_module(module), name), CONTRACTS[component.kind])
-    assert getattr(sigma_optimisers, name) is getattr(import_module(module), name)
-
-
-def test_the_plugin_names_the_api_it_was_written_for():
-    assert plugin.SIGMA_API == "1.0"
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="Adamant"):
-        sigma_optimisers.Adamant  # noqa: B018
-
-
-def test_the_records_cost_no_import_of_numpy():
-    code = "import sigma_optimisers.plugin as p, sys; p.sigma_components(); assert 'numpy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+class TestPlugin(PluginSuite):
+    plugin = plugin

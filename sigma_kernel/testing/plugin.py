@@ -1,0 +1,88 @@
+"""What holds of every plugin: its entry point, its records, and the names that its package exports."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module, metadata
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from sigma_kernel.config.kinds import problems
+from sigma_kernel.lazy import Exports
+from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_kernel.plugins.discovery import normal
+from sigma_kernel.plugins.specs import GROUP, Component
+from sigma_kernel.testing import generate
+
+SENTENCE = re.compile(r"[A-Z0-9](?!.*  ).{0,100}\.")
+
+
+class PluginSuite:
+    """Inherit this and set ``plugin`` to the light module that the entry point names.
+
+    What concerns exports is tested of packages that use :func:`sigma_kernel.lazy_exports`.
+    """
+
+    plugin: ModuleType
+
+    def records(self) -> list[Component]:
+        """Return the records of all components."""
+        found: list[Component] = self.plugin.sigma_components()
+        return found
+
+    def package(self) -> ModuleType:
+        """Return the package that the plugin's module is in, or the module itself."""
+        return import_module(self.plugin.__package__ or self.plugin.__name__)
+
+    def exports(self) -> dict[str, str]:
+        """Return the modules of the names that the package exports lazily; nothing where it exports none."""
+        found = vars(self.package()).get("__getattr__")
+        return dict(found.places) if isinstance(found, Exports) else {}
+
+    def test_an_entry_point_names_the_module_and_the_plugin_is_ready(self) -> None:
+        entries = [entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.plugin.__name__]
+        assert len(entries) == 1, f"{len(entries)} entry points name {self.plugin.__name__}. Is the project installed?"
+        assert entries[0].dist is not None
+        found = catalogue().plugin(normal(entries[0].dist.metadata["Name"]))
+        assert (found.state, found.reason, found.warning) == ("ready", "", "")
+        assert [record._replace(distribution="") for record in found.components] == self.records()
+
+    def test_the_records_are_made_without_numpy_and_without_the_components(self) -> None:
+        heavy = {"numpy", *(record.path.partition(":")[0] for record in self.records())}
+        code = f"import sys, {self.plugin.__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert heavy.isdisjoint(done.stdout.split())
+
+    def test_every_record_leads_to_what_its_kind_promises(self) -> None:
+        assert problems(self.records()) == []
+
+    def test_every_summary_is_a_sentence_on_one_line(self) -> None:
+        assert [record.summary for record in self.records() if not SENTENCE.fullmatch(record.summary)] == []
+
+    def test_the_package_exports_what_the_records_name(self) -> None:
+        package, exports = self.package(), self.exports()
+        for record in self.records() if exports else ():
+            name = record.path.partition(":")[2]
+            assert getattr(package, name, None) is load(record), f"{package.__name__}.{name}"
+
+    def test_a_star_imports_every_exported_name(self) -> None:
+        names: dict[str, object] = {}
+        exec(f"from {self.package().__name__} import *", names)
+        assert names.keys() >= self.exports().keys()
+
+    def test_a_misspelt_name_is_an_attribute_error(self) -> None:
+        package = self.package()
+        for name in ("no_such_name", *(f"{known}_" for known in self.exports())):
+            with pytest.raises(AttributeError, match=name):
+                getattr(package, name)
+
+    def test_type_checkers_see_the_same_names(self) -> None:
+        stubs = generate.stubs(self.package().__name__) if self.exports() else {}
+        assert not stubs or Path(str(self.package().__file__)).with_name("py.typed").exists()
+        stale = [path for path, text in stubs.items() if not path.exists() or path.read_text("utf-8") != text]
+        assert stale == [], f"Run {generate.COMMAND}"
