@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import tomllib
 from configparser import ConfigParser
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ import sigma_kernel
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import find
+from sigma_kernel.testing import generate
 
 ROOT = Path(__file__).parents[1]
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
@@ -102,24 +103,22 @@ def test_a_room_depends_on_another_only_where_it_says_so(room):
 
 
 @pytest.mark.rooms
-@by_name
-def test_the_kernel_knows_what_a_room_offers(room):
-    module = import_module(f"{room.name.replace('-', '_')}.plugin")
-    offered: dict[str, set[str]] = {}
-    for component in module.sigma_components():
-        offered.setdefault(component.kind, set()).add(component.name)
-    known = {kind: set(names.split()) for kind, names in rooms.KNOWN.get(room.name, {}).items()}
-    assert known == offered
+def test_the_kernel_knows_what_its_rooms_offer():
+    table = generate.table(plugin for plugin in catalogue().plugins if plugin.name in {room.name for room in ROOMS})
+    assert rooms.PATH.read_text("utf-8") == table, f"Run {generate.COMMAND}"
 
 
-def test_the_rooms_that_the_kernel_knows_are_those_of_the_plan():
-    assert set(rooms.KNOWN) >= OPT_IN | {room.name for room in ROOMS}
+def test_the_kernel_knows_the_rooms_that_exist_and_those_that_are_planned():
+    table = json.loads(rooms.PATH.read_text("utf-8"))
+    assert set(table["offered"]) == {room.name for room in ROOMS}
+    assert set(table["planned"]) >= OPT_IN - {room.name for room in ROOMS}
+    assert not set(table["planned"]) & set(table["offered"])
 
 
 @pytest.mark.rooms
 def test_no_two_rooms_offer_the_same_name():
     taken: dict[tuple[str, str], str] = {}
-    for component in (one for one in catalogue().components() if one.distribution in rooms.KNOWN):
+    for component in (one for one in catalogue().components() if one.distribution in rooms.known()):
         assert (component.kind, component.name) not in taken, component
         taken[component.kind, component.name] = component.distribution
 
@@ -127,7 +126,7 @@ def test_no_two_rooms_offer_the_same_name():
 @pytest.mark.rooms
 def test_all_rooms_that_are_installed_are_ready():
     assert {
-        plugin.name: plugin.reason for plugin in find() if plugin.name in rooms.KNOWN and plugin.state != "ready"
+        plugin.name: plugin.reason for plugin in find() if plugin.name in rooms.known() and plugin.state != "ready"
     } == {}
 
 

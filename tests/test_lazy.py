@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from sigma_kernel import contracts, lazy_exports
+from sigma_kernel import Component, contracts, lazy_exports
+from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.testing import generate
 
 LAZY = ("sigma_kernel", "sigma_kernel.contracts", "sigma_kernel.testing")
@@ -80,3 +83,18 @@ def test_a_name_is_imported_once_and_a_module_can_be_a_name(monkeypatch):
     assert names == ["minidom"]
     assert "minidom" not in vars(package)
     assert package.minidom is vars(package)["minidom"] is sys.modules["xml.dom.minidom"]
+
+
+def test_a_room_that_was_planned_is_offered_once_it_exists():
+    plugins = [
+        Plugin(
+            "sigma-monitor-web",
+            components=(Component("monitor", "web", "a:B", "It."), Component("panel", "x", "a:C", "It.")),
+        ),
+        Plugin("sigma-monitor-console", components=(Component("monitor", "plain", "a:B", "It."),)),
+    ]
+    before, after = json.loads(rooms.PATH.read_text("utf-8")), json.loads(generate.table(plugins))
+    assert after["offered"] == dict(sorted(after["offered"].items()))
+    assert after["offered"].pop("sigma-monitor-web") == {"monitor": "web", "panel": "x"}
+    assert after["offered"] == before["offered"] | {"sigma-monitor-console": {"monitor": "plain"}}
+    assert after["planned"].keys() == before["planned"].keys() - {"sigma-monitor-web"}

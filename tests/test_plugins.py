@@ -147,7 +147,7 @@ def test_a_distribution_that_nobody_knows_is_not_recommended(distribution):
 
 
 def test_a_quarantined_plugin_speaks_up_when_its_component_is_needed(distribution, monkeypatch):
-    monkeypatch.setitem(rooms.KNOWN, "sigma-room", {"layer": "rare_one"})
+    monkeypatch.setitem(rooms.known(), "sigma-room", {"layer": "rare_one"})
     distribution("sigma-room", text="import not_there_at_all")
     with pytest.raises(SigmaPluginError, match="sigma-room should offer it, but is broken \\(ModuleNotFoundError"):
         catalogue().resolve("layer", "rare_one")

@@ -4,18 +4,22 @@ Run this in the root of a project whose packages are installed from there (``pip
 
     python -m sigma_kernel.testing.generate
 
-Every package that exports lazily gets an ``__init__.pyi``, which shows its names to type checkers and editors.
+Every package that exports lazily gets an ``__init__.pyi``, which shows its names to type checkers and editors.  In
+Sigma's own project, the names of the rooms' components go to ``sigma_kernel/plugins/rooms.json``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
 from sigma_kernel.lazy import Exports
+from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.discovery import Plugin
 
 COMMAND = "python -m sigma_kernel.testing.generate"
 HEADER = f"# Generated: {COMMAND}\n# ruff: noqa\n"
@@ -52,10 +56,29 @@ def stub(exports: Exports, versioned: bool = False) -> str:
     return HEADER + "".join(f"from {module} import {name} as {name}\n" for module, name in rows) + version
 
 
+def table(plugins: Iterable[Plugin]) -> str:
+    """Return the text of ``rooms.json`` with what some rooms offer; other rooms keep what they offer or plan."""
+    known = json.loads(rooms.PATH.read_text("utf-8"))
+    for plugin in plugins:
+        kinds: dict[str, list[str]] = {}
+        for record in plugin.components:
+            kinds.setdefault(record.kind, []).append(record.name)
+        known["offered"][plugin.name] = {kind: " ".join(names) for kind, names in kinds.items()}
+        known["planned"].pop(plugin.name, None)
+    known["offered"] = dict(sorted(known["offered"].items()))
+    return json.dumps(known, indent=2) + "\n"
+
+
 def generated(root: Path) -> dict[Path, str]:
     """Return the text of every generated file of the packages below a folder, by path."""
     found = {path: text for package in packages() for path, text in stubs(package).items()}
+    found[rooms.PATH] = table(plugin for plugin in catalogue().plugins if _lies_below(plugin, root))
     return {path: text for path, text in found.items() if path.is_relative_to(root)}
+
+
+def _lies_below(plugin: Plugin, root: Path) -> bool:
+    packages = {one.path.partition(".")[0] for one in plugin.components}  # none where it is broken
+    return any(Path(str(import_module(name).__file__)).is_relative_to(root) for name in packages)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ def test_a_wheel_holds_its_package_and_no_tests(wheels):
         files = set(ZipFile(wheel).namelist())
         assert f"{package}/py.typed" in files
         folder = ROOT if name == "sigma-kernel" else ROOT / "plugins" / name
-        assert {str(stub.relative_to(folder)) for stub in (folder / package).rglob("*.pyi")} <= files
+        generated = [*(folder / package).rglob("*.pyi"), *(folder / package).rglob("*.json")]
+        assert {str(path.relative_to(folder)) for path in generated} <= files
         assert {file.split("/")[0].partition("-")[0] for file in files} == {package}
         assert not any("tests/" in file for file in files)
         assert any(file.endswith("entry_points.txt") for file in files)
