@@ -21,7 +21,7 @@ from typing import Any
 from attrs import Factory, define, field, fields
 from attrs.converters import optional
 
-from sigma_kernel import checks
+from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, said
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
@@ -62,9 +62,9 @@ class Environment(Steering):
     With a ``folder``, each run leaves a run folder in it; without one nothing is written.
     """
 
-    name: str = field(default="run", validator=checks.NAME)
-    seed: int = field(default=0, kw_only=True, converter=checks.seed)
-    precision: str = field(default="float32", kw_only=True, validator=checks.in_(checks.PRECISIONS))
+    name: str = field(default="run", validator=settings.NAME)
+    seed: int = field(default=0, kw_only=True, converter=settings.seed)
+    precision: str = field(default="float32", kw_only=True, validator=settings.in_(settings.PRECISIONS))
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder

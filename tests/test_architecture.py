@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ORDER = (  # each may import only what stands to its left, or beside it
-    "errors lazy checks scanning", "graph", "registry clock signals", "criteria", "network", "contracts", "training",
+    "errors lazy settings scanning", "graph", "registry clock signals", "criteria", "network", "contracts", "training",
     "plugins", "steering view", "environment minimisation", "config", "inference", "launcher testing",
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}

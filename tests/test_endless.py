@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*ROOT.glob("sigma_kernel/**/*.py"), *ROOT.glob("plugins/*/sigma_*/**/*.py")])
 READING = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 PARAMETERS = {
-    "sigma_kernel.checks: pattern",
+    "sigma_kernel.settings: pattern",
     "sigma_kernel.plugins.specs: pattern",
     "sigma_kernel.scanning: self.words[name]",
 }

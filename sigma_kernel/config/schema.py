@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NewType
 import attrs
 from attrs import Attribute, define, field, frozen
 
-from sigma_kernel import checks
+from sigma_kernel import settings
 from sigma_kernel.clock import EVENTS, TimeScale, TimeStep
 from sigma_kernel.config.choice import Choice
 from sigma_kernel.config.document import Document
@@ -33,7 +33,7 @@ def _names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
     faults = Faults()
     for name in value:
         with faults.at(name):
-            checks.NAME(owner, attribute, name)
+            settings.NAME(owner, attribute, name)
     faults.done()
 
 
@@ -51,13 +51,13 @@ def _counts(owner: Any, attribute: Attribute[Any], value: TimeStep | None) -> No
 class Run:
     """``[run]``: what concerns the whole run."""
 
-    name: str = field(default="run", validator=checks.NAME)
-    seed: int = field(default=0, validator=[checks.ge(0), checks.lt(2**64)])
+    name: str = field(default="run", validator=settings.NAME)
+    seed: int = field(default=0, validator=[settings.ge(0), settings.lt(2**64)])
     precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
     folder: Path = field(factory=lambda: Path("runs").absolute())
     backend: Choice[Backend]
     operator: Choice[Operator]
-    verify: TimeStep | None = field(default=None, validator=checks.checked(_counts, "a time step"))
+    verify: TimeStep | None = field(default=None, validator=settings.checked(_counts, "a time step"))
 
 
 @frozen(kw_only=True)
@@ -67,7 +67,7 @@ class Data:
     slot: ClassVar[str] = "dataset"
 
     dataset: Choice[Dataset]
-    batch_size: int | None = field(default=None, validator=checks.optional(checks.ge(1)))  # None: the trainer's
+    batch_size: int | None = field(default=None, validator=settings.optional(settings.ge(1)))  # None: the trainer's
     last_batch: Literal["keep", "drop"] = "keep"
     order: Choice[Order] | None = None
     preprocessors: Mapping[str, Choice[Preprocessor]] = named()

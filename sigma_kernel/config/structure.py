@@ -13,7 +13,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 import attrs
 from attrs import define, evolve, field, frozen
 
-from sigma_kernel import checks
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, settings
 from sigma_kernel.config.document import Override, Path as Place
@@ -21,6 +20,7 @@ from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.settings import phrase
 
 # of what a file can say by a plain value: which one that is, and how it is called
 _PLAIN: dict[Any, tuple[Any, str]] = {
@@ -89,7 +89,7 @@ class Unknown(ValueError):
 
 def sentence(error: Exception) -> str:
     """Return what an error says, in the words of a configuration."""
-    return re.sub(r"^SimpleNamespace\.\w++: ", "", checks.plain(error))
+    return re.sub(r"^SimpleNamespace\.\w++: ", "", phrase(error))
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------

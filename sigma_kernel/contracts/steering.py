@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.checks import gt, in_, optional, whole
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.settings import gt, in_, optional, whole
 
 
 class Metric(ABC):

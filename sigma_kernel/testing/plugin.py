@@ -18,7 +18,7 @@ from sigma_kernel.plugins.discovery import normal
 from sigma_kernel.plugins.specs import GROUP, Component
 from sigma_kernel.testing import generate
 
-SENTENCE = re.compile(r"[A-Z0-9](?!.*  ).{0,100}\.")
+SENTENCE = re.compile(r"[A-Z0-9](\S| (?! )){0,100}\.")
 
 
 class PluginSuite:

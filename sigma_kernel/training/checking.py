@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.checks import PRECISIONS
 from sigma_kernel.contracts import Backend, Hook, Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal, matches
+from sigma_kernel.settings import PRECISIONS
 from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import inner, meet, reads, taken
 from sigma_kernel.training.session.loop import Session

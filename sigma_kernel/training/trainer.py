@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from attrs import define, field, fields_dict
 
-from sigma_kernel.checks import seed
 from sigma_kernel.contracts import (
     Backend,
     Dataset,
@@ -31,6 +30,7 @@ from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.registry.registry import Registry
+from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import checking as beginning, components as choices
 from sigma_kernel.training.commands.changes import Makeup, Parts, Workshop

@@ -13,13 +13,9 @@ from sigma_backend_numba.form import DTYPES
 from sigma_backend_numba.memory import copy
 from sigma_backend_numba.program import Function, Program, graph_job, machine, step_job
 from sigma_kernel.contracts import Backend, Step
-from sigma_kernel.errors import SigmaConfigError, SigmaGraphError
+from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Graph
-
-
-def _count(instance: Any, attribute: Any, value: int) -> None:
-    if value < 0:
-        raise SigmaConfigError(f"backend numba: threads is {value}. Use 0 for all processors, or a positive number.")
+from sigma_kernel.settings import ge, whole
 
 
 @frozen
@@ -30,7 +26,7 @@ class NumbaBackend(Backend):
     ``approximate``, float32 exponentials, logarithms and hyperbolic tangents may be wrong by 1e-4 of their value.
     """
 
-    threads: int = field(default=0, validator=_count)
+    threads: int = field(default=0, validator=[whole, ge(0)])
     approximate: bool = False
 
     dtypes: ClassVar[frozenset[str]] = DTYPES

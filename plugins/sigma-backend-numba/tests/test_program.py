@@ -240,7 +240,7 @@ def test_denormal_numbers_count_as_zero_and_only_inside():
 
 
 def test_a_negative_number_of_threads_is_refused():
-    with pytest.raises(SigmaConfigError, match="threads is -1"):
+    with pytest.raises(SigmaConfigError, match="NumbaBackend.threads: must be at least 0 .got -1"):
         NumbaBackend(threads=-1)
 
 

@@ -7,9 +7,9 @@ from statistics import fmean
 
 from attrs import define, field
 
-from sigma_kernel.checks import deep_iterable, ge, in_, optional
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.settings import deep_iterable, ge, in_, optional
 
 WAYS: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "sum": sum, "minimum": min, "maximum": max}
 

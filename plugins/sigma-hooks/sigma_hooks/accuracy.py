@@ -8,8 +8,8 @@ from attrs import define, field
 
 from sigma_hooks.evaluate import Evaluate
 from sigma_hooks.metrics import AccuracyMetric
-from sigma_kernel.checks import ge
 from sigma_kernel.contracts import Metric
+from sigma_kernel.settings import ge
 
 
 @define(eq=False, kw_only=True)

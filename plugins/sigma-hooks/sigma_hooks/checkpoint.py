@@ -8,10 +8,10 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.checks import ge, in_, optional
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.settings import ge, in_, optional
 
 
 @define(eq=False, kw_only=True)

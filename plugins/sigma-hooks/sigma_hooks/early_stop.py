@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.checks import ge, in_
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.settings import ge, in_
 
 
 @define(eq=False, kw_only=True)

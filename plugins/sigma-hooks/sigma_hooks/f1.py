@@ -9,8 +9,8 @@ from attrs import define, field, frozen
 
 from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
 from sigma_hooks.evaluate import Evaluate
-from sigma_kernel.checks import in_
 from sigma_kernel.contracts import Metric
+from sigma_kernel.settings import in_
 
 
 @frozen

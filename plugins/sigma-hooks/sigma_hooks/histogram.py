@@ -8,9 +8,9 @@ import numpy as np
 from attrs import define, field
 
 from sigma_hooks.reading import read_all
-from sigma_kernel.checks import and_, ge, le
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.settings import and_, ge, le
 
 
 @define(eq=False, kw_only=True)

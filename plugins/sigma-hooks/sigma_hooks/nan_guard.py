@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from sigma_kernel.checks import in_
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.settings import in_
 
 
 @define(eq=False, kw_only=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from sigma_hooks.reading import read_all
-from sigma_kernel.checks import and_, ge, gt, in_, lt
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.settings import and_, ge, gt, in_, lt
 
 
 @define(eq=False, kw_only=True)

@@ -9,9 +9,9 @@ import numpy as np
 from attrs import define, field
 
 from sigma_hooks.reading import read_all
-from sigma_kernel.checks import deep_iterable, in_
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.settings import deep_iterable, in_
 
 MEASURES: dict[str, Callable[[np.ndarray], Any]] = {
     "mean": np.mean, "deviation": np.std, "minimum": np.min, "maximum": np.max,

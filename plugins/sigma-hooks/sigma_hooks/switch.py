@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
-from sigma_kernel.checks import written
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.settings import matches_re
 
 
 @define(eq=False, kw_only=True)
@@ -20,7 +20,7 @@ class Switch(Hook):
     """
 
     every: TimeStep = TimeStep("start")
-    name: str = field(kw_only=False, validator=written(r"[\w-]++", "letters, digits, - and _"))
+    name: str = field(kw_only=False, validator=matches_re(r"[\w-]++", "letters, digits, - and _"))
     value: float = 0.0
 
     @property

@@ -9,10 +9,10 @@ from sigma_hooks.agreement import Difference, differences
 from sigma_hooks.locating import MORE, SEEDS, Locator
 from sigma_hooks.reference import Reference
 from sigma_hooks.repeating import repeated
-from sigma_kernel.checks import ge
 from sigma_kernel.clock import COUNTED, TimeScale, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.settings import ge
 from sigma_kernel.training.step.iteration import Iteration
 
 

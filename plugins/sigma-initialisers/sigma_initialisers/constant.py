@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
-from sigma_initialisers import settings
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
+from sigma_kernel.settings import finite
 
 
 @define(eq=False)
 class Constant(Initialiser):
     """Fill a parameter with one number."""
 
-    value: float = settings.number()
+    value: float = field(validator=finite)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return the number everywhere."""

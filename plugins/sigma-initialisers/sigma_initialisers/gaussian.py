@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
-from sigma_initialisers import settings
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
+from sigma_kernel.settings import finite, ge
 
 
 @define(eq=False)
@@ -16,8 +16,8 @@ class Gaussian(Initialiser):
     Same distribution as ``torch.nn.init.normal_``.
     """
 
-    deviation: float = settings.number(low=0.0)
-    mean: float = settings.number(0.0)
+    deviation: float = field(validator=[finite, ge(0)])
+    mean: float = field(default=0.0, validator=finite)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return normal numbers."""

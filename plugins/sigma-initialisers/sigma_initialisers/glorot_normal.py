@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
-from sigma_initialisers import settings
+from sigma_initialisers.gains import factor, gain
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 
 
@@ -21,9 +21,9 @@ class GlorotNormal(Initialiser):
     distribution as ``torch.nn.init.xavier_normal_``.
     """
 
-    gain: float | str = settings.gain("linear")
+    gain: float | str = field(default="linear", validator=gain)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return normal numbers."""
-        deviation = settings.factor(self.gain) * sqrt(2.0 / (parameter.fan_in + parameter.fan_out))
+        deviation = factor(self.gain) * sqrt(2.0 / (parameter.fan_in + parameter.fan_out))
         return draws.normal(parameter.shape, 0.0, deviation)

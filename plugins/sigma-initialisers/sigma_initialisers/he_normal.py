@@ -6,9 +6,9 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
-from sigma_initialisers import settings
+from sigma_initialisers.gains import FAN, factor, gain, width
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 
 
@@ -22,10 +22,10 @@ class HeNormal(Initialiser):
     He et al., Delving Deep into Rectifiers, 2015.  Same distribution as ``torch.nn.init.kaiming_normal_``.
     """
 
-    gain: float | str = settings.gain("relu")
-    fan: Literal["in", "out"] = settings.fan()
+    gain: float | str = field(default="relu", validator=gain)
+    fan: Literal["in", "out"] = field(default="in", validator=FAN, kw_only=True)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return normal numbers."""
-        deviation = settings.factor(self.gain) / sqrt(settings.width(parameter, self.fan))
+        deviation = factor(self.gain) / sqrt(width(parameter, self.fan))
         return draws.normal(parameter.shape, 0.0, deviation)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
-from sigma_initialisers import settings
+from sigma_initialisers.gains import factor, gain
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError
 
@@ -21,7 +21,7 @@ class Orthogonal(Initialiser):
     Networks, 2014.  Same method as ``torch.nn.init.orthogonal_``.
     """
 
-    gain: float | str = settings.gain(1.0)
+    gain: float | str = field(default=1.0, validator=gain)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return an orthogonal matrix, in the parameter's shape."""
@@ -32,7 +32,7 @@ class Orthogonal(Initialiser):
             )
         rows, columns = shape[0], int(np.prod(shape[1:]))
         tall = _orthonormal(draws.normal((max(rows, columns), min(rows, columns))))
-        return settings.factor(self.gain) * (tall if rows >= columns else tall.T).reshape(shape)
+        return factor(self.gain) * (tall if rows >= columns else tall.T).reshape(shape)
 
 
 def _orthonormal(tall: np.ndarray) -> np.ndarray:

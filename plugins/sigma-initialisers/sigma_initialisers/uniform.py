@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
-from sigma_initialisers import settings
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.settings import finite
 
 
 @define(eq=False)
@@ -17,8 +17,8 @@ class Uniform(Initialiser):
     Same distribution as ``torch.nn.init.uniform_``.
     """
 
-    low: float = settings.number()
-    high: float = settings.number()
+    low: float = field(validator=finite)
+    high: float = field(validator=finite)
 
     def __attrs_post_init__(self) -> None:
         """Refuse an interval that ends before it starts."""

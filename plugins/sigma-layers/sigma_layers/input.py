@@ -10,7 +10,8 @@ from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
-from sigma_layers.settings import counts
+from sigma_kernel.settings import deep_iterable
+from sigma_layers.settings import count
 
 
 @define(eq=False, init=False)
@@ -24,7 +25,7 @@ class Input(Layer):
     Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
     """
 
-    shape: tuple[int, ...] = field(validator=counts)
+    shape: tuple[int, ...] = field(validator=deep_iterable(count))
     section: str = "inputs"
     dtype: str | None = None
 

@@ -7,7 +7,8 @@ from attrs import define, field
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
-from sigma_layers.settings import counts
+from sigma_kernel.settings import deep_iterable
+from sigma_layers.settings import count
 
 
 @define(eq=False, init=False)
@@ -17,7 +18,7 @@ class Reshape(Layer):
     Shapes: ``(batch, ...)`` -> ``(batch, *shape)``.
     """
 
-    shape: tuple[int, ...] = field(validator=counts)
+    shape: tuple[int, ...] = field(validator=deep_iterable(count))
 
     def __init__(self, *shape: int, name: str | None = None) -> None:
         self.__attrs_init__(shape, name=name)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import Attribute, define, field
+from attrs import define, field
 
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import FLOATS, Node, Spec
+from sigma_kernel.settings import must, optional
 from sigma_layers.targets import first_bad
 
 
-def _weights(layer: Any, attribute: Attribute[Any], value: Any) -> None:
-    numbers = value is None or (
-        isinstance(value, list | tuple) and all(isinstance(w, int | float) and 0 <= w < float("inf") for w in value)
-    )
-    if not numbers:
-        raise SigmaNetworkError(f"SoftmaxCrossEntropy.class_weights: must be numbers of at least 0 (got {value!r}).")
+def _are_weights(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(w, int | float) and 0 <= w < inf for w in value)
 
 
 @define(eq=False)
@@ -39,7 +36,9 @@ class SoftmaxCrossEntropy(CostLayer):
 
     chooses: ClassVar[bool] = True
 
-    class_weights: Sequence[float] | None = field(default=None, validator=_weights)
+    class_weights: Sequence[float] | None = field(
+        default=None, validator=optional(must(_are_weights, "numbers of at least 0", SigmaNetworkError))
+    )
 
     def run(self, context: Context, output: Node, targets: Node) -> Node | Totals:
         """Return the mean, or its totals where labels have weights; raises SigmaNetworkError if shapes do not fit."""

@@ -8,29 +8,29 @@ from typing import Any
 from attrs import Attribute
 
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_layers.settings import count, named
+from sigma_kernel.settings import must
+from sigma_layers.settings import count
 
 Sides = int | Sequence[int]  # for all sides, or for each
 Padding = Sides | str
 
 
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) and value else (value,)
+
+
 def sides(layer: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Raise SigmaNetworkError unless a setting is 1, 2, 3 ... or has one such number for each side."""
+    """Require 1, 2, 3 ... or one such number for each side."""
     for side in _listed(value):
         count(layer, attribute, side)
 
 
-def padding(layer: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Raise SigmaNetworkError unless a setting is 0, 1, 2 ..., one such number for each side, or ``"same"``."""
-    for side in _listed(0 if value == "same" else value):
-        if not isinstance(side, int) or isinstance(side, bool) or side < 0:
-            raise SigmaNetworkError(
-                f'{named(layer, attribute)}: must be 0, 1, 2 ..., one for each side, or "same" (got {value!r}).'
-            )
+def _is_padding(value: Any) -> bool:
+    numbers = _listed(0 if value == "same" else value)
+    return all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in numbers)
 
 
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) and value else (value,)
+padding = must(_is_padding, '0, 1, 2 ..., one for each side, or "same"', SigmaNetworkError)
 
 
 def window(where: str, shape: Sequence[int], size: Sides, stride: Sides, around: Padding) -> dict[str, Any]:

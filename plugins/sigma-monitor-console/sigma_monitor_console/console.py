@@ -10,8 +10,8 @@ from attrs import define, field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from sigma_kernel.checks import gt
 from sigma_kernel.contracts import Monitor, View
+from sigma_kernel.settings import gt
 from sigma_monitor_console.reading import Reading, Speed, read
 
 

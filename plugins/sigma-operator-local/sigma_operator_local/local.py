@@ -9,8 +9,8 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.checks import ge, gt
 from sigma_kernel.contracts import Merger, Operator
+from sigma_kernel.settings import ge, gt
 from sigma_kernel.training.session.loop import Session
 from sigma_operator_local.pace import Pace
 from sigma_operator_local.shards import Sharding, Sum

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import GradientOptimiser, Slot, live
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
-from sigma_optimisers.settings import number
+from sigma_kernel.settings import finite, ge
 
 
 @define(eq=False)
@@ -24,7 +24,7 @@ class Adagrad(GradientOptimiser):
 
     learning_rate: float = live(1e-2, low=0.0, doc="length of the first step, in units of the parameter")
     epsilon: float = live(1e-10, low=0.0, doc="keeps a step finite where gradients vanish, in units of the gradient")
-    initial_accumulator: float = number(0.0, low=0.0)  # what s starts from, in units of the gradient squared
+    initial_accumulator: float = field(default=0.0, validator=[finite, ge(0)])  # the first s, a squared gradient
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the sum of squared gradients."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Schedule
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge
 
 
 @define(eq=False)
 class Constant(Schedule):
     """Multiply a setting by the same factor at all times."""
 
-    factor: float = settings.number(1.0, low=0.0)
+    factor: float = field(default=1.0, validator=[finite, ge(0)])
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return the factor for each iteration."""

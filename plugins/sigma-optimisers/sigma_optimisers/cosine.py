@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Schedule
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge, le
+from sigma_optimisers.intervals import INTERVAL, intervals
 
 
 @define(eq=False)
@@ -19,10 +20,10 @@ class Cosine(Schedule):
     ``torch.optim.lr_scheduler.CosineAnnealingLR`` up to ``total``, where that one rises again.
     """
 
-    total: str = settings.interval()
-    floor: float = settings.number(0.0, low=0.0, high=1.0)
+    total: str = field(validator=INTERVAL)
+    floor: float = field(default=0.0, validator=[finite, ge(0), le(1)])
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
-        passed = np.minimum(settings.intervals(self.total, iterations, epochs), 1.0)
+        passed = np.minimum(intervals(self.total, iterations, epochs), 1.0)
         return np.asarray(self.floor + (1.0 - self.floor) * 0.5 * (1.0 + np.cos(np.pi * passed)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.clock import duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge, le, optional
+from sigma_optimisers.intervals import INTERVAL, ticks
 
 
 @define(eq=False)
@@ -21,10 +22,10 @@ class Cyclic(Schedule):
     iterations is a SigmaConfigError.
     """
 
-    rise: str = settings.interval()
-    fall: str | None = settings.interval(None)
-    low: float = settings.number(0.1, low=0.0, high=1.0)
-    shrink: float = settings.number(1.0, low=0.0, high=1.0)
+    rise: str = field(validator=INTERVAL)
+    fall: str | None = field(default=None, validator=optional(INTERVAL))
+    low: float = field(default=0.1, validator=[finite, ge(0), le(1)])
+    shrink: float = field(default=1.0, validator=[finite, ge(0), le(1)])
 
     def __attrs_post_init__(self) -> None:
         """Refuse two clocks at once."""
@@ -34,7 +35,7 @@ class Cyclic(Schedule):
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
         rise, fall = duration(self.rise)[0], duration(self.fall or self.rise)[0]
-        cycles = settings.ticks(self.rise, iterations, epochs) / (rise + fall)
+        cycles = ticks(self.rise, iterations, epochs) / (rise + fall)
         place, top = cycles % 1.0, rise / (rise + fall)
         height = np.where(place <= top, place / top, (1.0 - place) / (1.0 - top))
         return np.asarray(self.low + (1.0 - self.low) * height * self.shrink ** np.floor(cycles))

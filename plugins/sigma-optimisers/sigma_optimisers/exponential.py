@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Schedule
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge
+from sigma_optimisers.intervals import INTERVAL, intervals
 
 
 @define(eq=False)
@@ -16,9 +17,9 @@ class Exponential(Schedule):
     Same as ``torch.optim.lr_scheduler.ExponentialLR`` for ``"1 epoch"``.
     """
 
-    every: str = settings.interval()
-    factor: float = settings.number(low=0.0)
+    every: str = field(validator=INTERVAL)
+    factor: float = field(validator=[finite, ge(0)])
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
-        return np.asarray(self.factor ** settings.intervals(self.every, iterations, epochs))
+        return np.asarray(self.factor ** intervals(self.every, iterations, epochs))

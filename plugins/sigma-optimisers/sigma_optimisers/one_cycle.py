@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.checks import in_
 from sigma_kernel.clock import duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge, in_, le
+from sigma_optimisers.intervals import INTERVAL, ticks
 
 CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "cosine": lambda x: 0.5 - 0.5 * np.cos(np.pi * x),
@@ -29,10 +29,10 @@ class OneCycle(Schedule):
     is shorter than one step is a SigmaConfigError.
     """
 
-    total: str = settings.interval()
-    rise: float = settings.number(0.3, low=0.0, high=1.0)
-    start: float = settings.number(1 / 25, low=0.0)
-    floor: float = settings.number(1 / 25e4, low=0.0)
+    total: str = field(validator=INTERVAL)
+    rise: float = field(default=0.3, validator=[finite, ge(0), le(1)])
+    start: float = field(default=1 / 25, validator=[finite, ge(0)])
+    floor: float = field(default=1 / 25e4, validator=[finite, ge(0)])
     curve: str = field(default="cosine", validator=in_(tuple(CURVES)))
 
     def __attrs_post_init__(self) -> None:
@@ -48,7 +48,7 @@ class OneCycle(Schedule):
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
         steps, curve = self._steps(), CURVES[self.curve]
-        passed = settings.ticks(self.total, iterations, epochs)
+        passed = ticks(self.total, iterations, epochs)
         peak = self.rise * steps - 1.0
         up, down = np.clip(passed / peak, 0.0, 1.0), np.clip((passed - peak) / (steps - 1.0 - peak), 0.0, 1.0)
         rising, falling = self.start + (1.0 - self.start) * curve(up), 1.0 + (self.floor - 1.0) * curve(down)

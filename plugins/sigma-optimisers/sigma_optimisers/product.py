@@ -9,7 +9,8 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
-from sigma_optimisers import settings
+from sigma_kernel.settings import deep_iterable
+from sigma_optimisers.intervals import SCHEDULE
 
 
 @define(eq=False)
@@ -19,7 +20,7 @@ class Product(Schedule):
     Same as ``torch.optim.lr_scheduler.ChainedScheduler``.  An empty list is a SigmaConfigError.
     """
 
-    of: Sequence[Schedule] = field(validator=settings.schedules)
+    of: Sequence[Schedule] = field(validator=deep_iterable(SCHEDULE))
 
     def __attrs_post_init__(self) -> None:
         """Refuse a product of nothing, which would be a mistake more often than a 1."""

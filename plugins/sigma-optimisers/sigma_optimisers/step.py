@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Schedule
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge
+from sigma_optimisers.intervals import INTERVAL, intervals
 
 
 @define(eq=False)
@@ -16,10 +17,10 @@ class Step(Schedule):
     Same as ``torch.optim.lr_scheduler.StepLR``.
     """
 
-    every: str = settings.interval()
-    factor: float = settings.number(0.1, low=0.0)
+    every: str = field(validator=INTERVAL)
+    factor: float = field(default=0.1, validator=[finite, ge(0)])
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
-        whole = np.floor(settings.intervals(self.every, iterations, epochs))
+        whole = np.floor(intervals(self.every, iterations, epochs))
         return np.asarray(self.factor**whole)

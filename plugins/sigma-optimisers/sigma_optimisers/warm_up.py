@@ -7,7 +7,8 @@ from attrs import define, field
 
 from sigma_kernel.clock import TimeScale, duration
 from sigma_kernel.contracts import Schedule
-from sigma_optimisers import settings
+from sigma_kernel.settings import finite, ge, optional
+from sigma_optimisers.intervals import INTERVAL, SCHEDULE, intervals
 
 
 @define(eq=False)
@@ -19,13 +20,13 @@ class WarmUp(Schedule):
     Minibatch SGD, 2017.
     """
 
-    duration: str = settings.interval()
-    start: float = settings.number(1.0 / 3.0, low=0.0)
-    then: Schedule | None = field(default=None, kw_only=True, validator=settings.schedules)
+    duration: str = field(validator=INTERVAL)
+    start: float = field(default=1.0 / 3.0, validator=[finite, ge(0)])
+    then: Schedule | None = field(default=None, kw_only=True, validator=optional(SCHEDULE))
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
-        passed = settings.intervals(self.duration, iterations, epochs)
+        passed = intervals(self.duration, iterations, epochs)
         rise = self.start + (1.0 - self.start) * np.minimum(passed, 1.0)
         return rise if self.then is None else np.where(passed < 1.0, rise, self._later(self.then, iterations, epochs))
 

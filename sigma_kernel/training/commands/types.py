@@ -9,15 +9,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import asdict, evolve, field, fields, frozen, validators
+from attrs import asdict, evolve, field, fields, frozen
 
-from sigma_kernel import checks
+from sigma_kernel import settings
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
 SLOTS = {"optimiser": "optimiser", "backend": "backend", "order": "iterator"}  # what can be swapped, and its kind
-SCALE = checks.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
-TEXT = checks.checked(validators.instance_of(str), "a text")
+SCALE = settings.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
+TEXT = settings.instance_of(str, "a text")
 
 
 @frozen
@@ -74,7 +74,7 @@ class Go(Command):
 class StepBy(Command):
     """Go on for so many ticks of a time scale, then pause again."""
 
-    count: int = field(default=1, validator=[checks.whole, checks.ge(1)])
+    count: int = field(default=1, validator=[settings.whole, settings.ge(1)])
     scale: str = field(default="iteration", validator=SCALE)
 
 
@@ -98,7 +98,7 @@ class Save(Command):
 class Rewind(Command):
     """Go back to the newest state that is kept from a moment or earlier, and go on as a new branch."""
 
-    to: int = field(validator=[checks.whole, checks.ge(0)])
+    to: int = field(validator=[settings.whole, settings.ge(0)])
     scale: str = field(default="iteration", validator=SCALE)
 
 
@@ -126,7 +126,7 @@ class Detach(Command):
 class Swap(Command):
     """Put another component into a slot: ``optimiser``, ``backend`` or ``order``."""
 
-    slot: str = field(validator=checks.in_(SLOTS))
+    slot: str = field(validator=settings.in_(SLOTS))
     component: Any = field(validator=_written)
 
 

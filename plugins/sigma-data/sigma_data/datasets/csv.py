@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from math import isfinite
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import Attribute, define, field
+from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.categories import categories, one_hot
@@ -22,7 +20,7 @@ from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_kernel import SigmaConfigError, SigmaDataError
-from sigma_kernel.checks import SHAPE, finite, in_, min_len, optional
+from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
 
 class _Table(CsvReader):
@@ -32,9 +30,7 @@ class _Table(CsvReader):
     words_advice = "name the column in `encode` if it holds words, or the other columns in `inputs`"
 
 
-def _missing(owner: Any, attribute: Attribute[Any], value: str | float) -> None:
-    if value not in ("refuse", "drop") and not (isinstance(value, Real) and isfinite(value)):
-        raise SigmaConfigError(f"{type(owner).__name__}.missing: must be 'refuse', 'drop' or a number (got {value!r}).")
+MISSING = must(lambda value: value in ("refuse", "drop") or is_finite(value), "'refuse', 'drop' or a number")
 
 
 @define(eq=False)
@@ -71,7 +67,7 @@ class Csv(Divided):
     scale: float = field(default=1.0, validator=finite, kw_only=True)
     header: bool = field(default=True, kw_only=True)
     delimiter: str = field(default=",", validator=DELIMITER, kw_only=True)
-    missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=_missing, kw_only=True)
+    missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=MISSING, kw_only=True)
     encoding: str = field(default="utf-8-sig", kw_only=True)
     decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)

@@ -9,7 +9,7 @@ from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_data.datasets.table import features, shipped
 from sigma_data.splitting import KINDS, By
-from sigma_kernel.checks import in_
+from sigma_kernel.settings import in_
 
 
 @define(eq=False, kw_only=True)

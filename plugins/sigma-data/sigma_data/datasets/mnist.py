@@ -15,7 +15,7 @@ from sigma_data.sources import local
 from sigma_data.sources.compressed import Compressed
 from sigma_data.sources.url import Url
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.checks import min_len
+from sigma_kernel.settings import min_len
 
 FILES = {"training": "train", "validation": "t10k"}
 HASHES = {

@@ -14,7 +14,7 @@ from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
 from sigma_kernel import Dataset, SigmaConfigError
-from sigma_kernel.checks import ge, in_, lt
+from sigma_kernel.settings import ge, in_, lt
 
 Loaded = tuple[Mapping[str, Dataset], tuple[str, ...]]
 

@@ -13,7 +13,7 @@ from sigma_data.arrays import converted
 from sigma_data.labels import indices
 from sigma_data.readers.csv import place
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
-from sigma_kernel.checks import SHAPE, finite, in_, min_len, optional
+from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
 
 REST = "*"
 

@@ -11,7 +11,7 @@ from attrs import Attribute, field, frozen
 
 from sigma_data.arrays import converted
 from sigma_kernel import Extractor, SigmaDataError
-from sigma_kernel.checks import ge, min_len
+from sigma_kernel.settings import ge, min_len
 
 
 def _number(owner: Any, attribute: Attribute[Any], value: str) -> None:

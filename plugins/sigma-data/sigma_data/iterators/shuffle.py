@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from sigma_data.shuffling import SHUFFLE, shuffled
 from sigma_kernel import Order
-from sigma_kernel.checks import ge, lt
+from sigma_kernel.settings import ge, lt
 
 
 @frozen

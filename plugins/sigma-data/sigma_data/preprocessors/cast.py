@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from sigma_data.arrays import converted
 from sigma_kernel import Preprocessor
-from sigma_kernel.checks import in_
+from sigma_kernel.settings import in_
 
 NAMES = ("float32", "float64", "int32", "int64", "bool")
 

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel import Preprocessor, SigmaDataError
-from sigma_kernel.checks import ge, optional
+from sigma_kernel.settings import ge, optional
 
 
 @frozen

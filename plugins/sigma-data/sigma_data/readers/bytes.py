@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from sigma_data.bounds import CHUNK, exactly, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
-from sigma_kernel.checks import ge
+from sigma_kernel.settings import ge
 
 
 @frozen

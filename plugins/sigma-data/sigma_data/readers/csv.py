@@ -17,14 +17,14 @@ from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.lines import as_text, lines
 from sigma_data.readers.pieces import Layout, Piece, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
-from sigma_kernel.checks import in_, min_len, optional, written
 from sigma_kernel.errors import near
+from sigma_kernel.settings import in_, matches_re, min_len, optional
 
 CELLS = 1_000_000  # values held as text at once
 LONGEST = 1 << 24  # characters of a line
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # what stands where a value is missing
 
-DELIMITER = written(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
+DELIMITER = matches_re(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
 SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as a configuration has them
 
 STRINGS = np.dtypes.StringDType()

@@ -11,10 +11,10 @@ import numpy as np
 from attrs import Attribute, define, field
 
 from sigma_kernel import SigmaConfigError
-from sigma_kernel.checks import in_, optional, written
+from sigma_kernel.settings import in_, matches_re, optional
 
 DECIMAL = in_((".", ","))
-THOUSANDS = optional(written(r"[^\w\"\r\n+-]|_", "one character that can stand between groups of three digits"))
+THOUSANDS = optional(matches_re(r"[^\w\"\r\n+-]|_", "one character that can stand between groups of three digits"))
 
 
 def differ(owner: Any, attribute: Attribute[Any], value: str | None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel import Reader, SigmaDataError, SigmaPluginError, Source
-from sigma_kernel.checks import ge, in_
+from sigma_kernel.settings import ge, in_
 
 FORMATS = ("PNG", "JPEG")
 GREY, COLOURED = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA")  # Pillow's modes, with 8 bits a channel

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel import Reader, SigmaDataError, Source
-from sigma_kernel.checks import ge
+from sigma_kernel.settings import ge
 
 
 @frozen

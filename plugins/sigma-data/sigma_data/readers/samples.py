@@ -18,7 +18,7 @@ from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.image import ImageReader
 from sigma_data.readers.npy import NpyReader
 from sigma_kernel import Reader, SigmaDataError, Source
-from sigma_kernel.checks import deep_iterable, ge, optional
+from sigma_kernel.settings import deep_iterable, ge, optional
 
 Colours = Literal["grey", "rgb"]
 TABLES, ARRAYS, IMAGES = (".csv", ".tsv", ".txt"), (".npy",), (".png", ".jpg", ".jpeg")

@@ -15,8 +15,8 @@ from typing import IO, Any, Literal
 from attrs import define, field, frozen
 
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.checks import ge
 from sigma_kernel.errors import near
+from sigma_kernel.settings import ge
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}
 MEMORY = 1 << 28  # bytes that an xz file may ask for to be unpacked; the strongest preset takes 65 MiB

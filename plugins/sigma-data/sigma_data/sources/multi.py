@@ -9,7 +9,7 @@ from typing import IO
 from attrs import field, frozen
 
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.checks import min_len
+from sigma_kernel.settings import min_len
 
 
 @frozen

@@ -10,7 +10,7 @@ from typing import IO, Any
 from attrs import Attribute, field, frozen
 
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.checks import ge, gt
+from sigma_kernel.settings import ge, gt
 
 
 def _address(owner: Any, attribute: Attribute[Any], value: str) -> None:

@@ -19,7 +19,7 @@ from sigma_initialisers import (  # noqa: E402
     TruncatedNormal,
     Uniform,
 )  # fmt: skip
-from sigma_initialisers.settings import GAINS  # noqa: E402
+from sigma_initialisers.gains import GAINS  # noqa: E402
 from sigma_kernel.contracts import Parameter  # noqa: E402
 from sigma_kernel.testing.initialisers import draw  # noqa: E402
 

@@ -1,6 +1,6 @@
-"""Checks of settings: validators of attrs that say what is wrong in one sentence, as a SigmaConfigError.
+"""Validators of settings, for the fields of attrs classes; each refuses a value with one sentence, a SigmaConfigError.
 
-They have the names that they have in :mod:`attrs.validators`; :func:`plain` is how what attrs itself says is told.
+Those that do what a validator of :mod:`attrs.validators` does have its name; :func:`must` makes others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from attrs import Attribute, validators
 from attrs.validators import and_ as and_, optional as optional
 
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
@@ -24,9 +24,9 @@ _LENGTH = re.compile(r"Length of '\w++' must be (>=|<=) (\d++): (\d++)")
 
 
 def checked(check: Check, kind: str) -> Check:
-    """Return a check that raises a SigmaConfigError where another one raises what attrs does.
+    """Return a validator that raises a SigmaConfigError where one of attrs raises ValueError or TypeError.
 
-    ``kind`` says in words what can be checked at all.
+    ``kind`` names, in words, the values that can be compared at all.
     """
 
     def told(owner: Any, attribute: Attribute[Any], value: Any) -> None:
@@ -34,15 +34,15 @@ def checked(check: Check, kind: str) -> Check:
         try:
             check(owner, attribute, value)
         except ValueError as error:
-            raise SigmaConfigError(f"{where}: {plain(error)}.") from None
+            raise SigmaConfigError(f"{where}: {phrase(error)}.") from None
         except TypeError:
             raise SigmaConfigError(f"{where}: must be {kind} (got {value!r}).") from None
 
     return told
 
 
-def plain(error: Exception) -> str:
-    """Return what an error says, without its period; the validators of attrs in plain words."""
+def phrase(error: Exception) -> str:
+    """Return what an error says, without its period; what attrs' own validators raise in plain words."""
     text = str(error.args[0]) if error.args else str(error)
     if found := _NUMBER.fullmatch(text):
         return f"must be {_COMPARED[found[1]]} {found[2]} (got {found[3]})"
@@ -62,57 +62,62 @@ def plain(error: Exception) -> str:
 
 
 def ge(limit: float) -> Check:
-    """Return a check that a number is at least so much."""
+    """Require a number of at least ``limit``."""
     return checked(validators.ge(limit), "a number")
 
 
 def gt(limit: float) -> Check:
-    """Return a check that a number is more than so much."""
+    """Require a number above ``limit``."""
     return checked(validators.gt(limit), "a number")
 
 
 def le(limit: float) -> Check:
-    """Return a check that a number is at most so much."""
+    """Require a number of at most ``limit``."""
     return checked(validators.le(limit), "a number")
 
 
 def lt(limit: float) -> Check:
-    """Return a check that a number is less than so much."""
+    """Require a number below ``limit``."""
     return checked(validators.lt(limit), "a number")
 
 
 def in_(options: Container[Any]) -> Check:
-    """Return a check that a value is one of several."""
+    """Require one of several values."""
     return checked(validators.in_(options), "one of several values")
 
 
 def min_len(length: int) -> Check:
-    """Return a check that something is not shorter."""
+    """Require something of at least this length."""
     return checked(validators.min_len(length), "a list")
 
 
 def deep_iterable(member: Check) -> Check:
-    """Return a check of each value of a list."""
+    """Require a list, and apply a validator to each of its values."""
     return checked(validators.deep_iterable(member), "a list")
 
 
-def must(hold: Callable[[Any], Any], words: str) -> Check:
-    """Return a check that something holds of a value, which is then what ``words`` say."""
+def instance_of(type_: type, words: str) -> Check:
+    """Require an instance of a class; ``words`` name one."""
+    return checked(validators.instance_of(type_), words)
+
+
+def must(hold: Callable[[Any], Any], words: str, error: type[SigmaError] = SigmaConfigError) -> Check:
+    """Require that something holds of a value: an error says that it must be ``words``."""
 
     def check(owner: Any, attribute: Attribute[Any], value: Any) -> None:
         if not hold(value):
-            raise SigmaConfigError(f"{type(owner).__name__}.{attribute.alias}: must be {words} (got {value!r}).")
+            raise error(f"{type(owner).__name__}.{attribute.alias}: must be {words} (got {value!r}).")
 
     return check
 
 
-def written(pattern: str, words: str) -> Check:
-    """Return a check that a text has a form, which ``words`` describe."""
+def matches_re(pattern: str, words: str) -> Check:
+    """Require a text that matches a pattern as a whole; ``words`` describe the pattern."""
     return must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), words)
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether a value is a number that a float can hold."""
+    """Return whether a value is a finite number that a float can hold."""
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
     except OverflowError:  # a whole number of more than 300 digits
@@ -124,12 +129,12 @@ finite = must(is_finite, "a finite number")
 
 
 def seed(value: Any) -> int:
-    """Return a seed as an int; raises SigmaConfigError for what is none."""
+    """Convert a seed to an int; raises SigmaConfigError unless it is a whole number from 0 to 2**64 - 1."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= int(value) < 2**64:
         raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {value!r}).")
     return int(value)
 
 
 PRECISIONS = ("float32", "float64", "float16", "bfloat16")
-NAME = written(r"[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _")
+NAME = matches_re(r"[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _")
 SHAPE = and_(min_len(1), deep_iterable(ge(1)))

@@ -1,4 +1,4 @@
-"""Checks of settings: what they let pass, and the one sentence that they refuse with."""
+"""Validators of settings: what they accept, and the one sentence that they refuse a value with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attrs import define, field, validators
 from sigma_data import Stream
 from sigma_hooks import Accuracy, EarlyStop, Loss, SaveCheckpoint
 from sigma_initialisers import Gaussian
-from sigma_kernel import Environment, checks, when
+from sigma_kernel import Environment, settings, when
 from sigma_kernel.config.structure import sentence
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.network.network import Network
@@ -46,13 +46,14 @@ def test_a_component_refuses_a_setting_with_one_sentence(make, message):
 
 @define
 class Anything:
-    low: int = field(default=1, validator=[checks.ge(1), checks.lt(5)])
-    high: float = field(default=1.0, validator=checks.optional(checks.and_(checks.gt(0.0), checks.le(2.0))))
-    name: str = field(default="a", validator=checks.written(r"\w", "one letter"))
-    ways: tuple[str, ...] = field(default=("x",), validator=checks.deep_iterable(checks.in_(("x", "y"))))
-    two: tuple[int, ...] = field(default=(1, 2), validator=checks.min_len(2))
-    count: int = field(default=1, validator=checks.whole)
-    factor: float = field(default=1.0, validator=checks.finite)
+    low: int = field(default=1, validator=[settings.ge(1), settings.lt(5)])
+    high: float = field(default=1.0, validator=settings.optional(settings.and_(settings.gt(0.0), settings.le(2.0))))
+    name: str = field(default="a", validator=settings.matches_re(r"\w", "one letter"))
+    ways: tuple[str, ...] = field(default=("x",), validator=settings.deep_iterable(settings.in_(("x", "y"))))
+    two: tuple[int, ...] = field(default=(1, 2), validator=settings.min_len(2))
+    count: int = field(default=1, validator=settings.whole)
+    factor: float = field(default=1.0, validator=settings.finite)
+    text: str = field(default="a", validator=settings.instance_of(str, "a text"))
 
 
 @pytest.mark.parametrize(
@@ -71,12 +72,22 @@ class Anything:
         ("count", -3, True, "must be a whole number (got True)."),
         ("factor", -2, float("inf"), "must be a finite number (got inf)."),
         ("factor", 1e30, "1", "must be a finite number (got '1')."),
+        ("text", "", 1, "must be a text (got 1)."),
     ],
 )  # fmt: skip
-def test_each_check_lets_pass_what_it_says(name, right, wrong, message):
+def test_each_validator_accepts_what_it_says(name, right, wrong, message):
     assert getattr(Anything(**{name: right}), name) == right
     with pytest.raises(SigmaConfigError, match=rf"^Anything\.{name}: {re.escape(message)}$"):
         Anything(**{name: wrong})
+
+
+def test_a_validator_may_raise_an_error_of_another_class():
+    @define
+    class Wide:
+        units: int = field(validator=settings.must(lambda value: value > 0, "positive", SigmaNetworkError))
+
+    with pytest.raises(SigmaNetworkError, match=r"^Wide.units: must be positive \(got 0\).$"):
+        Wide(0)
 
 
 def test_what_attrs_says_itself_is_told_in_plain_words_in_files():
@@ -187,7 +198,7 @@ def test_an_empty_name_is_no_name_of_a_layer():
 def test_what_no_float_can_hold_is_no_finite_number(value):
     @define
     class Owner:
-        rate: float = field(validator=checks.finite)
+        rate: float = field(validator=settings.finite)
 
     with pytest.raises(SigmaConfigError, match=r"^Owner.rate: must be a finite number \(got"):
         Owner(value)

@@ -1,0 +1,45 @@
+"""Gains, which make up for nonlinearities, and fans: the settings of Glorot's, He's and orthogonal initialisers."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from attrs import Attribute
+
+from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.network.tracing import Parameter
+from sigma_kernel.settings import and_, finite, ge, in_
+
+GAINS = {
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3.0,
+    "relu": sqrt(2.0),
+    "leaky_relu": sqrt(2.0 / (1.0 + 0.01**2)),
+    "selu": 0.75,
+}
+"""What makes up for a nonlinearity's shrinking of signals; the values of ``torch.nn.init.calculate_gain``."""
+
+
+def gain(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Require a number of at least 0, or the name of a nonlinearity."""
+    if not isinstance(value, str):
+        and_(finite, ge(0))(owner, attribute, value)
+    elif value not in GAINS:
+        hint = near(value, GAINS) or f" Known here: {', '.join(GAINS)}."
+        where = f"{type(owner).__name__}.{attribute.alias}"
+        raise SigmaConfigError(f"{where}: must be a number or a nonlinearity (got {value!r}).{hint}")
+
+
+def factor(gain: float | str) -> float:
+    """Return a gain as a number."""
+    return GAINS[gain] if isinstance(gain, str) else float(gain)
+
+
+FAN = in_(("in", "out"))
+
+
+def width(parameter: Parameter, fan: str) -> int:
+    """Return how many values each output sums (fan in), or each input reaches (fan out)."""
+    return parameter.fan_in if fan == "in" else parameter.fan_out

@@ -1,0 +1,31 @@
+"""Intervals, which schedules follow: what one may be, and how many were completed before each iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigma_kernel.clock import TimeScale, duration
+from sigma_kernel.contracts import Schedule
+from sigma_kernel.settings import and_, instance_of, must
+
+SCHEDULE = instance_of(Schedule, "a schedule, such as Cosine(...)")
+
+
+def _is_of_training(text: str) -> bool:
+    return duration(text)[1] in (TimeScale.EPOCH, TimeScale.ITERATION)
+
+
+INTERVAL = and_(
+    instance_of(str, "text with a unit, such as '5 epochs'"),
+    must(_is_of_training, "a number of epochs or iterations"),
+)
+
+
+def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Return how many intervals were completed before each iteration, parts included."""
+    return np.asarray(ticks(text, iterations, epochs) / duration(text)[0], np.float64)
+
+
+def ticks(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Return how many of the units of an interval, epochs or iterations, were completed before each iteration."""
+    return np.asarray(epochs if duration(text)[1] is TimeScale.EPOCH else iterations, np.float64)
