@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Container, Iterable
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
 from attrs import Attribute, validators
 from attrs.validators import and_ as and_, optional as optional
@@ -135,6 +135,7 @@ def seed(value: Any) -> int:
     return int(value)
 
 
-PRECISIONS = ("float32", "float64", "float16", "bfloat16")
+Precision = Literal["float32", "float64", "float16", "bfloat16"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 NAME = matches_re(r"[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _")
 SHAPE = and_(min_len(1), deep_iterable(ge(1)))

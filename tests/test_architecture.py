@@ -18,11 +18,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
-ORDER = (  # each may import only what stands to its left, or beside it
-    "errors lazy settings scanning", "graph", "registry clock signals", "criteria", "network", "contracts", "training",
-    "plugins", "steering view", "environment minimisation", "config", "inference", "launcher testing",
-)  # fmt: skip
-RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
+TABLE = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE)
+RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`(\w+)`", names)}
 MODULES = sorted(
     path for path in KERNEL.rglob("*.py") if path.parent != KERNEL or path.name not in ("__init__.py", "__main__.py")
 )

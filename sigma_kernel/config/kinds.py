@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args, get_origin
 
 from sigma_kernel import contracts
@@ -11,8 +11,6 @@ from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.resolver import KINDS, kind_of as kind_of_contract
 from sigma_kernel.plugins.specs import Component
-
-AS_THEY_ARE: dict[str, Any] = {"recipe": contracts.Recipe} | dict.fromkeys(("activation", "op", "command"), Callable)
 
 
 def contract(type_: Any) -> Any:
@@ -33,11 +31,15 @@ def fulfils(thing: Any, *wanted: Any) -> bool:
 
 def check_contract(component: Component, thing: Any) -> None:
     """Raise SigmaPluginError if the object behind a component is not what its kind asks for."""
-    known = [cls for cls, kind in KINDS.items() if kind == component.kind]
-    exact = AS_THEY_ARE.get(component.kind)
-    made = component.kind == "layer" and callable(thing) and not isinstance(thing, type)  # by a function
-    if (known and not made and not fulfils(thing, *known)) or (exact and not isinstance(thing, exact)):
-        wanted = " or ".join(cls.__name__ for cls in (*known, *([exact] if exact else [])))
+    known = tuple(cls for cls, kind in KINDS.items() if kind == component.kind)
+    if not known or (component.kind == "layer" and not isinstance(thing, type)):  # a function may make a layer
+        right = callable(thing)
+    elif component.kind == "recipe":  # an object, of which nothing is made
+        right = isinstance(thing, known)
+    else:
+        right = fulfils(thing, *known)
+    if not right:
+        wanted = " or ".join(cls.__name__ for cls in known) or "function"
         raise SigmaPluginError(
             f"{component.kind} {component.full_name!r}: its plugin offers {thing!r}, which is no {wanted}. "
             f"Update it: python -m pip install -U {component.distribution}"

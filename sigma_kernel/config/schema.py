@@ -53,7 +53,7 @@ class Run:
 
     name: str = field(default="run", validator=settings.NAME)
     seed: int = field(default=0, validator=[settings.ge(0), settings.lt(2**64)])
-    precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
+    precision: settings.Precision = "float32"
     folder: Path = field(factory=lambda: Path("runs").absolute())
     backend: Choice[Backend]
     operator: Choice[Operator]

@@ -14,7 +14,7 @@ details = later("sigma_kernel.launcher.settings:details")  # imports what lists 
 
 
 @click.command()
-@click.argument("kind", required=False, type=click.Choice(KINDS), metavar="[KIND]")
+@click.argument("kind", required=False, type=click.Choice(list(KINDS)), metavar="[KIND]")
 @click.argument("name", required=False)
 @json_option
 def components(kind: str | None, name: str | None, as_json: bool) -> None:
@@ -22,7 +22,8 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
     if kind and name:
         _one(catalogue().resolve(kind, name), as_json)
         return
-    found = sorted(catalogue().components(kind), key=lambda one: (KINDS.index(one.kind), one.name, one.distribution))
+    rank = list(KINDS).index
+    found = sorted(catalogue().components(kind), key=lambda one: (rank(one.kind), one.name, one.distribution))
     if as_json:
         document({"components": [component._asdict() for component in found]})
     else:

@@ -13,17 +13,13 @@ from attrs import evolve, fields, frozen, has
 from sigma_kernel import contracts
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.architecture import signature
+from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.training.components import one, several
 
 KINDS: dict[type, str] = {
-    contracts.Backend: "backend", contracts.Optimiser: "optimiser", contracts.Schedule: "schedule",
-    contracts.Transform: "modifier", contracts.Modifier: "modifier", contracts.Initialiser: "initialiser",
-    contracts.Source: "source", contracts.Reader: "reader", contracts.Extractor: "extractor",
-    contracts.Preprocessor: "preprocessor", contracts.Dataset: "dataset", contracts.Order: "iterator",
-    contracts.Hook: "hook", contracts.Metric: "metric", contracts.Operator: "operator", contracts.Monitor: "monitor",
-    contracts.Merger: "merger", contracts.Layer: "layer",
-}  # fmt: skip
+    getattr(contracts, name): kind for kind, names in specs.KINDS.items() for name in names.split()
+}
 
 
 def kind_of(contract: Any) -> str | None:

@@ -25,11 +25,13 @@ from sigma_kernel.errors import SigmaPluginError, near
 
 API_VERSION = "1.0"  # a plugin states the one it was written for as SIGMA_API
 GROUP = "sigma_kernel.plugins"
-KINDS = (
-    "backend", "layer", "activation", "optimiser", "schedule", "initialiser", "modifier", "source", "reader",
-    "extractor", "preprocessor", "dataset", "iterator", "hook", "criterion", "metric", "operator", "merger", "monitor",
-    "exporter", "recipe", "command", "op",
-)  # fmt: skip
+KINDS = {  # and the contracts of which a component fulfils one; something to call where there is none
+    "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
+    "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
+    "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Order", "hook": "Hook",
+    "criterion": "", "metric": "Metric", "operator": "Operator", "merger": "Merger", "monitor": "Monitor",
+    "exporter": "", "recipe": "Recipe", "command": "", "op": "",
+}  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")
 hookimpl = HookimplMarker("sigma_kernel")

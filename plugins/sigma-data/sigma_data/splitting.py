@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from sigma_data.subset import Subset
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 
 By = Literal["record", "block", "stratified"]
-KINDS = ("record", "block", "stratified")
+KINDS: tuple[By, ...] = get_args(By)
 ROUNDING = 1e-9  # by which shares such as 0.7, 0.2 and 0.1 may add up to more than 1
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
-from sigma_kernel.clock import TimeScale
+from sigma_kernel.clock import COUNTED, TimeScale
 from sigma_kernel.contracts import HookContext
 from sigma_kernel.errors import SigmaConfigError
 
-CLOCK = ("iteration", "epoch", "sample", "second")
+CLOCK = tuple(scale.value for scale in COUNTED)
 
 
 def read_all(context: HookContext, pattern: str) -> dict[str, Any]:
