@@ -6,6 +6,7 @@ import ast
 import json
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -46,6 +47,13 @@ def test_the_kernel_exports_all_that_a_plugin_can_offer():
     kernel = import_module("sigma_kernel")
     assert set(contracts.__all__) <= set(kernel.__all__)
     assert all(getattr(kernel, name) is getattr(contracts, name) for name in contracts.__all__)
+
+
+@each
+def test_no_module_hides_an_exported_name(name):
+    package = import_module(name)
+    modules = [one for one in package.__all__ if find_spec(f"{name}.{one}")]
+    assert all(getattr(package, one) is import_module(f"{name}.{one}") for one in modules)
 
 
 def test_the_stubs_of_the_kernel_are_up_to_date():

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -69,6 +70,10 @@ class PluginSuite:
         for record in self.records() if exports else ():
             name = record.path.partition(":")[2]
             assert getattr(package, name, None) is load(record), f"{package.__name__}.{name}"
+
+    def test_no_module_hides_an_exported_name(self) -> None:
+        package = self.package().__name__
+        assert [name for name in self.exports() if find_spec(f"{package}.{name}")] == []  # importing it would
 
     def test_a_star_imports_every_exported_name(self) -> None:
         names: dict[str, object] = {}
