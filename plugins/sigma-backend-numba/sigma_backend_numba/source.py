@@ -209,7 +209,7 @@ class _Burst:
 def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
     """Return what the tasks of some stages are handed from the table, with its names, as far as lines mention them."""
     tasks = [task for stage in stages for block in stage for task in block.tasks]
-    mentioned = set(re.findall(r"\w+", "\n".join(lines)))
+    mentioned = set(re.findall(r"\w++", "\n".join(lines)))
     every = dict.fromkeys(p.whole for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows"))
     return {p: name for p in every if (name := _name(p)) in mentioned}
 
