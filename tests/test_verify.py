@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_kernel import Environment, after
 from sigma_kernel.errors import SigmaTrainingError
@@ -80,9 +81,9 @@ def classifier():
 @pytest.fixture
 def wrong_tangent(monkeypatch):
     """Let the compiled backend's hyperbolic tangents be one per cent too large."""
-    right = numba.EXPRESSIONS["tanh"]
-    wrong = lambda node, x: f"({right(node, x)} * {numba.literal(1.01, node.dtype)})"  # noqa: E731
-    monkeypatch.setitem(numba.EXPRESSIONS, "tanh", wrong)
+    right = numba.SCALARS["tanh"]
+    wrong = lambda node, x: f"({right.text(node, x)} * {numba.literal(1.01, node.dtype)})"  # noqa: E731
+    monkeypatch.setitem(numba.SCALARS, "tanh", evolve(right, text=wrong))
 
 
 @pytest.mark.parametrize(("shards", "rows"), [(1, 16), (3, 6)])

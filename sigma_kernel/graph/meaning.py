@@ -3,8 +3,9 @@
     run = interpret(graph, numpy_namespace())
     outputs = run(*arrays)
 
-A meaning takes the namespace, the operands in order, and the attributes by name.  An op without one has an
-expansion into ops that have.
+A meaning takes the namespace, the operands in order, and the attributes by name.  That of an elementwise op is the
+standard's function of that name, unless the table says otherwise.  An op without one has an expansion into ops that
+have.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import prod
 from typing import Any
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import windows
+from sigma_kernel.graph import ops, windows
 from sigma_kernel.graph.namespace import Array, Namespace
 from sigma_kernel.graph.node import OPS, Graph, Node, symbol
 from sigma_kernel.graph.philox import random_bits
@@ -79,18 +80,14 @@ def _stacked(ns: Namespace, rows: list[Array], part: Node) -> Array:
     return ns.xp.stack(rows) if rows else ns.xp.zeros(part.shape, dtype=ns.dtype(part.dtype))
 
 
-_SAME = (
-    "add pow maximum minimum abs sign floor exp expm1 log log1p sqrt sin cos tanh equal greater greater_equal"
-    " logical_and logical_or logical_not where matmul"
-)
-_RENAMED = {
+STANDARD = {  # where the array API standard has another name for an op
     "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "mod": "remainder",
     "is_finite": "isfinite",
 }  # fmt: skip
 
 MEANINGS: dict[str, Meaning] = {
-    **{name: _standard(name) for name in _SAME.split()},
-    **{name: _standard(standard) for name, standard in _RENAMED.items()},
+    **{row.name: _standard(STANDARD.get(row.name, row.name)) for row in ops.elementwise() if row.expansion is None},
+    "matmul": _standard("matmul"),
     "erf": lambda ns, x: ns.erf(ns.xp, x),
     "stop": lambda ns, x: x,
     "cast": lambda ns, x, dtype: ns.cast(x, dtype),

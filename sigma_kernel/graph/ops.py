@@ -159,6 +159,11 @@ def _attention(q: Node, k: Node, v: Node) -> Node:
     return softmax(scores, axis=len(scores.shape) - 1) @ v
 
 
+def elementwise() -> list[Op]:
+    """Return the kernel's own elementwise ops, in the order of the table."""
+    return [row for row in OPS.values() if row.shape in shapes.ELEMENTWISE and ":" not in row.name]
+
+
 # fmt: off
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 add: Op = op("add", shapes.binary, dtypes.number, lambda g, z, x, y: (g, g))

@@ -125,10 +125,7 @@ def _rounded(value: Any, dtype: str) -> Any:
 
 
 # -- algebra -----------------------------------------------------------------------------------------------------------
-_BROADCASTING = {
-    "add", "sub", "mul", "div", "pow", "mod", "maximum", "minimum", "equal", "greater", "greater_equal",
-    "logical_and", "logical_or", "where",
-}  # fmt: skip
+_BROADCASTING = {row.name for row in ops.elementwise() if row.shape is not shapes.same}
 _NEUTRAL = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 

@@ -43,6 +43,9 @@ def ternary(x: Shape, y: Shape, z: Shape) -> Shape:
     return broadcast(x, y, z)
 
 
+ELEMENTWISE = (same, binary, ternary)  # each element of the result is made of the operands' at its place
+
+
 def broadcast(*shapes: Shape) -> Shape:
     """Align shapes at the right; a side of one stretches."""
     rank = max(map(len, shapes), default=0)

@@ -1,4 +1,4 @@
-"""The text of each elementwise op in generated code, and of the numbers in it.
+"""The table of scalar ops: the text of each in generated code, and of the numbers in it.
 
 Every expression has the dtype of its node: numba would widen integers otherwise.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+
+from attrs import frozen
 
 from sigma_kernel.graph.node import Node
 
@@ -89,54 +91,64 @@ def _floor(node: Node, x: Sequence[str]) -> str:
     return f"floor({x[0]})" if node.dtype in FLOATING else x[0]
 
 
-def _library(name: str, fast: str = "") -> Text:
+def _pattern(pattern: str) -> Text:
+    return lambda node, x: pattern.format(*x)
+
+
+@frozen
+class Scalar:
+    """How an elementwise op is written; ``symbol`` is what the C library calls it (with an f behind it for float32).
+
+    What is ``costly`` is worth a place in memory rather than a second time.
+    """
+
+    text: Text
+    symbol: str = ""
+    costly: bool = False
+
+
+def _function(symbol: str, fast: str = "") -> Scalar:
     """Return a function of the C library, or of our own for float32."""
 
     def text(node: Node, x: Sequence[str]) -> str:
-        if fast and node.dtype == "float32":
-            return f"{fast}({x[0]})"
-        return f"{name}({', '.join(x)})"
+        return f"{fast if fast and node.dtype == 'float32' else symbol}({', '.join(x)})"
 
-    return text
+    return Scalar(text, symbol, costly=True)
 
 
-def _pattern(pattern: str) -> Text:
-    return lambda node, x: pattern.format(*x, t=SHORT.get(node.dtype, ""))
-
-
-EXPRESSIONS: dict[str, Text] = {
-    **dict.fromkeys(("add", "sub", "mul", "div"), _arithmetic),
-    **dict.fromkeys(("maximum", "minimum"), _larger),
-    "pow": _library("pow"),
-    "mod": _remainder,
-    "neg": _negative,
-    "abs": _size,
-    "sign": _sign,
-    "floor": _floor,
-    "exp": _library("exp", "exponential"),
-    "log": _library("log", "logarithm"),
-    "tanh": _library("tanh", "tangent"),
-    **{name: _library(name) for name in ("expm1", "log1p", "sin", "cos", "erf")},
-    "sqrt": _pattern("root({0})"),
-    "equal": _pattern("({0} == {1})"),
-    "greater": _pattern("({0} > {1})"),
-    "greater_equal": _pattern("({0} >= {1})"),
-    "logical_and": _pattern("({0} & {1})"),
-    "logical_or": _pattern("({0} | {1})"),
-    "logical_not": _pattern("(not {0})"),
-    "is_finite": _pattern("(abs({0}) < inf)"),
-    "where": _pattern("sel({0}, {1}, {2})"),
-    "iota": lambda node, x: literal(0, node.dtype),  # of one element: of more, nests count
+SCALARS: dict[str, Scalar] = {
+    "add": Scalar(_arithmetic),
+    "sub": Scalar(_arithmetic),
+    "mul": Scalar(_arithmetic),
+    "div": Scalar(_arithmetic, costly=True),
+    "maximum": Scalar(_larger),
+    "minimum": Scalar(_larger),
+    "mod": Scalar(_remainder, "fmod", costly=True),
+    "neg": Scalar(_negative),
+    "abs": Scalar(_size),
+    "sign": Scalar(_sign),
+    "floor": Scalar(_floor, "floor"),
+    "sqrt": Scalar(_pattern("root({0})"), costly=True),
+    "exp": _function("exp", "exponential"),
+    "log": _function("log", "logarithm"),
+    "tanh": _function("tanh", "tangent"),
+    **{name: _function(name) for name in ("expm1", "log1p", "sin", "cos", "erf", "pow")},
+    "equal": Scalar(_pattern("({0} == {1})")),
+    "greater": Scalar(_pattern("({0} > {1})")),
+    "greater_equal": Scalar(_pattern("({0} >= {1})")),
+    "logical_and": Scalar(_pattern("({0} & {1})")),
+    "logical_or": Scalar(_pattern("({0} | {1})")),
+    "logical_not": Scalar(_pattern("(not {0})")),
+    "is_finite": Scalar(_pattern("(abs({0}) < inf)")),
+    "where": Scalar(_pattern("sel({0}, {1}, {2})")),
+    "iota": Scalar(lambda node, x: literal(0, node.dtype)),  # of one element: of more, nests count
+    "cast": Scalar(lambda node, x: converted(x[0], node.inputs[0].dtype, node.dtype)),
+    "copy": Scalar(lambda node, x: x[0]),
 }
-COSTLY = frozenset({
-    "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "pow", "div", "mod", "random_bits",
-})  # fmt: skip  # worth a place in memory rather than a second time
+COSTLY = frozenset({*(op for op, row in SCALARS.items() if row.costly), "random_bits"})
+FROM_C = tuple(row.symbol for row in SCALARS.values() if row.symbol)
 
 
 def text(node: Node, operands: Sequence[str]) -> str:
     """Return the value of an elementwise node, given those of its operands."""
-    if node.op == "copy":
-        return operands[0]
-    if node.op == "cast":
-        return converted(operands[0], node.inputs[0].dtype, node.dtype)
-    return EXPRESSIONS[node.op](node, operands)
+    return SCALARS[node.op].text(node, operands)

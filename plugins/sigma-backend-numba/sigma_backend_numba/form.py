@@ -12,7 +12,7 @@ from math import prod
 
 from attrs import define, evolve, field, frozen
 
-from sigma_backend_numba.expressions import EXPRESSIONS
+from sigma_backend_numba.expressions import SCALARS
 from sigma_backend_numba.layout import VIEWS, is_regular, layout, source
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Graph, Node, ordered
@@ -25,7 +25,7 @@ STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})
 DTYPES = frozenset({*FLOATS, "int32", "int64", "uint32", "bool"})
 LEAVES = frozenset({"input", "constant"})
-ELEMENTWISE = frozenset({*EXPRESSIONS, "cast", "copy", "random_bits", "gather", "take"})
+ELEMENTWISE = frozenset({*SCALARS, "random_bits", "gather", "take"})
 FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
     "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",

@@ -1,7 +1,7 @@
 """The table of kernels: what each op is in NumPy, writing into an array that is there already.
 
 A row prepares a node: it takes the node and the scratch bytes that :data:`SCRATCH` asks for, and returns a function of
-the operands and the result.  The result of an op in :data:`.plan.ALIGNED` may be one of its operands.
+the operands and the result.  The result of an elementwise op may be one of its operands.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sigma_backend_numpy import windows
-from sigma_backend_numpy.plan import STRIDED
+from sigma_backend_numpy.plan import STRIDED, elementwise
 from sigma_kernel.graph import philox
-from sigma_kernel.graph.meaning import function
+from sigma_kernel.graph.meaning import STANDARD, function
 from sigma_kernel.graph.namespace import erf, inside, numpy_namespace
 from sigma_kernel.graph.node import FLOATS, INTEGERS, Node
 
@@ -24,20 +24,15 @@ Prepare = Callable[[Node, np.ndarray], Call]
 CHUNK = 1 << 14  # elements worked on at once where there are several passes: what the first two caches hold
 SMALL = 1 << 12  # elements below which one call of NumPy's own is the fastest
 
-UFUNCS: dict[str, Call] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power, "mod": np.remainder,
-    "maximum": lambda x, y, out: np.maximum(x, y, out=out), "minimum": lambda x, y, out: np.minimum(x, y, out=out),
-    "neg": np.negative, "abs": np.absolute, "sign": np.sign, "floor": np.floor, "exp": np.exp, "expm1": np.expm1,
-    "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
-    "equal": np.equal, "greater": np.greater, "greater_equal": np.greater_equal, "is_finite": np.isfinite,
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_not": np.logical_not,
-}  # fmt: skip
-
 
 def prepare(node: Node, scratch: np.ndarray) -> Call:
-    """Return what computes a node into a given array.  An op that is not in the table is run by its meaning."""
-    if node.op in UFUNCS:
-        return UFUNCS[node.op]
+    """Return what computes a node into a given array.
+
+    An op that is not in the table is NumPy's function of that name if there is one, or is run by its meaning.
+    """
+    found = getattr(np, STANDARD.get(node.op, node.op), None) if elementwise(node) else None
+    if node.op not in KERNELS and isinstance(found, np.ufunc):
+        return found
     return KERNELS.get(node.op, _meant)(node, scratch)
 
 
@@ -52,6 +47,11 @@ def _meant(node: Node, scratch: np.ndarray) -> Call:
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
+def _named(node: Node, scratch: np.ndarray) -> Call:
+    function = getattr(np, node.op)
+    return lambda x, y, out: function(x, y, out=out)  # where NumPy takes no third operand
+
+
 def _erf(node: Node, scratch: np.ndarray) -> Call:
     def call(x: np.ndarray, out: np.ndarray) -> None:
         flat, into = x.reshape(-1), out.reshape(-1)
@@ -211,6 +211,7 @@ def _random_bits(node: Node, scratch: np.ndarray) -> Call:
 
 
 KERNELS: dict[str, Prepare] = {
+    "maximum": _named, "minimum": _named,
     "erf": _erf, "where": _where, "cast": _cast, "sum": _sum, "max": _max, "argmax": _argmax, "reshape": _reshape,
     "pad": _pad, "concat": _concat, "take": _take, "scatter_add": _scatter_add, "matmul": _matmul,
     "random_bits": _random_bits, **windows.KERNELS,

@@ -14,15 +14,17 @@ from math import inf, prod
 from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import ALIGNMENT, BYTES, Graph, Node
+from sigma_kernel.graph.node import ALIGNMENT, BYTES, OPS, Graph, Node
+from sigma_kernel.graph.shapes import ELEMENTWISE
 
 LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: they take no part in the plan
 STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides
 FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
-ALIGNED = frozenset({
-    "add", "sub", "mul", "div", "pow", "maximum", "minimum", "mod", "neg", "abs", "sign", "floor", "exp", "expm1",
-    "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "where",
-})  # fmt: skip  # ops that read an operand only where they write, so that the result may take its storage
+
+
+def elementwise(node: Node) -> bool:
+    """Say whether an op reads an operand only where it writes, so that the result may take its storage."""
+    return node.op in OPS and OPS[node.op].shape in ELEMENTWISE
 
 
 @frozen
@@ -137,7 +139,7 @@ def _whole(node: Node, value: Node) -> bool:
 def _harmless(value: Node, given: Node, owner: Mapping[Node, Node]) -> bool:
     """Say whether computing a value into an input's storage leaves what it reads there intact until it is read."""
     touched = [x for x in value.inputs if owner[x] is given]
-    return not touched or (value.op in ALIGNED and all(_whole(x, given) and x.shape == value.shape for x in touched))
+    return not touched or (elementwise(value) and all(_whole(x, given) and x.shape == value.shape for x in touched))
 
 
 def _schedule(

@@ -8,7 +8,7 @@ from math import prod
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sigma_backend_numpy.plan import ALIGNED, LEAVES, STRIDED, Plan, plan
+from sigma_backend_numpy.plan import LEAVES, STRIDED, Plan, elementwise, plan
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.node import ALIGNMENT, BYTES, Graph, Node, Spec, constant, symbol, trace
@@ -74,7 +74,7 @@ def shifted(operand: Node, node: Node, plan: Plan) -> set[tuple[str, int]]:
     straight = operand
     while straight.op in ("reshape", "stop"):
         straight = straight.inputs[0]
-    aligned = node.op in ALIGNED and operand.shape == node.shape and straight is plan.owner[operand]
+    aligned = elementwise(node) and operand.shape == node.shape and straight is plan.owner[operand]
     return set() if aligned or operand.op == "scan" else cells(plan.owner[operand], plan)
 
 

@@ -10,6 +10,7 @@ from sigma_backend_numba.compiler import kinds
 from sigma_backend_numba.compiler.kinds import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
 from sigma_backend_numba.compiler.sizes import AT_ONCE
 from sigma_backend_numba.compiler.words import NUMBERS
+from sigma_backend_numba.expressions import FROM_C
 
 MACHINE = platform.machine().lower()
 X86, ARM = MACHINE in ("x86_64", "amd64"), MACHINE in ("aarch64", "arm64")
@@ -22,7 +23,6 @@ EXTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {  # result ("" is none) and 
     "sigma_sgemm": ("", (*_MATRIX, "f4", "*f4", "i4", "*f4", "i4", "f4", "*f4", "i4")),
     "sigma_dgemm": ("", (*_MATRIX, "f8", "*f8", "i4", "*f8", "i4", "f8", "*f8", "i4")),
 }
-C_FUNCTIONS = ("expm1", "log", "log1p", "sin", "cos", "erf", "exp", "tanh", "pow", "fmod")
 
 
 def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
@@ -220,6 +220,7 @@ def _restore(b: Any, word: Value) -> None:
 
 
 WORDS: dict[str, Meaning] = {
+    **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in FROM_C},  # the floor of a number is below
     **{kind: _cast(kind) for kind in NUMBERS}, **{f"cut_{kind}": _cut(kind) for kind in ("i4", "i8", "u4")},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
@@ -234,6 +235,5 @@ WORDS: dict[str, Meaning] = {
     "as_bits": lambda b, x: Value("i4", b.bitcast(x.ir, TYPES["i4"])),
     "arrive": _arrive, "seen": _seen, "swapped": _swapped, "publish": _publish,
     "pause": _pause, "control": _control, "restore": _restore,
-    **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in C_FUNCTIONS},
     **{name: lambda b, *x, name=name: external(b, name, x) for name in EXTERNAL},
 }  # fmt: skip

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import Any
 
 from sigma_backend_numba.blas import blas
+from sigma_backend_numba.expressions import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
-FROM_C = ("expm1", "log", "log1p", "sin", "cos", "erf", "exp", "tanh", "pow", "fmod", "floor")
 SPEED = 3  # how much LLVM does for it, of 0 to 3
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # it lets other Python threads run meanwhile
 _engines: list[Any] = []  # a function lives as long as its engine
