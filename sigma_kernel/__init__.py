@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "inference": "load",
         "lazy": "lazy_exports",
         "minimisation": "minimise",
+        "plugins.catalogue": "Lowerings",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",
     },

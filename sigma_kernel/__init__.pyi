@@ -60,6 +60,7 @@ from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.inference import load as load
 from sigma_kernel.lazy import lazy_exports as lazy_exports
 from sigma_kernel.minimisation import minimise as minimise
+from sigma_kernel.plugins.catalogue import Lowerings as Lowerings
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry

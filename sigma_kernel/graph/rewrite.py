@@ -27,7 +27,7 @@ def rewrite(graph: Graph, keep: Container[str] = ()) -> Graph:
     Do it before a gradient is taken too: the gradient inherits what was simplified.
     """
     graph = expand(_pooled_first(graph), keep)
-    return _changed(graph, _sharing(), lambda body: rewrite(body, keep))
+    return changed(graph, _sharing(), lambda body: rewrite(body, keep))
 
 
 def expand(graph: Graph, keep: Container[str] = ()) -> Graph:
@@ -39,11 +39,11 @@ def expand(graph: Graph, keep: Container[str] = ()) -> Graph:
             return _with(node, inputs)
         return _carried((expansion(*inputs, **node.attrs),), {x: x for x in inputs}, change)[0]
 
-    return _changed(graph, change, lambda body: expand(body, keep))
+    return changed(graph, change, lambda body: expand(body, keep))
 
 
-def _changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph]) -> Graph:
-    """Return the graph with every node changed, operands first, and the bodies of its scans."""
+def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph]) -> Graph:
+    """Return the graph with every node changed, operands first; ``change_body`` is applied to the bodies of scans."""
 
     def also_bodies(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "scan":
@@ -221,4 +221,4 @@ def _pooled_first(graph: Graph) -> Graph:
             return ops.relu(ops.max_pool(inputs[0].inputs[0], **node.attrs))
         return _with(node, inputs)
 
-    return _changed(graph, change, lambda body: body)
+    return changed(graph, change, lambda body: body)

@@ -114,6 +114,25 @@ def load(component: Component) -> object:
         ) from error
 
 
+class Lowerings:
+    """The kernels that plugins give ops of their own on one backend, looked up when an op is met.
+
+    Only the distribution of an op can give it one, so that what is installed beside it changes no run.
+    """
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+
+    def get(self, op: str) -> Any:
+        """Return the kernel of an op (``distribution:name``), or None."""
+        offered = catalogue().components("lowering") if ":" in op else ()
+        return next((load(one) for one in offered if one.full_name == f"{op}.{self.backend}"), None)
+
+    def __contains__(self, op: object) -> bool:
+        """Say whether an op has a kernel."""
+        return self.get(str(op)) is not None
+
+
 def later(path: str) -> Callable[..., Any]:
     """Return a function of the kernel's that is imported when it is called: what most commands do without."""
 

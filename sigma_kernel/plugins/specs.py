@@ -30,7 +30,7 @@ KINDS = {  # and the contracts of which a component fulfils one; something to ca
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
     "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Order", "hook": "Hook",
     "criterion": "", "metric": "Metric", "operator": "Operator", "merger": "Merger", "monitor": "Monitor",
-    "exporter": "", "recipe": "Recipe", "command": "", "op": "",
+    "exporter": "", "recipe": "Recipe", "command": "", "op": "", "lowering": "",
 }  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")
@@ -42,11 +42,13 @@ _FORMS = {
     "path": (r"[A-Za-z_]\w*+(\.\w++)*+:[A-Za-z_]\w*+", "package.module:Object"),
     "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
 }
+_LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.numba")}
 
 
 class Component(NamedTuple):
     """One thing that a plugin offers: where it is, and one line on what it is for.
 
+    A ``lowering`` is called ``op.backend``: the kernel that the plugin gives an op of its own on one backend.
     ``distribution`` is filled in when the plugin is found; what is malformed is a SigmaPluginError then.
     """
 
@@ -69,7 +71,7 @@ def check_component(record: object) -> None:
     if record.kind not in KINDS:
         hint = near(str(record.kind), KINDS) or f" Kinds: {', '.join(KINDS)}."
         raise SigmaPluginError(f"Component: there is no kind {record.kind!r}.{hint}")
-    for name, (pattern, example) in _FORMS.items():
+    for name, (pattern, example) in (_FORMS | _LOWERINGS if record.kind == "lowering" else _FORMS).items():
         value = getattr(record, name)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
             raise SigmaPluginError(f"Component: {name} {value!r} is not of the form {example!r}.")

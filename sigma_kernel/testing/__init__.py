@@ -9,9 +9,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "data": "DatasetSuite PreprocessorSuite SourceSuite",
         "initialisers": "InitialiserSuite RandomInitialiserSuite",
         "layers": "CostSuite LayerSuite",
+        "lowerings": "LoweringSuite",
         "null": "NullBackend",
         "optimisers": "GradientOptimiserSuite OptimiserSuite ScheduleSuite TransformSuite",
         "plugin": "PluginSuite",
+        "samples": "Sample",
         "steering": "HookSuite MonitorSuite OperatorSuite",
     },
 )

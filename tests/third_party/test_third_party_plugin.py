@@ -78,7 +78,7 @@ def test_every_component_of_the_plugin_can_be_loaded(acme):
     shown = json.loads(acme("-m", "sigma_kernel", "plugins", "show", "acme-sigma", "--json").stdout)
     assert shown["state"] == "ready"
     kinds = {component["kind"] for component in shown["components"]}
-    assert kinds == {"op", "activation", "layer", "optimiser", "hook", "backend", "command"}
+    assert kinds == {"op", "lowering", "activation", "layer", "optimiser", "hook", "backend", "command"}
     acme("-c", """if True:
         from sigma_kernel.plugins.catalogue import catalogue, load
 
@@ -101,6 +101,19 @@ def test_a_run_uses_each_component_by_name(acme, tmp_path):
         assert f"acme-sigma:{name}" in resolved
     losses = [float(line.split()[1]) for line in diary.read_text().splitlines()]
     assert losses[-1] < losses[0]
+
+
+def test_runs_on_backends_for_which_the_op_has_kernels_end_alike(acme, tmp_path):
+    losses = {}
+    for backend in ("plain", "numpy", "numba"):
+        diary = tmp_path / f"{backend}.txt"
+        folder = (tmp_path / "runs").as_posix()
+        overrides = [f"run.backend='{backend}'", f"hooks.diary.file='{diary.as_posix()}'", f"run.folder='{folder}'"]
+        sets = [part for one in overrides for part in ("--set", one)]
+        acme("-m", "sigma_kernel", "run", str(acme.folder / "acme.toml"), "--json", *sets)
+        losses[backend] = [float(line.split()[1]) for line in diary.read_text().splitlines()]
+    assert losses["numpy"] == pytest.approx(losses["plain"], rel=1e-4)
+    assert losses["numba"] == pytest.approx(losses["plain"], rel=1e-4)
 
 
 def test_the_gradient_of_the_plugins_op_is_that_of_finite_differences(acme):

@@ -13,13 +13,16 @@ import json
 import math
 import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from sigma_backend_numba import store
 from sigma_backend_numba.compiler import words
 from sigma_backend_numba.compiler.machine import Burst, compiled, loaded, processor
+from sigma_backend_numba.kernels import Compiled, Kernel
 from sigma_kernel.graph import node
 
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
@@ -28,16 +31,20 @@ _loaded: dict[str, tuple[Needs, Burst]] = {}
 _lock = threading.RLock()
 
 
-def load(job: str, make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
+def load(
+    job: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel] = MappingProxyType({})
+) -> tuple[Needs, Burst]:
     """Return what the program of a job needs, and its burst; it is planned and compiled at most once in this process.
 
-    ``make`` returns what it needs and its text.  It is not called for a program that is known.
+    ``make`` returns what it needs and its text.  It is not called for a program that is known.  ``kernels`` are the
+    functions that it calls, by their symbols.
     """
     name = key(job)
     with _lock:
         if name not in _loaded:
-            needs, _, code = (store.read(f"{name}.o") or _made(name, make)).partition(b"\n")
-            _loaded[name] = json.loads(needs), loaded(code)
+            head, _, code = (store.read(f"{name}.o") or _made(name, make, kernels)).partition(b"\n")
+            needs, apart = json.loads(head)
+            _loaded[name] = needs, loaded(code, {symbol: kernels[symbol].address() for symbol in apart})
         return _loaded[name]
 
 
@@ -58,16 +65,20 @@ def makers() -> str:
     return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in files)])
 
 
-def _made(name: str, make: Callable[[], tuple[Needs, str]]) -> bytes:
-    """Return what a program needs, in a line, and its code; keep both."""
+def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
+    """Return what a program needs and which kernels lie outside of it, in a line, and its code; keep all."""
     needs, text = make()
-    made = json.dumps(needs).encode() + b"\n" + _compiled(text)
+    scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled) and not x.rows}
+    outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
+    code, joined = compiled(text, _names(text) | outside, scalars)
+    made = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code
     store.write(f"{name}.o", made)
     return made
 
 
-def _compiled(text: str) -> bytes:
+def _names(text: str) -> dict[str, Any]:
+    """Return what names mean in a text."""
     from sigma_backend_numba import runtime  # not needed where the code is known already
 
     names = {**vars(words), **vars(runtime), "inf": math.inf, "nan": math.nan}
-    return compiled(text, names | runtime.ROUGH if text.startswith(ROUGHLY) else names)
+    return names | runtime.ROUGH if text.startswith(ROUGHLY) else names

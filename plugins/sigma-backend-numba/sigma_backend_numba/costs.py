@@ -9,6 +9,7 @@ FLOPS = 80  # of a product, in a nanosecond
 ELEMENTS = 0.8  # of a loop, in a nanosecond
 PIECE = 3_000  # nanoseconds: a piece for a thread
 STAGE = 4_000  # nanoseconds until threads know of each other that a stage is done, and have what was made in it
+PYTHON = 20_000  # nanoseconds: a call of Python from a program
 LESS = 0.85  # of the time on one thread: what two must do with
 
 

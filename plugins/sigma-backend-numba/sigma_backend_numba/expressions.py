@@ -144,6 +144,7 @@ SCALARS: dict[str, Scalar] = {
     "iota": Scalar(lambda node, x: literal(0, node.dtype)),  # of one element: of more, nests count
     "cast": Scalar(lambda node, x: converted(x[0], node.inputs[0].dtype, node.dtype)),
     "copy": Scalar(lambda node, x: x[0]),
+    "call": Scalar(lambda node, x: f"{node.attrs['symbol']}({', '.join(x)})", costly=True),  # see ``kernels``
 }
 COSTLY = frozenset({*(op for op, row in SCALARS.items() if row.costly), "random_bits"})
 FROM_C = tuple(row.symbol for row in SCALARS.values() if row.symbol)

@@ -13,10 +13,11 @@ from math import prod
 from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.expressions import SCALARS
+from sigma_backend_numba.kernels import LOWERINGS, called
 from sigma_backend_numba.layout import VIEWS, is_regular, layout, source
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Graph, Node, ordered
-from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.graph.rewrite import changed, rewrite
 
 CHUNKS = 8  # pieces of one task at most: how many threads can help
 WORK = 3e6  # floating-point operations of a part of a sum of products, or of a piece that BLAS is given, at least
@@ -30,7 +31,9 @@ FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
     "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",
     "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool", "scan", "part",
+    "rows", "python",
 })  # fmt: skip  # (matmul of integers)
+KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
 
 
 @frozen(eq=False)
@@ -110,19 +113,22 @@ class Form:
 
 
 def expanded(graph: Graph) -> Graph:
-    """Return a graph in primitives."""
-    return rewrite(graph)
+    """Return a graph in ops that this backend has: primitives, and calls of functions that other ops have."""
+    return _called(rewrite(graph, keep=LOWERINGS))
+
+
+def _called(graph: Graph) -> Graph:
+    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        return made if node.op in KNOWN else called(made)
+
+    return changed(graph, change, _called)
 
 
 def _check(graph: Graph) -> None:
-    nodes: Sequence[Node] = (*graph.inputs, *graph)
-    used = {node.dtype for node in nodes} - {"tuple"}
+    used = {node.dtype for node in (*graph.inputs, *graph)} - {"tuple"}
     if foreign := ", ".join(sorted(used - DTYPES)):
         raise SigmaGraphError(f"numba: this backend does not compute in {foreign}. Use: {', '.join(sorted(DTYPES))}.")
-    known = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
-    for node in nodes:
-        if node.op not in known:
-            raise SigmaGraphError(f"{node.op}: the numba backend has no code for this op. Give it an expansion.")
 
 
 def _gather(node: Node, place: int) -> Node:

@@ -14,6 +14,7 @@ from sigma_kernel.graph.node import Node
 
 Writer = Callable[[Task, Node], None]
 JOINED = 16  # operands of a concat that one task writes: LLVM's time grows faster than a function does
+KERNEL = 8  # times the cost of a sum: what the kernel of a plugin takes for an element, at a guess
 
 
 def operands(task: Task, node: Node) -> list[str]:
@@ -108,6 +109,26 @@ def matmul(task: Task, node: Node) -> None:
         f"        {out}[{where} + i * {columns} + j] = total",
     ]  # fmt: skip
     task.lines += [*lines, *("    " * len(batch) + line for line in inside)]
+
+
+# -- functions outside of the program (see ``kernels``) ----------------------------------------------------------------
+def rows(task: Task, node: Node) -> None:
+    """Call a function for each row of the result, with the same row of every operand; one of a single row is whole."""
+    count, given = prod(node.shape[:-1]), []
+    for x, pointer in zip((*node.inputs, node), [*operands(task, node), task.storage(node)], strict=True):
+        width = x.shape[-1] if x.shape else 1
+        moves = len(x.shape) > 1 or x is node
+        given.append(f"at({pointer}, r * {width}), {width}" if moves else f"{pointer}, {width}")
+    task.share(costs.loop(KERNEL * size(node)), count)
+    task.lines += ["for r in range(lo, hi):", f"    {node.attrs['symbol']}({', '.join(given)})"]
+
+
+def python(task: Task, node: Node) -> None:
+    """Call a function that is written in Python for the whole result."""
+    fault = task.argument("fault", 0, "int64")
+    given = ", ".join(f"address({x})" for x in (fault, *operands(task, node), task.storage(node)))
+    task.share(costs.PYTHON, 1)
+    task.lines.append(f"{node.attrs['symbol']}({given})")
 
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
@@ -264,5 +285,5 @@ def sum_unpool(task: Task, node: Node) -> None:
 WRITERS: dict[str, Writer] = {
     "argmax": argmax, "pad": pad, "scatter_add": scatter_add, "matmul": matmul,
     "max_pool": max_pool, "pool_argmax": pool_argmax, "sum_pool": sum_pool, "pool_select": pool_select,
-    "pool_scatter": pool_scatter, "sum_unpool": sum_unpool,
+    "pool_scatter": pool_scatter, "sum_unpool": sum_unpool, "rows": rows, "python": python,
 }  # fmt: skip

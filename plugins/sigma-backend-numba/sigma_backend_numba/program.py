@@ -16,6 +16,7 @@ from sigma_backend_numba.cache import Needs, load
 from sigma_backend_numba.compiler.machine import Burst as Call
 from sigma_backend_numba.crew import CREW, cores
 from sigma_backend_numba.form import DATA, STATE, STEER, frame
+from sigma_backend_numba.kernels import raised
 from sigma_backend_numba.memory import aligned, copy, empty
 from sigma_backend_numba.pace import Pace
 from sigma_backend_numba.source import NO_ROW, Job
@@ -56,10 +57,13 @@ class Machine:
         special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
         table = array("q", [*inputs, *outputs, *moving, *special])
         memory[:SHARED_BYTES] = 0
+        raised(fault)  # in a burst that was interrupted
         try:
             done = self._together(table.buffer_info()[0], n)
             if memory[fault - first] == NO_ROW:
                 return -1
+            if error := raised(fault):
+                raise error
             if memory[fault - first]:
                 raise SigmaGraphError(
                     "take or scatter_add: there is a place that its side does not have. Check the labels or indices in "
@@ -174,7 +178,7 @@ def _bytes(node: Node) -> int:
 
 def machine(job: Job, threads: int) -> Machine:
     """Return the machine of a job, planned and compiled where its program is not known yet."""
-    return Machine(job.graph, *load(str(job), job.made), threads)
+    return Machine(job.graph, *load(str(job), job.made, job.kernels()), threads)
 
 
 def step_job(step: Step, approximate: bool = False) -> Job:

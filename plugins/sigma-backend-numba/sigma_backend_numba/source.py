@@ -18,6 +18,7 @@ from sigma_backend_numba import costs
 from sigma_backend_numba.cache import ROUGHLY, Needs
 from sigma_backend_numba.expressions import FLOATING, SHORT
 from sigma_backend_numba.form import STEER, Form, Frame, expanded
+from sigma_backend_numba.kernels import Kernel, used
 from sigma_backend_numba.library import Library, write_all
 from sigma_backend_numba.task import Block, Pointer, indented, size
 from sigma_kernel.graph.node import Graph
@@ -44,6 +45,10 @@ class Job:
         """Return a text that is the same for equal jobs alone; what inputs are called decides nothing."""
         around = [self.frame.kinds, self.frame.targets, self.batch, self.watched, self.approximate]
         return json.dumps([_described(self.graph), around], default=methodcaller("item"))  # numbers of numpy
+
+    def kernels(self) -> dict[str, Kernel]:
+        """Return the functions outside of the program that it calls, by their symbols."""
+        return used(self.graph)
 
     def made(self) -> tuple[Needs, str]:
         """Return what the caller of the program needs to know, and the text."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import frozen
 
+from sigma_backend_numpy.kernels import LOWERINGS
 from sigma_backend_numpy.memory import empty
 from sigma_backend_numpy.program import DTYPES, Program
 from sigma_kernel.contracts import Backend, LoopProgram, Step
@@ -29,7 +30,7 @@ class NumpyBackend(Backend):
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Program:
         """Return the graph as a program.  A dtype that NumPy computes slowly or not at all is a SigmaGraphError."""
-        return Program(rewrite(graph), donate)
+        return Program(rewrite(graph, keep=LOWERINGS), donate)
 
     def compile(self, step: Step, in_place: bool = True) -> LoopProgram:
         """Return the program of a step, with its bytes known."""

@@ -7,6 +7,7 @@ the operands and the result.  The result of an elementwise op may be one of its 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 
 from sigma_backend_numpy import windows
 from sigma_backend_numpy.plan import STRIDED, elementwise
+from sigma_kernel import Lowerings
+from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import philox
 from sigma_kernel.graph.meaning import STANDARD, function
 from sigma_kernel.graph.namespace import erf, inside, numpy_namespace
@@ -21,6 +24,7 @@ from sigma_kernel.graph.node import FLOATS, INTEGERS, Node
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
+LOWERINGS = Lowerings("numpy")
 CHUNK = 1 << 14  # elements worked on at once where there are several passes: what the first two caches hold
 SMALL = 1 << 12  # elements below which one call of NumPy's own is the fastest
 
@@ -28,8 +32,11 @@ SMALL = 1 << 12  # elements below which one call of NumPy's own is the fastest
 def prepare(node: Node, scratch: np.ndarray) -> Call:
     """Return what computes a node into a given array.
 
-    An op that is not in the table is NumPy's function of that name if there is one, or is run by its meaning.
+    A plugin's op may have a kernel of its own: a function of arrays, and of attributes by name, that returns an array.
+    Another op that is not in the table is NumPy's function of that name if there is one, or is run by its meaning.
     """
+    if own := LOWERINGS.get(node.op):
+        return _returned(node, partial(own, **node.attrs))
     found = getattr(np, STANDARD.get(node.op, node.op), None) if elementwise(node) else None
     if node.op not in KERNELS and isinstance(found, np.ufunc):
         return found
@@ -42,8 +49,23 @@ def scratch_bytes(node: Node) -> int:
 
 
 def _meant(node: Node, scratch: np.ndarray) -> Call:
-    run = function(node, numpy_namespace())
-    return lambda *operands: np.copyto(operands[-1], run(*operands[:-1]))
+    return _returned(node, function(node, numpy_namespace()))
+
+
+def _returned(node: Node, run: Call) -> Call:
+    """Let a function that returns an array write it where it belongs."""
+
+    def call(*operands: np.ndarray) -> None:
+        *given, out = operands
+        found = np.asarray(run(*given))
+        if (found.shape, found.dtype) != (out.shape, out.dtype):
+            raise SigmaGraphError(
+                f"{node.op}: it was computed as {found.dtype}{list(found.shape)}, and is {node.spec}. Correct its "
+                "kernel, or its row in the table of ops."
+            )
+        np.copyto(out, found)
+
+    return call
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 from sigma_backend_numba.compiler import kinds
 from sigma_backend_numba.compiler.kinds import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
 from sigma_backend_numba.compiler.sizes import AT_ONCE
-from sigma_backend_numba.compiler.words import NUMBERS
+from sigma_backend_numba.compiler.words import NUMBERS, Outside
 from sigma_backend_numba.expressions import FROM_C
 
 MACHINE = platform.machine().lower()
@@ -17,12 +17,12 @@ X86, ARM = MACHINE in ("x86_64", "amd64"), MACHINE in ("aarch64", "arm64")
 Meaning = Callable[..., Value | None]
 _VOID, _HALF = ir.VoidType(), TYPES["i4"]
 _MATRIX = ("i4",) * 6
-EXTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {  # result ("" is none) and operands of functions outside
-    "sigma_yield": ("i4", ()),
-    "sigma_nap": ("i4", ("i4",)),
-    "sigma_sgemm": ("", (*_MATRIX, "f4", "*f4", "i4", "*f4", "i4", "f4", "*f4", "i4")),
-    "sigma_dgemm": ("", (*_MATRIX, "f8", "*f8", "i4", "*f8", "i4", "f8", "*f8", "i4")),
-}
+EXTERNAL = (
+    Outside("sigma_yield", "i4", ()),
+    Outside("sigma_nap", "i4", ("i4",)),
+    Outside("sigma_sgemm", "", (*_MATRIX, "f4", "*f4", "i4", "*f4", "i4", "f4", "*f4", "i4")),
+    Outside("sigma_dgemm", "", (*_MATRIX, "f8", "*f8", "i4", "*f8", "i4", "f8", "*f8", "i4")),
+)
 
 
 def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
@@ -31,13 +31,13 @@ def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
     return found or ir.Function(b.module, ir.FunctionType(result, operands), name)
 
 
-def external(b: Any, name: str, operands: Sequence[Value]) -> Value | None:
+def external(b: Any, outside: Outside, operands: Sequence[Value]) -> Value | None:
     """Call a function outside."""
-    result, wanted = EXTERNAL[name]
+    wanted = outside.operands
     given = [x.ir if kind[0] == "*" else converted(b, x, kind).ir for x, kind in zip(operands, wanted, strict=True)]
-    to = ir_type(result) if result else _VOID
-    called = b.call(function(b, name, to, [ir_type(kind) for kind in wanted]), given)
-    return Value(result, called) if result else None
+    to = ir_type(outside.result) if outside.result else _VOID
+    called = b.call(function(b, outside.symbol, to, [ir_type(kind) for kind in wanted]), given)
+    return Value(outside.result, called) if outside.result else None
 
 
 def c_function(b: Any, name: str, *operands: Value) -> Value:
@@ -235,5 +235,5 @@ WORDS: dict[str, Meaning] = {
     "as_bits": lambda b, x: Value("i4", b.bitcast(x.ir, TYPES["i4"])),
     "arrive": _arrive, "seen": _seen, "swapped": _swapped, "publish": _publish,
     "pause": _pause, "control": _control, "restore": _restore,
-    **{name: lambda b, *x, name=name: external(b, name, x) for name in EXTERNAL},
+    **{outside.symbol: lambda b, *x, outside=outside: external(b, outside, x) for outside in EXTERNAL},
 }  # fmt: skip

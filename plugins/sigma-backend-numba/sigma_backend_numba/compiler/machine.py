@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from sigma_backend_numba.blas import blas
@@ -70,8 +71,14 @@ def _mathematics() -> ctypes.CDLL:
         return ctypes.CDLL(None)
 
 
-def compiled(text: str, names: Mapping[str, Any]) -> bytes:
-    """Return the object code of a program."""
+def compiled(
+    text: str, names: Mapping[str, Any], kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> tuple[bytes, set[str]]:
+    """Return the object code of a program, and the symbols of the kernels that have become part of it.
+
+    ``kernels`` are functions as text of LLVM, each with its name there.  One that calls what only its own process has
+    stays outside.
+    """
     from sigma_backend_numba.compiler.translate import Module  # not needed where the code is known already
 
     with _lock:
@@ -80,18 +87,36 @@ def compiled(text: str, names: Mapping[str, Any]) -> bytes:
         translated.program(text)
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
         module = _llvm().parse_assembly(str(translated.ir))
+        within = {symbol for symbol, (code, name) in kernels.items() if _joined(module, symbol, code, name)}
         module.verify()
         options = _llvm().create_pipeline_tuning_options(speed_level=SPEED)
         options.loop_vectorization = options.slp_vectorization = True
         builder = _llvm().create_pass_builder(target, options)
         builder.getModulePassManager().run(module, builder)
         code: bytes = target.emit_object(module)
-        return code
+        return code, within
 
 
-def loaded(code: bytes) -> Burst:
-    """Return the burst of an object file."""
+def _joined(module: Any, symbol: str, code: str, name: str) -> bool:
+    """Make a kernel part of a module under its symbol, if it calls nothing but the C library; return whether it is."""
+    kernel = _llvm().parse_assembly(code)
+    apart = [x.name for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration]
+    if not all(x.startswith("llvm.") or x in FROM_C or x.removesuffix("f") in FROM_C for x in apart):
+        return False
+    kernel.get_function(name).name = symbol
+    for own in (*kernel.functions, *kernel.global_variables):
+        if not own.is_declaration and own.name != symbol:
+            own.linkage = "internal"
+    module.link_in(kernel)
+    module.get_function(symbol).linkage = "internal"
+    return True
+
+
+def loaded(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
+    """Return the burst of an object file, given where the functions lie that it calls by their symbols."""
     with _lock:
+        for symbol, address in addresses.items():
+            _llvm().add_symbol(symbol, address)
         target = _target(SPEED)
         module = _llvm().parse_assembly("")
         module.triple = target.triple

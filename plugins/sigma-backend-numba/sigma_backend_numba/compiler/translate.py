@@ -14,9 +14,9 @@ from typing import Any
 from attrs import define, field
 
 from sigma_backend_numba.compiler import kinds
-from sigma_backend_numba.compiler.intrinsics import WORDS
+from sigma_backend_numba.compiler.intrinsics import WORDS, external
 from sigma_backend_numba.compiler.kinds import Value, converted, ir, ir_type, number
-from sigma_backend_numba.compiler.words import Routine, Word
+from sigma_backend_numba.compiler.words import Outside, Routine, Word
 
 SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
@@ -298,6 +298,8 @@ class Body:
         known = self.names.get(name)
         if isinstance(known, Routine) and known.kind == "driver":
             return self._inline(known, operands)
+        if isinstance(known, Outside):
+            return external(self.b, known, operands)
         if isinstance(known, Routine) or self.module.has(name):
             self.b.call(self.module.task(name, known, operands), [x.ir for x in operands])
             return None

@@ -29,6 +29,15 @@ class Word:
         raise TypeError(f"{self.name} means something in compiled code only")
 
 
+@frozen
+class Outside:
+    """A function outside of a program, by its symbol: the kinds of its result ("" is none) and of its operands."""
+
+    symbol: str
+    result: str
+    operands: tuple[str, ...]
+
+
 @define(eq=False, slots=False)
 class Routine:
     """A function in the language: by itself (``task`` or ``compact``), or part of its caller (``driver``)."""

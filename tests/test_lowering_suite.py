@@ -1,0 +1,117 @@
+"""The suite for kernels of ops passes on kernels that are right, and each of its tests fails on one that is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numpy import NumpyBackend
+from sigma_kernel import Backend, functions as f
+from sigma_kernel.graph import dtypes, shapes
+from sigma_kernel.graph.ops import op
+from sigma_kernel.testing import LoweringSuite, Sample
+
+pytestmark = pytest.mark.rooms
+
+tilt = op(
+    "acme-tilts:tilt", shapes.binary, dtypes.floating,
+    lambda g, z, x, y: (g * y / f.square(f.abs(x) + 1.0), g * x / (f.abs(x) + 1.0)),
+    lambda x, y: x / (f.abs(x) + 1.0) * y,
+)  # fmt: skip
+steep = op("acme-tilts:steep", shapes.same, dtypes.floating, lambda g, z, x: g, lambda x: x * 2.0)
+RIGHT = """
+import numpy as np
+
+
+def number(x, y):
+    return x / (abs(x) + np.float32(1)) * y
+
+
+def array(x, y):
+    return x / (np.abs(x) + 1) * y
+
+
+def steep(x):
+    return x * 2
+"""
+
+
+@pytest.fixture
+def kernel(distribution):
+    """Return a function that installs a kernel of each kind, from the text of what they return."""
+
+    def install(text: str = RIGHT) -> None:
+        records = [f'"lowering", "tilt.{backend}", "acme_tilts.kernels:{name}", "x"' for backend, name in KINDS.items()]
+        distribution("acme-tilts", *records, '"lowering", "steep.numpy", "acme_tilts.kernels:steep", "x"', kernels=text)
+
+    return install
+
+
+KINDS = {"numba": "number", "numpy": "array"}
+
+
+class Tilts(LoweringSuite):
+    @pytest.fixture(autouse=True)
+    def _installed(self, kernel) -> None:
+        kernel()
+
+    def samples(self) -> list[Sample]:
+        x, y = np.linspace(-3.0, 3.1, 35).reshape(5, 7), np.linspace(0.5, 2.0, 7)
+        return [Sample("acme-tilts:tilt", (x, y)), Sample("acme-tilts:tilt", (x[0], x[1]))]
+
+
+class TestNumba(Tilts):
+    name = "numba"
+
+    def backend(self) -> Backend:
+        return NumbaBackend()
+
+
+class TestNumpy(Tilts):
+    name = "numpy"
+
+    def backend(self) -> Backend:
+        return NumpyBackend()
+
+
+class Steep(TestNumpy):
+    """An op whose gradient is wrong."""
+
+    def samples(self) -> list[Sample]:
+        return [Sample("acme-tilts:steep", (np.linspace(-3.0, 3.1, 35).reshape(5, 7),))]
+
+
+# -- the suite finds what is wrong -------------------------------------------------------------------------------------
+WRONG = {
+    "test_values_shapes_and_dtypes_are_those_of_the_op": "x / (np.abs(x) + 1.001) * y",
+    "test_edges_give_what_the_op_gives": "np.nan_to_num(x / (np.abs(x) + 1) * y)",
+    "test_equal_operands_give_equal_bits_in_any_row": "x / (np.abs(x) + 1) * y + np.arange(x.size).reshape(x.shape)",
+}
+
+
+@pytest.mark.parametrize("test", WRONG)
+def test_the_suite_fails_on_a_kernel_that_is_wrong(kernel, test):
+    kernel(f"import numpy as np\ndef array(x, y):\n    return ({WRONG[test]}).astype(x.dtype)\n")
+    with pytest.raises(AssertionError):
+        getattr(TestNumpy(), test)()
+
+
+def test_the_suite_fails_where_the_kernel_is_not_found(fresh_catalogue):
+    with pytest.raises(AssertionError, match="no plugin offers acme-tilts:tilt.numpy"):
+        TestNumpy().test_the_backend_finds_the_kernel()
+
+
+def test_the_suite_fails_on_a_gradient_that_is_not_that_of_the_kernel(kernel):
+    kernel()
+    with pytest.raises(AssertionError):
+        Steep().test_the_gradient_is_that_of_finite_differences()
+
+
+@pytest.mark.parametrize("suite", [TestNumpy, TestNumba])
+def test_the_speed_of_a_kernel_is_reported_beside_that_of_its_expansion(kernel, suite):
+    kernel()
+    found: dict[str, object] = {}
+    suite().test_its_speed_is_reported(found.__setitem__)
+    assert [name.rpartition(" ")[2] for name in found] == ["kernel", "expansion"]
+    assert all(isinstance(seconds, float) for seconds in found.values())
