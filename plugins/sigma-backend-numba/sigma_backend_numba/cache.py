@@ -68,7 +68,7 @@ def makers() -> str:
 def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
     """Return what a program needs and which kernels lie outside of it, in a line, and its code; keep all."""
     needs, text = make()
-    scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled) and not x.rows}
+    scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
     code, joined = compiled(text, _names(text) | outside, scalars)
     made = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code

@@ -17,7 +17,9 @@ def identity(kernel: Any) -> str:
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    value = getattr(value, "py_func", value)  # what Numba compiles is a function, too
+    if hasattr(value, "py_func"):  # it is compiled by Numba, in some way
+        yield repr(sorted(value.targetoptions.items()))
+        value = value.py_func
     if id(value) in seen:
         return
     if isinstance(value, FunctionType):

@@ -7,6 +7,7 @@ An op that is not part of this backend becomes one of three, which names a funct
 ``python``: the meaning of an op without a kernel, or whose kernel does not take these operands.
 
 A symbol holds a digest of all that the function depends on, so that a program with another kernel is another program.
+What Numba makes of a kernel becomes part of the program, unless it calls what only its own process has.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import hashlib
 import importlib.metadata
 import logging
 import math
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from attrs import define
+from attrs import define, evolve
 
 from sigma_backend_numba.compiler.words import Outside
 from sigma_backend_numba.expressions import SHORT
@@ -31,11 +33,13 @@ from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.meaning import MEANINGS, function
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, frozen_attrs
+from sigma_kernel.graph.node import OPS, Graph, Node, frozen_attrs, symbol
 from sigma_kernel.graph.shapes import ELEMENTWISE
 
 LOWERINGS = Lowerings("numba")
+LONGEST = 400  # characters of what Numba says
 PYTHON_FAILED = 3  # the fault of a meaning that raised
+_APART = re.compile(r"(?m)^(attributes #\d+ = \{.*)\bnoinline\b")  # so Numba calls functions
 _log = logging.getLogger("sigma.numba")
 _warned: set[str] = set()  # ops, by this process
 _raised: dict[int, BaseException] = {}  # by meanings, by where the fault of a burst lies
@@ -54,7 +58,7 @@ class Compiled:
 
     def code(self) -> tuple[str, str]:
         """Return LLVM's text of the kernel, and the name that it has there."""
-        return self._made.inspect_llvm(), self._made.native_name
+        return _APART.sub(r"\1nounwind", self._made.inspect_llvm()), self._made.native_name
 
     def address(self) -> int:
         """Return where the kernel lies in this process."""
@@ -64,14 +68,13 @@ class Compiled:
     @cached_property
     def _made(self) -> Any:
         numba = import_module("numba")
-        how = {"error_model": "numpy", "inline": "never" if self.rows else "always"}
-        kernel = self.kernel if hasattr(self.kernel, "py_func") else numba.njit(**how)(self.kernel)
+        kernel = self.kernel if hasattr(self.kernel, "py_func") else numba.njit(error_model="numpy")(self.kernel)
         names = {"kernel": kernel, "carray": numba.carray, "inf": math.inf, "nan": math.nan}
         exec(self._text(), names)  # our own text: a call of the kernel with its attributes
         try:
             return numba.cfunc(self._signature(numba.types), error_model="numpy")(names["called"])
         except numba.core.errors.NumbaError as error:
-            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            reason = " ".join(str(error).split())[:LONGEST]
             raise SigmaGraphError(
                 f"{self.op}: Numba cannot compile its kernel for {self.dtypes[-1]} ({reason}). See the README of the "
                 "backend for what a kernel is given."
@@ -80,7 +83,7 @@ class Compiled:
     def _signature(self, types: Any) -> Any:
         kinds = [getattr(types, "boolean" if dtype == "bool" else dtype) for dtype in self.dtypes]
         if self.rows:
-            return types.void(*(x for kind in kinds for x in (types.CPointer(kind), types.int64)))
+            return types.int64(*(x for kind in kinds for x in (types.CPointer(kind), types.int64)))
         return kinds[-1](*kinds[:-1])
 
     def _text(self) -> str:
@@ -89,7 +92,7 @@ class Compiled:
         if not self.rows:
             return f"def called({', '.join(names)}):\n    return kernel({', '.join([*names, *settings])})\n"
         given = ", ".join([*(f"carray({x}, n{x})" for x in names), *settings])
-        return f"def called({', '.join(f'{x}, n{x}' for x in names)}):\n    kernel({given})\n"
+        return f"def called({', '.join(f'{x}, n{x}' for x in names)}):\n    kernel({given})\n    return 0\n"
 
 
 @define(eq=False, slots=False)
@@ -153,14 +156,15 @@ def called(node: Node) -> Node:
     kind = _kind(node) if kernel is not None else "python"
     if kind == "python":
         _warn(node, kernel)
-        made: Kernel = Meant(_outside(kind, node, identity(MEANINGS.get(node.op))), node)
+        alone = evolve(node, inputs=tuple(symbol(x.shape, x.dtype) for x in node.inputs))  # the graph may go
+        made: Kernel = Meant(_outside(kind, node, identity(MEANINGS.get(node.op))), alone)
     else:
         inputs = tuple(x.dtype for x in node.inputs)
         version = importlib.metadata.version("numba")
         outside = _outside(kind, node, identity(kernel), version)
         made = Compiled(node.op, outside, kernel, node.attrs, (*inputs, node.dtype), kind == "rows")
-    symbol = _kernels.setdefault(made.outside.symbol, made).outside.symbol
-    return Node(kind, node.inputs, {"symbol": symbol}, node.shape, node.dtype)
+    named = _kernels.setdefault(made.outside.symbol, made).outside.symbol
+    return Node(kind, node.inputs, {"symbol": named}, node.shape, node.dtype)
 
 
 def _kind(node: Node) -> str:
@@ -179,11 +183,13 @@ def _outside(kind: str, node: Node, *parts: str) -> Outside:
     every = (*node.inputs, node)
     specs = [str(x.spec) if kind == "python" else x.dtype for x in every]
     text = "\0".join([kind, node.op, *parts, repr(frozen_attrs(node.attrs)), *specs])
-    symbol = f"sigma_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    name = f"sigma_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
     kinds = [SHORT[x.dtype] for x in every]
     if kind == "call":
-        return Outside(symbol, kinds[-1], tuple(kinds[:-1]))
-    return Outside(symbol, "", ("i8",) * (len(every) + 1) if kind == "python" else tuple(_pairs(kinds)))
+        return Outside(name, kinds[-1], tuple(kinds[:-1]))
+    if kind == "rows":
+        return Outside(name, "i8", tuple(_pairs(kinds)))
+    return Outside(name, "", ("i8",) * (len(every) + 1))
 
 
 def _pairs(kinds: list[str]) -> Iterator[str]:
@@ -202,7 +208,7 @@ def _warn(node: Node, kernel: Any) -> None:
         )
     if node.op not in _warned:
         _warned.add(node.op)
-        why = f"it has no expansion, and no lowering '{short}.numba'"
+        why = f"it has no expansion, and no lowering '{short}.numba'" if ":" in node.op else "it has no row in SCALARS"
         if kernel is not None:
             why = "its kernel takes numbers or rows, and these operands are neither"
         _log.warning("numba: %s is computed by Python, which is slow: %s.", node.op, why)

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend, cache, form, kernels, store
+from sigma_backend_numba.compiler import machine
 from sigma_backend_numba.identity import identity
 from sigma_kernel.contracts import Step
 from sigma_kernel.errors import SigmaGraphError
@@ -55,7 +57,7 @@ def bent_number(x):
 
 
 def gamma_number(x):
-    return math.lgamma(x)  # not one of the functions that programs know
+    return math.gamma(x)  # Numba has one of its own: it stays outside of the program
 
 
 def unit_row(x, scale, out, epsilon):
@@ -72,7 +74,7 @@ KERNELS = {
 }  # fmt: skip
 MEANINGS = {
     "acme-ops:meant": lambda ns, x: ns.xp.exp(-x * x),
-    "acme-ops:gamma": lambda ns, x: np.vectorize(math.lgamma)(x).astype(x.dtype),
+    "acme-ops:gamma": lambda ns, x: np.vectorize(math.gamma)(x).astype(x.dtype),
 }
 
 
@@ -188,6 +190,7 @@ def test_a_kernel_that_changed_makes_another_program_also_where_a_constant_or_a_
 
 def test_helpers_and_closures_are_part_of_a_kernel(offer):
     assert identity(helped(2.0)) == identity(helped(2.0))
+    assert identity(numba.njit(bend_number)) != identity(numba.njit(fastmath=True)(bend_number))
     assert identity(helped(2.0)) != identity(helped(3.0))
     names: dict[str, Any] = {"scale": 2.0}
     exec("def kernel(x):\n    return [y * scale for y in (x,)][0]\n", names)
@@ -205,19 +208,28 @@ from sigma_kernel.graph.node import Graph, symbol
 from sigma_kernel.graph.ops import op
 
 bend = op("acme-ops:bend", shapes.same, dtypes.floating)
-kernels.LOWERINGS = form.LOWERINGS = {"acme-ops:bend": lambda x: x * 2 + 1}
-x = symbol((4,))
-print(NumbaBackend().lower(Graph((x,), (bend(x),)), {})(np.ones(4, "f4"))[0].sum(), "numba" in sys.modules)
+turn = op("acme-ops:turn", lambda x: x, dtypes.floating)
+
+
+def turned(x, out):
+    for i in range(x.size):
+        out[i] = np.sqrt(x[x.size - 1 - i])
+
+
+kernels.LOWERINGS = form.LOWERINGS = {"acme-ops:bend": lambda x: x * 2 + 1, "acme-ops:turn": turned}
+x = symbol((3,))
+found = NumbaBackend().lower(Graph((x,), (turn(bend(x)),)), {})(np.array([0, 1.5, 4], "f4"))[0].tolist()
+print(*found, "numba" in sys.modules)
 """
 
 
-def test_a_second_process_finds_a_kernel_of_numbers_compiled_and_does_without_numba(tmp_path: Path):
+def test_a_second_process_finds_kernels_compiled_and_does_without_numba(tmp_path: Path):
     folder = {**os.environ, store.VARIABLE: str(tmp_path / "programs")}
     said = [
         subprocess.run([sys.executable, "-c", SECOND], env=folder, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     ]
-    assert said == ["12.0 True\n", "12.0 False\n"]
+    assert said == ["3.0 2.0 1.0 True\n", "3.0 2.0 1.0 False\n"]
 
 
 def test_a_program_on_disk_finds_kernels_of_rows_and_meanings_again(offer, monkeypatch):
@@ -228,6 +240,28 @@ def test_a_program_on_disk_finds_kernels_of_rows_and_meanings_again(offer, monke
     monkeypatch.setattr(cache, "_made", lambda *_: pytest.fail("it is compiled again"))
     again = NumbaBackend().lower(graph, {})(*arrays("float32"))
     assert [a.tobytes() for a in again] == [a.tobytes() for a in first]
+
+
+@numba.njit
+def twice(x):
+    return x * np.float32(2)
+
+
+def test_functions_that_a_kernel_calls_become_part_of_the_program_too(offer, monkeypatch):
+    outside: list[str] = []
+
+    def loaded(code: bytes, addresses: dict[str, int]) -> Any:
+        outside.extend(addresses)
+        return machine.loaded(code, addresses)
+
+    monkeypatch.setattr(cache, "loaded", loaded)
+    offer({"acme-ops:bend": lambda x: twice(twice(x)) + math.atan(x), "acme-ops:gamma": gamma_number})
+    x = symbol((3,))
+    found = NumbaBackend().lower(Graph((x,), (bend(x),)), {})(np.ones(3, "f4"))[0]
+    np.testing.assert_allclose(found, np.full(3, 4 + math.pi / 4), rtol=1e-6)
+    assert outside == []
+    assert NumbaBackend().lower(Graph((x,), (gamma(x),)), {})(np.full(3, 5, "f4"))[0].tolist() == [24.0] * 3
+    assert len(outside) == 1
 
 
 # -- what Python is called for -----------------------------------------------------------------------------------------
@@ -249,6 +283,15 @@ def test_operands_that_are_no_rows_are_left_to_python(offer, caplog):
         )
     np.testing.assert_allclose(found, np.full((4, 3, 5), 2 / math.sqrt(6)), rtol=1e-6)
     assert "its kernel takes numbers or rows, and these operands are neither" in caplog.text
+
+
+def test_numbers_made_of_live_values_go_through_kernels_too(offer):
+    x, rate = symbol((5, 7)), symbol(())
+    outputs = (x * bend(rate * 2.0), meant(rate) + x, x * unit(f.expand(rate, 0), f.constant(3.0), epsilon=0.5))
+    graph, given = Graph((x, rate), outputs), (np.ones((5, 7), "f4"), np.array(0.25, "f4"))
+    found, wanted = NumbaBackend().lower(graph, {})(*given), interpret(graph, numpy_namespace())(*given)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -18,6 +18,10 @@ from sigma_backend_numba.blas import blas
 from sigma_backend_numba.expressions import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
+FOR_KERNELS = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cosh exp2 fabs fma fmax fmin hypot lgamma log10 log2"
+    " nearbyint rint round sinh sqrt tan tgamma trunc"
+)
 SPEED = 3  # how much LLVM does for it, of 0 to 3
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # it lets other Python threads run meanwhile
 _engines: list[Any] = []  # a function lives as long as its engine
@@ -54,11 +58,16 @@ def _register() -> None:
         process = ctypes.CDLL(None)
         found = {"sigma_yield": process.sched_yield, "sigma_nap": process.usleep}
     found |= {"sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
-    mathematics = _mathematics()
-    for name in FROM_C:
-        found |= {name: getattr(mathematics, name), f"{name}f": getattr(mathematics, f"{name}f")}
-    for name, function in found.items():
+    for name, function in (found | _functions()).items():
         _llvm().add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    """Return the functions of the C library that programs and kernels may call, for both precisions."""
+    library = _mathematics()
+    every = (each for name in (*FROM_C, *FOR_KERNELS.split()) for each in (name, f"{name}f"))
+    return {name: getattr(library, name) for name in every if hasattr(library, name)}
 
 
 def _mathematics() -> ctypes.CDLL:
@@ -89,27 +98,38 @@ def compiled(
         module = _llvm().parse_assembly(str(translated.ir))
         within = {symbol for symbol, (code, name) in kernels.items() if _joined(module, symbol, code, name)}
         module.verify()
-        options = _llvm().create_pipeline_tuning_options(speed_level=SPEED)
-        options.loop_vectorization = options.slp_vectorization = True
-        builder = _llvm().create_pass_builder(target, options)
-        builder.getModulePassManager().run(module, builder)
+        _optimise(module)
         code: bytes = target.emit_object(module)
         return code, within
+
+
+def _optimise(module: Any) -> None:
+    options = _llvm().create_pipeline_tuning_options(speed_level=SPEED)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = _llvm().create_pass_builder(_target(SPEED), options)
+    builder.getModulePassManager().run(module, builder)
 
 
 def _joined(module: Any, symbol: str, code: str, name: str) -> bool:
     """Make a kernel part of a module under its symbol, if it calls nothing but the C library; return whether it is."""
     kernel = _llvm().parse_assembly(code)
-    apart = [x.name for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration]
-    if not all(x.startswith("llvm.") or x in FROM_C or x.removesuffix("f") in FROM_C for x in apart):
-        return False
     kernel.get_function(name).name = symbol
     for own in (*kernel.functions, *kernel.global_variables):
         if not own.is_declaration and own.name != symbol:
             own.linkage = "internal"
+    _optimise(kernel)  # what is left of Numba's own afterwards is needed
+    if not all(_found_everywhere(x.name) for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration):
+        return False
     module.link_in(kernel)
     module.get_function(symbol).linkage = "internal"
     return True
+
+
+def _found_everywhere(name: str) -> bool:
+    """Say whether every process finds what a kernel calls: a function that is made known here, or instructions."""
+    _, intrinsic, rest = name.rpartition("llvm.")
+    base = rest.partition(".")[0]
+    return base in _functions() or (bool(intrinsic) and not hasattr(_mathematics(), base))
 
 
 def loaded(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
