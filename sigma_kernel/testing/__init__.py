@@ -5,11 +5,10 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "backend": "BackendSuite",
+        "backend": "BackendSuite LoweringSuite",
         "data": "DatasetSuite PreprocessorSuite SourceSuite",
         "initialisers": "InitialiserSuite RandomInitialiserSuite",
         "layers": "CostSuite LayerSuite",
-        "lowerings": "LoweringSuite",
         "null": "NullBackend",
         "optimisers": "GradientOptimiserSuite OptimiserSuite ScheduleSuite TransformSuite",
         "plugin": "PluginSuite",

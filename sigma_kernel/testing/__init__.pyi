@@ -1,6 +1,7 @@
 # Generated: python -m sigma_kernel.testing.generate
 # ruff: noqa
 from sigma_kernel.testing.backend import BackendSuite as BackendSuite
+from sigma_kernel.testing.backend import LoweringSuite as LoweringSuite
 from sigma_kernel.testing.data import DatasetSuite as DatasetSuite
 from sigma_kernel.testing.data import PreprocessorSuite as PreprocessorSuite
 from sigma_kernel.testing.data import SourceSuite as SourceSuite
@@ -8,7 +9,6 @@ from sigma_kernel.testing.initialisers import InitialiserSuite as InitialiserSui
 from sigma_kernel.testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_kernel.testing.layers import CostSuite as CostSuite
 from sigma_kernel.testing.layers import LayerSuite as LayerSuite
-from sigma_kernel.testing.lowerings import LoweringSuite as LoweringSuite
 from sigma_kernel.testing.null import NullBackend as NullBackend
 from sigma_kernel.testing.optimisers import GradientOptimiserSuite as GradientOptimiserSuite
 from sigma_kernel.testing.optimisers import OptimiserSuite as OptimiserSuite

@@ -1,4 +1,4 @@
-"""What every backend must do, as a class to inherit in a plugin's tests.
+"""What every backend must do, and every kernel that a plugin gives an op, as classes to inherit in a plugin's tests.
 
 ::
 
@@ -10,13 +10,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from functools import partial
+from itertools import islice, product
+from timeit import repeat
 from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_kernel.contracts import Backend, Burst, Step
 from sigma_kernel.errors import SigmaError
@@ -24,8 +27,9 @@ from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, symbol
-from sigma_kernel.testing.edges import SIGNED, TIES, denormals, edges, outside
+from sigma_kernel.graph.node import OPS, Graph, Node, symbol
+from sigma_kernel.plugins.catalogue import Lowerings
+from sigma_kernel.testing.edges import FLOATS, SIGNED, TIES, denormals, edges, outside
 from sigma_kernel.testing.samples import Sample, samples
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
@@ -264,3 +268,78 @@ class BackendSuite(ABC):
             x: Node = symbol((2,), unknown[0])
             with pytest.raises(SigmaError, match=unknown[0]):
                 self.backend().lower(Graph((x,), (x + 1.0,)), {})
+
+
+class LoweringSuite(ABC):
+    """What the kernel of an op must do on one backend.
+
+    Inherit, name the backend, and override two methods::
+
+        class TestSoftsignOnNumba(LoweringSuite):
+            name = "numba"
+
+            def backend(self) -> Backend:
+                return NumbaBackend()
+
+            def samples(self) -> list[Sample]:
+                return [Sample("acme-sigma:softsign", (np.linspace(-3.0, 3.0, 35).reshape(5, 7),))]
+
+    Floats of samples keep away from where the op has no derivative.
+    """
+
+    name: str
+
+    @abstractmethod
+    def backend(self) -> Backend:
+        """Return the backend that the kernel is for."""
+
+    @abstractmethod
+    def samples(self) -> Sequence[Sample]:
+        """Return operands and attributes of the op; the speed of the last one is reported."""
+
+    def _run(self, graph: Graph, *arrays: np.ndarray) -> list[np.ndarray]:
+        backend = self.backend()
+        return [backend.to_host(x) for x in backend.lower(graph, {})(*map(backend.to_device, arrays))]
+
+    def test_the_backend_finds_the_kernel(self) -> None:
+        for sample in self.samples():
+            assert sample.op in Lowerings(self.name), f"no plugin offers {sample.op}.{self.name}"
+
+    def test_values_shapes_and_dtypes_are_those_of_the_op(self) -> None:
+        self._agree(self.samples())
+
+    def test_edges_give_what_the_op_gives(self) -> None:
+        self._agree([evolve(x, arrays=(np.resize(FLOATS, x.arrays[0].shape), *x.arrays[1:])) for x in self.samples()])
+
+    def _agree(self, samples: Sequence[Sample]) -> None:
+        for sample, precision in product(samples, TOLERANCE):
+            (found,), (wanted,) = self._run(sample.graph(precision), *sample.at(precision)), _meant(sample, precision)
+            _alike(found, wanted, precision, str(sample))
+
+    def test_the_gradient_is_that_of_finite_differences(self) -> None:
+        for sample in self.samples():
+            graph, draw, arrays = sample.graph(), np.random.default_rng(0), sample.arrays
+            loss = f.sum(f.sin(graph.outputs[0] * 1.3 + 0.5))
+            places = [i for i, x in enumerate(arrays) if x.dtype == np.float64]
+            whole = Graph(graph.inputs, (loss, *gradient(loss, [graph.inputs[i] for i in places])))
+            along = [draw.normal(size=x.shape) * (i in places) for i, x in enumerate(arrays)]
+            high, low = (self._run(whole, *map(lambda x, v: x + h * v, arrays, along))[0] for h in (1e-5, -1e-5))
+            found = sum(np.sum(v * along[i]) for i, v in zip(places, self._run(whole, *arrays)[1:], strict=True))
+            np.testing.assert_allclose(found, (high - low) / 2e-5, rtol=1e-6, atol=1e-7, err_msg=str(sample))
+
+    def test_equal_operands_give_equal_bits_in_any_row(self) -> None:
+        for sample in self.samples():
+            graph, rank = sample.graph(), len(sample.graph().outputs[0].shape)
+            turned = [x[::-1] if x.ndim == rank > 1 else x for x in sample.arrays]
+            first, again, other = (self._run(graph, *arrays)[0] for arrays in (sample.arrays, sample.arrays, turned))
+            assert first.tobytes() == again.tobytes() == (other[::-1] if rank > 1 else other).tobytes(), str(sample)
+
+    def test_its_speed_is_reported(self, record_property: Callable[[str, object], None]) -> None:
+        """Report the seconds of the last sample, by the kernel and by the expansion; nothing depends on them."""
+        sample, backend = self.samples()[-1], self.backend()
+        graph, expand = sample.graph("float32"), OPS[sample.op].expansion
+        arrays = [*map(backend.to_device, sample.at("float32"))]
+        wanted = {"kernel": graph.outputs[0]} | ({"expansion": expand(*graph.inputs, **sample.attrs)} if expand else {})
+        for what, node in wanted.items():
+            call = partial(backend.lower(Graph(graph.inputs, (node,)), {}), *arrays)
+            record_property(f"{sample.op}.{self.name}: {what}", min(repeat(call, number=1, repeat=20)))
