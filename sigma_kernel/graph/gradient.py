@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.functions import full, loop, results
+from sigma_kernel.graph.functions import full, loop, results, zeros
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, ordered, symbol
 
 Flows = dict[Node, Node]
@@ -29,11 +29,7 @@ def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
         if target.dtype not in FLOATS:
             raise SigmaGraphError(f"gradient: {target!r} is no float, so that nothing has a gradient towards it.")
     flows = pull([(loss, full(1.0, loss.shape, loss.dtype))], targets)
-    return tuple(flows[target] if target in flows else _zeros(target) for target in targets)
-
-
-def _zeros(like: Node) -> Node:
-    return full(0.0, like.shape, like.dtype)
+    return tuple(flows[target] if target in flows else zeros(target.shape, target.dtype) for target in targets)
 
 
 def pull(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node], border: Container[Node] = ()) -> Flows:
@@ -133,7 +129,7 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
     outputs = _step_back(scan, state, each, read)
     sequences, constants = _read_by(outputs, scan, {each[i]: came[i] for i in each})
     body = Graph((*state.values(), *sequences, *constants), outputs)
-    start = [came[i] if i in came and i < carries else _zeros(scan.inputs[i]) for i in held]
+    start = [came[i] if i in came and i < carries else zeros(scan.inputs[i].shape, scan.inputs[i].dtype) for i in held]
     how = {"length": scan.attrs["length"], "reverse": not scan.attrs["reverse"]}
     ends, stacks = loop(body, start, [*sequences.values()], [*constants.values()], **how)
     flows = dict(zip((*held, *read), (*ends, *stacks), strict=True))
@@ -150,7 +146,7 @@ def _step_back(
     seeds += [((*outputs, *inner)[i], flow) for i, flow in each.items()]  # incoming carries are results too
     targets = [inner[i] for i in (*state, *read)]
     flows = pull(seeds, targets)
-    return tuple(flows[target] if target in flows else _zeros(target) for target in targets)
+    return tuple(flows[target] if target in flows else zeros(target.shape, target.dtype) for target in targets)
 
 
 def _read_by(outputs: Sequence[Node], scan: Node, came: Flows) -> tuple[Flows, Flows]:

@@ -80,10 +80,9 @@ def _stacked(ns: Namespace, rows: list[Array], part: Node) -> Array:
     return ns.xp.stack(rows) if rows else ns.xp.zeros(part.shape, dtype=ns.dtype(part.dtype))
 
 
-STANDARD = {  # where the array API standard has another name for an op
-    "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "mod": "remainder",
-    "is_finite": "isfinite",
-}  # fmt: skip
+# Where the array API standard has another name for an op.
+STANDARD = {"sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "mod": "remainder",
+            "is_finite": "isfinite"}  # fmt: skip
 
 MEANINGS: dict[str, Meaning] = {
     **{row.name: _standard(STANDARD.get(row.name, row.name)) for row in ops.elementwise() if row.expansion is None},

@@ -61,11 +61,6 @@ def scatter_add(xp: Any, x: Array, indices: Array, updates: Array) -> Array:
     return x + xp.matmul(xp.astype(hit, x.dtype), updates)
 
 
-def unchanged(x: Array) -> Array:
-    """Return the operand."""
-    return x
-
-
 def inside(op: str, places: np.ndarray, side: int) -> None:
     """Refuse places that a side does not have: they count from 0, and never from the end."""
     if places.size and not (places.min() >= 0 and places.max() < side):
@@ -90,7 +85,7 @@ class Namespace:
     xp: Any
     dtypes: Mapping[str, Any]
     carrier: Any
-    word: Callable[[Array], Array] = unchanged
+    word: Callable[[Array], Array] = lambda x: x
     erf: Callable[[Any, Array], Array] = erf
     scatter_add: Callable[[Any, Array, Array, Array], Array] = scatter_add
     inside: Callable[[str, Array, int], None] = lambda op, places, side: None

@@ -84,11 +84,6 @@ def _shares(g: Node, z: Node, x: Node, axis: Shape) -> Node:
     return where(largest, g / sum(cast(largest, dtype=x.dtype), axis=axis), 0.0)
 
 
-def _inverse(axes: Shape) -> Shape:
-    """Return the permutation that undoes another."""
-    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
-
-
 def _unsliced(g: Node, x: Node, start: Shape, step: Shape) -> Node:
     """Put the entries of a slice back where they came from, among zeros."""
     sides = zip(x.shape, start, g.shape, step, strict=True)
@@ -212,7 +207,8 @@ argmax: Op = op("argmax", shapes.located, dtypes.place)
 
 # -- form --------------------------------------------------------------------------------------------------------------
 reshape: Op = op("reshape", shapes.reshaped, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape))
-permute: Op = op("permute", shapes.permuted, dtypes.same, lambda g, z, x, *, axes: permute(g, axes=_inverse(axes)))
+permute: Op = op("permute", shapes.permuted, dtypes.same,
+                 lambda g, z, x, *, axes: permute(g, axes=sorted(range(len(axes)), key=axes.__getitem__)))
 stretch: Op = op("stretch", shapes.stretched, dtypes.same, lambda g, z, x, *, shape: g)
 slice: Op = op("slice", shapes.sliced, dtypes.same,
                lambda g, z, x, *, start, stop, step: _unsliced(g, x, start, step))
