@@ -24,7 +24,7 @@ from sigma_kernel.graph import dtypes, functions as f, meaning, shapes
 from sigma_kernel.graph.gradient import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, symbol
+from sigma_kernel.graph.node import OPS, Graph, Node, Op, symbol
 from sigma_kernel.graph.ops import op
 
 
@@ -273,6 +273,17 @@ def test_an_op_without_expansion_and_kernel_is_computed_by_python_and_that_is_lo
             np.testing.assert_allclose(found, np.full(shape, math.exp(-math.exp(-2))), rtol=1e-6)
     assert caplog.text.count("acme-ops:meant is computed by Python, which is slow") == 1
     assert "no lowering 'meant.numba'" in caplog.text
+
+
+def test_an_elementwise_op_of_the_kernel_without_a_row_among_the_scalars_is_computed_by_python(monkeypatch, caplog):
+    monkeypatch.setitem(OPS, "sinh", Op("sinh", shapes.same, dtypes.floating))
+    monkeypatch.setitem(meaning.MEANINGS, "sinh", lambda ns, x: ns.xp.sinh(x))
+    monkeypatch.setattr(kernels, "_warned", set())
+    x = symbol((3,))
+    with caplog.at_level(logging.WARNING, logger="sigma.numba"):
+        (found,) = NumbaBackend().lower(Graph((x,), (OPS["sinh"](x) * 2.0,)), {})(np.ones(3, "f4"))
+    np.testing.assert_allclose(found, np.full(3, 2 * math.sinh(1)), rtol=1e-6)
+    assert "sinh is computed by Python, which is slow: it has no row in SCALARS" in caplog.text
 
 
 def test_operands_that_are_no_rows_are_left_to_python(offer, caplog):
