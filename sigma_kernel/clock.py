@@ -24,7 +24,7 @@ from numbers import Real
 from time import perf_counter
 from typing import Any
 
-from attrs import Factory, asdict, define, evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from sigma_kernel.errors import SigmaConfigError, near
 
@@ -66,6 +66,15 @@ class Moment:
     def on(self, scale: TimeScale) -> float:
         """Return the count of one scale."""
         return getattr(self, scale.value)  # type: ignore[no-any-return]
+
+    def advanced(self, iterations: int, samples: int = 0, seconds: float = 0.0) -> Moment:
+        """Return the moment after so many more iterations."""
+        done, rows, passed = self.iteration + iterations, self.sample + samples, self.second + seconds
+        return Moment(done, self.epoch, rows, passed, self.start, self.pause, self.resume, self.reset, self.stop)
+
+    def ticked(self, scale: TimeScale) -> Moment:
+        """Return the moment after one more tick of a scale: an epoch that has ended, an event that has happened."""
+        return evolve(self, **{scale.value: getattr(self, scale.value) + 1})
 
 
 # -- amounts of time ---------------------------------------------------------------------------------------------------
@@ -227,32 +236,6 @@ def until_due(
         elif step.scale is TimeScale.SAMPLE:
             bounds.append(-(-ahead // batch))
     return max(1, int(min(bounds))) if bounds else None
-
-
-@define
-class Clock:
-    """The present moment of one trainer."""
-
-    moment: Moment = field(factory=Moment)
-
-    def advance(self, iterations: int, samples: int = 0, seconds: float = 0.0) -> None:
-        """Count iterations that were done."""
-        now = self.moment
-        self.moment = evolve(
-            now, iteration=now.iteration + iterations, sample=now.sample + samples, second=now.second + seconds
-        )
-
-    def tick(self, scale: TimeScale) -> None:
-        """Count one more of a scale: an epoch that has ended, an event that has happened."""
-        self.moment = evolve(self.moment, **{scale.value: getattr(self.moment, scale.value) + 1})
-
-    def state(self) -> dict[str, Any]:
-        """Return the moment as plain values."""
-        return asdict(self.moment)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Set the moment from plain values."""
-        self.moment = Moment(**state)
 
 
 @define(eq=False, repr=False)

@@ -23,18 +23,20 @@ from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, said
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, said
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.steering import Steering
 from sigma_kernel.training.checkpoints.format import Say
+from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.history.recorder import Messages
+from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.runs import files as folder, resume as resuming
-from sigma_kernel.training.runs.run_folder import Keeping
+from sigma_kernel.training.runs.run_folder import RunFolder
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
+from sigma_kernel.training.session.progress import Phase
 from sigma_kernel.training.trainer import Trainer
 from sigma_kernel.view import EnvironmentView
 
@@ -72,7 +74,7 @@ class Environment(Steering):
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
     messages: Messages = field(factory=Messages, init=False)
-    _keeping: Keeping = field(default=Factory(lambda self: Keeping(self.messages.say), takes_self=True), init=False)
+    _files: RunFolder = field(default=Factory(lambda self: RunFolder(self.messages.log), takes_self=True), init=False)
     _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
@@ -99,9 +101,7 @@ class Environment(Steering):
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
         refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Trainer) if f.init])
         common = {"seed": self.seed, "precision": self.precision, "registry": self.registry.branch(name, "trainer")}
-        self.trainers[name] = Trainer(name, Resolver(self.catalogue), **{**common, **settings})
-        self.trainers[name].records.say = self.messages.say
-        self.trainers[name].around = self._fitting
+        self.trainers[name] = Trainer(name, Resolver(self.catalogue), home=self, **{**common, **settings})
         return self.trainers[name]
 
     # -- the lifecycle -------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class Environment(Steering):
         for name, trainer in self.trainers.items():
             end = threading.Event()  # a join() that Ctrl-C interrupts takes the thread for ended
             thread = threading.Thread(target=self._work, args=(trainer, end), name=f"sigma-{name}", daemon=True)
-            trainer.session.control.claim(thread)
+            trainer.session.claim(thread)
             threads[thread] = end
         return threads
 
@@ -162,12 +162,12 @@ class Environment(Steering):
 
     def _signalled(self, number: int) -> None:
         if number in SAVING and self._replaying:
-            self.messages.say("nothing is saved in a replay")
+            self.messages.log("nothing is saved in a replay")
         elif number in SAVING:
-            self.messages.say("saving a checkpoint")
+            self.messages.log("saving a checkpoint")
             self._tell(commands.Save(keep=True))
         elif self.signal is None:
-            self.messages.say("interrupted: finishing the step, then saving; interrupt again to abort")
+            self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
             self.signal = number
             self._tell(commands.Stop("interrupted"))
         else:
@@ -180,14 +180,14 @@ class Environment(Steering):
             self._failure = self._failure or error
             self._tell(commands.Stop())
         finally:
-            if trainer.session.control.busy:  # it has failed before it began
-                trainer.session.control.end("failed")
+            if trainer.session.queue.busy:  # it has failed before it began
+                trainer.session.leave(Phase.FAILED)
             end.set()
 
     def _tell(self, command: commands.Command) -> None:
         """Leave a command with every trainer at work, without waiting for it."""
         for name in self._concerned("stop"):
-            self.trainer(name).session.control.send(command)
+            self.trainer(name).session.send(command)
 
     def _finished(self) -> Summary:
         self._state = "failed" if self._failure else "stopped"
@@ -197,7 +197,7 @@ class Environment(Steering):
             self._leave(summary)
         except SigmaStateError as error:
             self._failure, self._state = self._failure or error, "failed"
-        self._keeping.release()
+        self._files.release()
         self._over.set()
         end = time.monotonic() + (0 if self._aborted else GRACE)
         for thread in self._watching:
@@ -214,7 +214,7 @@ class Environment(Steering):
     def _written(self) -> None:
         """Wait until all that was saved is written."""
         if not self._aborted:
-            self._keeping.wait()
+            self._files.wait()
 
     def close(self) -> None:
         """End the environment and whatever its trainers hold open; what was saved is written then."""
@@ -222,20 +222,20 @@ class Environment(Steering):
         for trainer in self.trainers.values():
             trainer.close()
         self._written()
-        self._keeping.release()
+        self._files.release()
 
     # -- the run folder ------------------------------------------------------------------------------------------------
     @property
     def run_folder(self) -> Path | None:
         """Return the folder of this run, if there is one already."""
-        return self._keeping.run
+        return self._files.run
 
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
-            self._keeping.open(self.folder, self.name, self.configuration, self._note_plugins)
-        for trainer in self.trainers.values():
-            self._keeping.attach(trainer)
-        self._keeping.claim(self.run_folder)
+            self._files.open(self.folder, self.name, self.configuration, self._note_plugins)
+        for session in self.sessions().values():
+            self._files.attach(session)
+        self._files.claim(self.run_folder)
 
     def _note_plugins(self, run: Path | None = None) -> None:
         """Write down which plugins are used: in this run folder, or in the present one, if they have become others."""
@@ -254,8 +254,20 @@ class Environment(Steering):
         while another process writes into it.
         """
         self._get_ready()
-        about = edits, self.configuration, self._note_plugins
-        self._keeping.resume(Path(run), self.trainers, *about, say or self.messages.say, paused)
+        path, log, sessions = Path(run), say or self.messages.log, self.sessions()
+        if not path.is_dir():
+            raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
+        self._files.claim(path)
+        recover(path, log)
+        lines, missing = resuming.history(path, sessions, log)
+        self._files.reopen(path, self.configuration if edits else None, self._note_plugins, missing)
+        for session in sessions.values():
+            session.recorder.forget_early()  # what is restored takes their place
+            self._files.attach(session)
+            configuration = self._files.journal.configuration
+            resuming.resume(path, session, [*lines, *missing], configuration, edits, log, paused)
+        if edits:
+            self._files.edited()
         self._noted = self.catalogue.versions(self.catalogue.used())
 
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
@@ -266,15 +278,15 @@ class Environment(Steering):
         """
         self._get_ready()
         self._replaying = True
-        lines, more = resuming.history(run, self.trainers, self.messages.say)
-        for trainer in self.trainers.values():
-            resuming.relive(run, trainer.session, [*lines, *more], self.messages.say)
+        lines, more = resuming.history(run, self.trainers, self.messages.log)
+        for session in self.sessions().values():
+            resuming.relive(run, session, [*lines, *more], self.messages.log)
         summary = self.run()
-        replays = {name: trainer.session.chronicle.replay for name, trainer in self.trainers.items()}
+        replays = {name: session.recorder.replay for name, session in self.sessions().items()}
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
 
     @contextmanager
-    def _fitting(self, trainer: Trainer) -> Iterator[None]:
+    def fitting(self, trainer: Trainer) -> Iterator[None]:
         """Leave the same files when one trainer is trained by itself."""
         self._open_folder()
         try:
@@ -285,20 +297,20 @@ class Environment(Steering):
                 finally:
                     self._leave(self.summary())
         finally:
-            self._keeping.release()
+            self._files.release()
 
     def _save(self, *trainers: Trainer) -> None:
         """Save where training ended by itself; whoever was stopped has saved before."""
-        sessions = [trainer.session for trainer in trainers if not trainer.session.halted]
-        tickets = [session.control.send(commands.Save()) for session in sessions]
-        self._keeping.flush()
-        for ticket in tickets:
-            ticket.result()
+        sessions = [trainer.session for trainer in trainers if not trainer.session.progress.interrupted]
+        requests = [session.send(commands.Save()) for session in sessions]
+        self._files.flush()
+        for request in requests:
+            request.result()
 
     def _leave(self, summary: Summary) -> None:
         """Leave the summary, the plugins that were used (hooks may have attached others) and all rows in the folder."""
         if self.run_folder is not None:
-            error = self._keeping.check()
+            error = self._files.check()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
             self._note_plugins()
             if error is not None:
@@ -306,13 +318,14 @@ class Environment(Steering):
 
     def summary(self) -> Summary:
         """Return what the run has come to so far."""
-        stopped = any(trainer.session.halted for trainer in self.trainers.values())
+        sessions = self.sessions()
+        stopped = any(session.progress.interrupted for session in sessions.values())
         ended_by = "interrupted" if self.signal is not None else "stopped" if stopped else "finished"
         return summarise(
-            self.trainers,
+            sessions,
             run=self.name,
             folder=None if self.run_folder is None else str(self.run_folder),
-            status="interrupted" if self._aborted else reached(self.trainers, self.state, ended_by),
+            status="interrupted" if self._aborted else reached(sessions, self.state, ended_by),
             reachable=not self._aborted,
             seed=self.seed,
         )
@@ -331,4 +344,4 @@ class Environment(Steering):
         try:
             monitor.run(EnvironmentView(self, self._over))
         except Exception as error:  # a monitor that fails must not disturb training
-            self.messages.say(f"monitor {name!r} failed: {said(error)}; training goes on")
+            self.messages.log(f"monitor {name!r} failed: {said(error)}; training goes on")

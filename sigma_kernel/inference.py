@@ -33,8 +33,8 @@ from sigma_kernel.training.checkpoints.format import Checkpoint, Say
 from sigma_kernel.training.data.dataset import as_array, specs
 from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.runs import files as folders
-from sigma_kernel.training.runs.compatibility import check_fit, fit
-from sigma_kernel.training.runs.resume import history
+from sigma_kernel.training.runs.compatibility import check_fit
+from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
@@ -141,11 +141,11 @@ def load(
     supported(chosen, made)
     network = choices.network(chosen.resolve, chosen.name, chosen.network)
     shapes = _shapes(chosen, network)
-    wanted = _layers(chosen, _model(chosen, network, shapes, {}))
+    wanted = _layers(_model(chosen, network, shapes, {}))
 
     def fits(path: Path, found: Checkpoint) -> None:
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
-        check_fit(path, evolve(found, arrays=held), wanted)
+        check_fit(path, evolve(found, arrays=held), chosen.name, wanted)
 
     path, found = _saved(folder, chosen.name, checkpoint, fits, say)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
@@ -192,11 +192,10 @@ def _model(
     return Model(network, declared, sections, trainer.precision, trainer.resolve)
 
 
-def _layers(trainer: Trainer, model: Model) -> Checkpoint:
-    """Return a state that has what layers hold, without the memory that it would take."""
+def _layers(model: Model) -> dict[str, str]:
+    """Return how the arrays are described that layers hold."""
     held = {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
-    arrays = {name: np.broadcast_to(np.zeros((), spec.dtype), spec.shape) for name, spec in held.items()}
-    return Checkpoint(arrays, {"trainer": trainer.name})
+    return {name: f"{spec.dtype}{list(spec.shape)}" for name, spec in held.items()}
 
 
 # -- run folders -------------------------------------------------------------------------------------------------------

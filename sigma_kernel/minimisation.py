@@ -126,11 +126,11 @@ def minimise(
     _check_start(parameters)
     rows = dataset(data, "minimise")
     with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
-        trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, **settings)
-        trainer.network = Plain(loss, parameters, tuple(rows.block(0)))
+        network = Plain(loss, parameters, tuple(rows.block(0)))
+        trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, network=network, **settings)
         for _ in range(epochs):
             trainer.fit(epochs=1)
             session = trainer.session
-            if callback is not None and callback(session.clock.moment, session.published["training.loss"]):
+            if callback is not None and callback(session.moment, session.state.published["training.loss"]):
                 break
         return {name: trainer.session.host(f"network.layers.{name}") for name in parameters}

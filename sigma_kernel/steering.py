@@ -11,21 +11,9 @@ from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.commands.handlers import check
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.progress import LEGAL, STEERING, concerned
 from sigma_kernel.training.trainer import Trainer
-
-# what may be asked for in each state, and what state it leads to; a failure leads from running and paused to failed
-LEGAL: dict[str, dict[str, str]] = {
-    "created": {"prepare": "prepared", "run": "running"},
-    "prepared": {"run": "running"},
-    "running": {"pause": "paused", "stop": "stopped"},
-    "paused": {"go": "running", "step": "running", "stop": "stopped"},
-    "stopped": {"run": "running", "stop": "stopped"},
-    "failed": {},
-}
-STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these lead nowhere else
-for _state in ("prepared", "running", "paused", "stopped"):
-    LEGAL[_state] |= dict.fromkeys(STEERING, _state)
 
 
 class Steering(ABC):
@@ -49,12 +37,16 @@ class Steering(ABC):
             raise SigmaConfigError(f"trainer {name!r}: there is none.{near(name, self.trainers)}")
         return self.trainers[name]
 
+    def sessions(self) -> dict[str, Session]:
+        """Return the session of each trainer, prepared on first use."""
+        return {name: trainer.session for name, trainer in self.trainers.items()}
+
     @property
     def state(self) -> str:
         """Return created, prepared, running, paused (every trainer still at work has paused), stopped or failed."""
         if self._state != "running":
             return self._state
-        statuses = {trainer.session.control.status for trainer in self.trainers.values()}
+        statuses = {str(session.status) for session in self.sessions().values()}
         return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
 
     def _check(self, move: str) -> None:
@@ -80,19 +72,19 @@ class Steering(ABC):
             self._check(command)
         names = self._concerned(command) if name is None else [name]
         if not names and command != "stop":  # others have been faster, or training has just ended
-            which = " or ".join(commands.CONCERNED.get(command, ("there",)))
+            which = " or ".join(concerned(command) or ("there",))
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
         return self._deliver(dict.fromkeys(names, made))
 
     def _concerned(self, command: str) -> list[str]:
-        statuses = commands.CONCERNED.get(command)
+        statuses = concerned(command)
         if command == "undo":
             return self._undoing()
-        return [n for n, t in self.trainers.items() if statuses is None or t.session.control.status in statuses]
+        return [name for name, session in self.sessions().items() if not statuses or session.status in statuses]
 
     def _undoing(self) -> list[str]:
         """Return who has something to undo, all if nobody has; which was last among several, nobody knows."""
-        found = [name for name, trainer in self.trainers.items() if trainer.session.makeup.undone]
+        found = [name for name, session in self.sessions().items() if session.state.undo]
         if len(found) > 1:
             raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
         return found or list(self.trainers)
@@ -101,10 +93,10 @@ class Steering(ABC):
         named = Resolver(self.catalogue).in_full
         made = {name: commands.in_full(command, named) for name, command in made.items()}
         for name, command in made.items():  # all before any is queued
-            check(self.trainer(name).session, command)
+            self.trainer(name).session.check(command)
         self._note_plugins()
-        tickets = {name: self.trainer(name).session.control.send(command) for name, command in made.items()}
-        return {name: ticket.result() for name, ticket in tickets.items()}
+        requests = {name: self.trainer(name).session.send(command) for name, command in made.items()}
+        return {name: request.result() for name, request in requests.items()}
 
     def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
         """Return what a pattern that starts at the root means for each trainer."""

@@ -26,7 +26,7 @@ class EnvironmentView:
     def status(self) -> str:
         """Return the state of the lifecycle, or ``compiling``."""
         trainers = self.environment.trainers.values()
-        busy = any(trainer.session.programs.compiling for trainer in trainers)
+        busy = any(trainer.session.setup.programs.compiling for trainer in trainers)
         return "compiling" if busy else self.environment.state
 
     def messages(self, after: int) -> list[tuple[int, str]]:

@@ -20,6 +20,7 @@ from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.training.components import name_of
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_operator_local.local import LocalOperator
 from sigma_operator_local.shards import Sum
@@ -118,7 +119,7 @@ def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) 
             data=data, optimiser="adam", network=Input(1) + Output(2) + SoftmaxCrossEntropy()
         )
         trainer.fit(epochs=1)
-        assert trainer.session.classes == ("x", "y")
+        assert trainer.session.setup.classes == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ def test_what_has_ended_does_not_train_again_until_it_is_reset(stop: Stop, reaso
         assert sigma.run().epochs == 2
         assert sigma.trainer("trainer").fit(epochs=5)["training.loss"].size == 2
         assert any(f"nothing to train: {reason}" in text or reason in text for _, text in sigma.messages.after(0))
-        sigma.trainer("trainer").session.reset()
+        sigma.reset()
         assert sigma.run().epochs == 2
         assert sigma.trainer("trainer").history["training.loss"].size == 4
 
@@ -407,7 +408,7 @@ def test_an_empty_environment_has_a_summary() -> None:
     "backend", ["numpy", "sigma-backend-numpy:numpy", {"type": "numpy"}, NumpyBackend(), NumpyBackend]
 )
 def test_a_backend_is_called_by_its_name(backend: Any) -> None:
-    assert Environment("named").create_trainer(backend=backend).backend_name == "numpy"
+    assert name_of(backend, "Backend") == "numpy"
 
 
 def test_a_run_made_from_python_says_how_to_evaluate_it(tmp_path: Path) -> None:

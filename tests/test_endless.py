@@ -80,7 +80,7 @@ def written_patterns(path: Path) -> Iterator[tuple[str, str | None]]:
 
 def reads_with_one(node: ast.AST) -> bool:
     function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    return function == "written" or (function.startswith("re.") and function[3:] in READING)
+    return function == "matches_re" or (function.startswith("re.") and function[3:] in READING)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+", "a*", "(?:a|b*)c", r"\s*x", "a{2,}", "a+?", "(?=a*)"])

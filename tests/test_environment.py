@@ -228,8 +228,8 @@ def test_the_same_seed_gives_the_same_digest() -> None:
 def test_an_environment_can_run_again() -> None:
     repeated = Do(lambda context: context.command("stop"), every=every(2, "epoch"))
     with small_environment(Sweep(), hooks={"end": repeated}) as sigma:
-        clock = sigma.trainer("trainer").session.clock
-        (first, seconds), (second, later) = [(sigma.run(), clock.moment.second) for _ in range(2)]
+        session = sigma.trainer("trainer").session
+        (first, seconds), (second, later) = [(sigma.run(), session.moment.second) for _ in range(2)]
     assert (first.iterations, second.iterations) == (10, 20)
     assert later > seconds
     assert (first.seconds, second.seconds) == (round(seconds, 3), round(later, 3))
@@ -253,9 +253,9 @@ def test_predictions_and_evaluations_are_had_before_during_and_after_training(ba
         losses = [trainer.evaluate()["loss"]]
         background(sigma)
         for _ in range(5):
-            moment = trainer.session.clock.moment.iteration
+            moment = trainer.session.moment.iteration
             losses.append(trainer.evaluate()["loss"])
-            _until(lambda moment=moment: trainer.session.clock.moment.iteration > moment)
+            _until(lambda moment=moment: trainer.session.moment.iteration > moment)
         sigma.stop()
         _until(lambda: sigma.state == "stopped")
         losses.append(trainer.evaluate()["loss"])
@@ -282,7 +282,7 @@ def test_a_run_waits_for_nobody_who_trains_already_and_spoils_nothing() -> None:
         sigma.prepare()
         fitting = threading.Thread(target=lambda: other.fit(iterations=10**6), daemon=True)
         fitting.start()
-        _until(lambda: other.session.control.busy)
+        _until(lambda: other.session.queue.busy)
         with pytest.raises(SigmaStateError, match="trainer 'other': is training already. Wait for its end, or stop it"):
             sigma.run()
         sigma.send("stop", trainer="other")
@@ -301,7 +301,7 @@ def test_two_trainers_train_at_once_each_on_its_own_backend() -> None:
         assert backends[0].threads == {"sigma-trainer"}
         assert backends[1].threads == {"sigma-other"}
         assert state_bytes(sigma.trainer("trainer")) == alone
-        assert other.session.clock.moment.epoch == 2
+        assert other.session.moment.epoch == 2
     assert (summary.epochs, summary.iterations, summary.backend) == (4, 20, "named")
     assert set(summary.metrics) == {"trainer.training.loss", "other.training.loss"}
 
@@ -322,13 +322,13 @@ def test_a_trainer_that_fails_stops_the_others_and_the_error_is_raised() -> None
             sigma.run()
         assert sigma.state == "failed"
         assert sigma.summary().status == "failed"
-        assert sigma.trainer("trainer").session.control.status == "stopped"
-        assert sigma.trainer("other").session.control.status == "failed"
+        assert sigma.trainer("trainer").session.status == "stopped"
+        assert sigma.trainer("other").session.status == "failed"
 
 
 def test_a_trainer_that_fails_ends_one_that_is_paused() -> None:
     def fail(context: HookContext) -> None:
-        _until(lambda: sigma.trainer("trainer").session.control.status == "paused")
+        _until(lambda: sigma.trainer("trainer").session.status == "paused")
         raise ValueError("no more")
 
     pausing = {"pause": Do(lambda context: context.command("pause"), every=after(2, "iteration"))}
@@ -343,12 +343,12 @@ def test_it_is_paused_when_all_that_still_train_are_paused(background: Any) -> N
         _join(sigma, "short", hooks={"end": _end(1)})
         third = _join(sigma, "third")
         background(sigma)
-        _until(lambda: sigma.trainer("short").session.control.status == "stopped")
+        _until(lambda: sigma.trainer("short").session.status == "stopped")
         sigma.send("pause", trainer="trainer")
         assert sigma.state == "running"
         sigma.pause()  # those that are neither paused nor at their end
         assert sigma.state == "paused"
-        assert third.session.control.status == "paused"
+        assert third.session.status == "paused"
         sigma.go()
         assert sigma.state == "running"
         sigma.stop()
@@ -782,10 +782,10 @@ def test_seconds_are_those_of_the_wall_clock_hooks_included_and_pauses_not(monke
     with _small(hooks={"dawdle": Do(dawdle, every=every(1, "iteration"))}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=3)
-        assert trainer.session.clock.moment.second == 6.0
+        assert trainer.session.moment.second == 6.0
         passed[0] += 500.0
         trainer.fit(iterations=1)
-        assert trainer.session.clock.moment.second == 8.0
+        assert trainer.session.moment.second == 8.0
 
 
 def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:

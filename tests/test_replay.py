@@ -21,7 +21,7 @@ from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.commands.types import Stop
-from sigma_kernel.training.history.recorder import Records
+from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, seamless, tail
 from sigma_kernel.training.history.rewind import Past
 
@@ -246,7 +246,7 @@ def _rate(value: float) -> Callable[[Environment], Any]:
 
 def _stop(sigma: Environment) -> None:
     """Stop from another thread, as Ctrl-C does."""
-    thread = threading.Thread(target=sigma.trainer("trainer").session.control.send, args=[Stop("interrupted")])
+    thread = threading.Thread(target=sigma.trainer("trainer").session.send, args=[Stop("interrupted")])
     thread.start()
     thread.join()
 
@@ -267,7 +267,7 @@ def _whole(**settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("edits", [[], ["other=1"]])
-@pytest.mark.parametrize("way", [_stop, lambda sigma: sigma.trainer("trainer").session.control.hurry()])
+@pytest.mark.parametrize("way", [_stop, lambda sigma: sigma.trainer("trainer").session.hurry()])
 def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost(
     tmp_path: Path, way: Callable[[Environment], Any], edits: list[str]
 ) -> None:
@@ -275,13 +275,13 @@ def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost
     with steered({6: way}) as early:
         early.resume(run, edits)
         early.run()
-        assert early.trainer("trainer").session.clock.moment.iteration == 6
+        assert early.trainer("trainer").session.moment.iteration == 6
         assert early.get("trainer.optimiser.learning_rate") == 0.02
         with pytest.raises(SigmaStateError, match="Resume it from its folder once more"):
             early.run()
     with steered({}) as late:
         late.resume(run)
-        assert late.trainer("trainer").session.clock.moment.iteration == 6
+        assert late.trainer("trainer").session.moment.iteration == 6
         late.run()
         assert decisive(late.trainer("trainer")) == _whole()
         assert not [text for _, text in late.messages.after(0) if "differs" in text]
@@ -298,7 +298,7 @@ def test_a_fit_that_ends_before_all_is_done_again_leaves_the_rest_to_the_next_re
     with steered({}) as early:
         early.resume(run)
         early.trainer("trainer").fit(**goal)
-        assert early.trainer("trainer").session.clock.moment.iteration == 2 + goal.get("iterations", 3)
+        assert early.trainer("trainer").session.moment.iteration == 2 + goal.get("iterations", 3)
         with pytest.raises(SigmaStateError, match="Resume it from its folder once more"):
             early.trainer("trainer").fit(**goal)
     with steered({}) as late:
@@ -326,7 +326,7 @@ def _farewell(folder: Path) -> Environment:
     return sigma
 
 
-def _gone(self: Records, moment: Moment, force: bool) -> None:
+def _gone(self: Recorder, moment: Moment, force: bool) -> None:
     if force and moment.iteration == 7:
         raise Crash
 
@@ -338,9 +338,9 @@ def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
         sigma.trainer("trainer").fit(iterations=7)
         whole = decisive(sigma.trainer("trainer"))
         sigma.trainer("trainer").fit(iterations=7)
-        assert sigma.trainer("trainer").session.runner.memory["bye"]["hook"] == {"times": 2}
+        assert sigma.trainer("trainer").session.state.memory["bye"]["hook"] == {"times": 2}
     with monkeypatch.context() as patch, _farewell(tmp_path) as sigma:
-        patch.setattr(Records, "row", _gone)
+        patch.setattr(Recorder, "row", _gone)
         with pytest.raises(Crash):
             sigma.trainer("trainer").fit(iterations=7)
         run = sigma.run_folder
@@ -350,7 +350,7 @@ def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
         late.run()
         assert decisive(late.trainer("trainer")) == whole
         late.trainer("trainer").fit(iterations=7)
-        assert late.trainer("trainer").session.runner.memory["bye"]["hook"] == {"times": 2}
+        assert late.trainer("trainer").session.state.memory["bye"]["hook"] == {"times": 2}
     with _farewell(tmp_path) as again:
         assert again.replay(run)[1] == {}
 
@@ -406,7 +406,7 @@ def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_tra
     with steered({}) as again:
         again.resume(run, ["hooks={}"])
         again.run()
-        assert again.trainer("trainer").session.clock.moment.iteration == 12
+        assert again.trainer("trainer").session.moment.iteration == 12
         assert again.get("trainer.optimiser.learning_rate") == 0.02  # what came after it is done again
         (said,) = (text for _, text in again.messages.after(0))
         assert "what is done again was refused: detach: there is no hook 'end'" in said

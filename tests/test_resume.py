@@ -120,7 +120,7 @@ def test_a_network_that_does_not_fit_is_told_with_the_parameter_and_its_shapes(s
     network = "network.architecture=input(2) + dense(3) + output(2) + softmax_cross_entropy()"
     code, _, err = sigma("resume", run, "--set", network)
     assert code == 2
-    assert err.startswith(f"{network}: does not go with this run. ")
+    assert err.startswith(f"{network}: does not fit this run. ")
     assert re.search(r"1-dense.biases is float32\[\d+\] in it, and float32\[3\] here", err)
     assert contents(run / "checkpoints") == before
 
@@ -265,7 +265,7 @@ def test_a_folder_of_an_older_version_is_one_clear_sentence(sigma, run):
     for command in ("resume", "replay", "evaluate"):
         code, out, err = sigma(command, run)
         assert (code, out) == (1, "")
-        assert "journal.jsonl: has format 1, not 2 as this version reads. Use the sigma-kernel that wrote it." in err
+        assert "journal.jsonl: has format 1, not 3 as this version reads. Use the sigma-kernel that wrote it." in err
     assert contents(run) == before
 
 
@@ -282,15 +282,15 @@ def paused(folder, steps, saved):
 
     def begin(made):
         threading.Thread(target=steer, args=[made], daemon=True).start()
-        wait_until(lambda: made.trainer("trainer").session.control.awaits(Pause))
+        wait_until(lambda: made.trainer("trainer").session.queue.awaits(Pause))
 
     with steered({3: begin}) as made:
         made.folder = folder
         runner = threading.Thread(target=made.run, daemon=True)
         runner.start()
-        control = made.trainer("trainer").session.control
+        session = made.trainer("trainer").session
         wait_until(lambda: any("step" in row.get("command", "") for row in rows_of(made)) or not steps)
-        wait_until(lambda: control.status == "paused")
+        wait_until(lambda: session.status == "paused")
         copy = folder / "copy"
         shutil.copytree(made.run_folder, copy)
         made.stop()
@@ -316,7 +316,7 @@ def test_a_run_that_broke_off_while_it_was_paused_or_stepped_trains_on_and_is_re
     with steered() as again:
         again.resume(run, say=lambda text: None)
         again.run()
-        assert again.trainer("trainer").session.clock.moment.iteration == 12
+        assert again.trainer("trainer").session.moment.iteration == 12
         wanted = decisive(again.trainer("trainer"))
     assert "go" in [row.get("command") for row in journalled(run)]
     with steered() as replayed:
@@ -331,12 +331,12 @@ def test_a_run_that_is_to_stay_paused_waits_for_somebody(tmp_path):
         runner = threading.Thread(target=again.run, daemon=True)
         runner.start()
         wait_until(lambda: again.state == "paused")
-        at = again.trainer("trainer").session.clock.moment.iteration
+        at = again.trainer("trainer").session.moment.iteration
         assert not runner.join(0.1)
-        assert (again.state, again.trainer("trainer").session.clock.moment.iteration) == ("paused", at)
+        assert (again.state, again.trainer("trainer").session.moment.iteration) == ("paused", at)
         again.go()
         runner.join(30)
-        assert again.trainer("trainer").session.clock.moment.iteration == 12
+        assert again.trainer("trainer").session.moment.iteration == 12
 
 
 def test_a_run_stays_paused_only_where_somebody_can_end_that(sigma, run):

@@ -64,7 +64,7 @@ def trained(network: Any, data: Any, epochs: int = 1, rate: float = 0.01, **sett
 
 
 def weights(trainer: Any) -> np.ndarray:
-    arrays = trainer.session.arrays
+    arrays = trainer.session.state.arrays
     return np.concatenate([np.ravel(arrays[f"network.layers.1-output.{name}"]) for name in ("weights", "biases")])
 
 
@@ -118,7 +118,7 @@ def splits(**targets: Any) -> dict[str, Arrays]:
 def shares(units: int, training: Any) -> Any:
     """Return the probabilities that softmax learns where there is nothing to see, which are the classes' shares."""
     found = trained(Input(1) + Output(units) + SoftmaxCrossEntropy(), training, 2000, 1.0)
-    return found.predict(np.zeros((1, 1)))[0], tuple(found.session.classes)
+    return found.predict(np.zeros((1, 1)))[0], tuple(found.session.setup.classes)
 
 
 @pytest.mark.parametrize(("cells", "units", "wanted", "names"), [

@@ -53,13 +53,13 @@ def test_weights_dropout_convolutions_and_shards_agree_with_the_reference(backen
     network = network + layers.Flatten() + layers.Dropout(0.2) + layers.Dense(16, "gelu") + layers.Output(3)
     network = network + layers.SoftmaxCrossEntropy(class_weights=[0.1, 1.0, 7.0])
     with trained(network, backend, shards, data=(images, LABELS), interval=4) as sigma:  # the last of each epoch
-        assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 3}
+        assert sigma.trainer("trainer").session.state.memory["verify"]["hook"] == {"agreed": 3}
 
 
 def test_approximate_functions_are_allowed_for():
     network = layers.Input(4) + layers.Dense(8, "tanh") + layers.Output(3) + layers.SoftmaxCrossEntropy()
     with trained(network, {"type": "numba", "approximate": True}) as sigma:
-        assert sigma.trainer("trainer").session.runner.memory["verify"]["hook"] == {"agreed": 12}
+        assert sigma.trainer("trainer").session.state.memory["verify"]["hook"] == {"agreed": 12}
 
 
 def trained(network, backend, shards=1, data=(X, LABELS), interval=1):
@@ -187,5 +187,5 @@ def test_what_verify_stands_for_can_be_written_as_hooks():
             "often": {"type": "verify", "every": "1 epoch", "tolerance": 100.0},
         }
         trainer.fit(epochs=2)
-        memory = trainer.session.runner.memory
+        memory = trainer.session.state.memory
     assert [memory[name]["hook"] for name in ("first", "often")] == [{"agreed": 1}, {"agreed": 2}]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from sigma_kernel.graph.node import Graph
 
@@ -38,11 +38,15 @@ class Step:
 
 @frozen
 class Burst:
-    """What a burst leaves behind: the new state, each step's records ``{name: (n, ...)}``, and the steps done."""
+    """The result of a burst: the new state, each step's records ``{name: (n, ...)}``, and the number of steps done.
 
-    state: dict[str, Array]
-    ring: dict[str, np.ndarray]
+    ``published`` are values of workers, by address (``workers.0.training.loss``).
+    """
+
+    state: Mapping[str, Array]
+    ring: Mapping[str, np.ndarray]
     done: int
+    published: Mapping[str, Any] = field(factory=dict)
 
 
 class Program(Protocol):

@@ -113,7 +113,7 @@ class Hook(ABC):
     when: Any = None  # a Criterion
     priority: int = field(default=0, validator=whole)
     scope: str = field(default="global", validator=in_(("global", "local")))  # local: in each worker
-    on_error: str = field(default="fail", validator=in_(("fail", "disable", "ignore")))
+    on_error: str = field(default="fail", validator=in_(("fail", "mute", "ignore")))
     background: bool = field(default=False, validator=in_((False, True)))
     budget: float | None = field(default=None, validator=optional(gt(0.0)))
     over_budget: str = field(default="mute", validator=in_(("mute", "background")))

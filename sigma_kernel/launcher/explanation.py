@@ -19,12 +19,12 @@ def explained(trainer: Trainer) -> dict[str, Any]:
     """Return everything that is known of a trainer before it trains; compiles its step for the memory it needs."""
     session = trainer.session
     return {
-        "backend": trainer.backend_name,
-        "about": dict(session.programs.backend.about),
+        "backend": session.backend_name,
+        "about": dict(session.setup.programs.backend.about),
         "precision": trainer.precision,
         "layers": _layers(session),
         "parameters": _parameters(trainer, session),
-        "hooks": [_hook(session, name) for name in session.runner.order],
+        "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in _reasons(session)],
         "memory": _memory(trainer, session),
         "bursts": _bursts(session),
@@ -33,10 +33,10 @@ def explained(trainer: Trainer) -> dict[str, Any]:
 
 def _reasons(session: Session) -> list[Reason]:
     """Return what hooks declare about their order, and what decides between neighbours where they declare nothing."""
-    hooks = session.runner.hooks
+    hooks = session.setup.order.hooks
     found = reasons(hooks)
     declared = {(reason.first, reason.then) for reason in found}
-    for first, then in pairwise(session.runner.order):
+    for first, then in pairwise(session.setup.order.names):
         if (first, then) not in declared:
             high, low = hooks[first].priority, hooks[then].priority
             why = f"priority {high} over {low}" if high > low else "by name, as nothing else decides"
@@ -75,7 +75,7 @@ def _parameters(trainer: Trainer, session: Session) -> list[dict[str, Any]]:
 
 def _settings(session: Session, address: str) -> dict[str, Any]:
     """Return the values of the optimiser's settings for one parameter, and the rules that decided them."""
-    head, live = f"optimiser.{address}.", session.live.base
+    head, live = f"optimiser.{address}.", session.state.live.base
     values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
     return {name: {"value": v, "rule": setting_rule(session.model, address, name)} for name, v in values.items()}
 
@@ -90,7 +90,7 @@ def words(initialiser: Any) -> str:
 
 
 def _hook(session: Session, name: str) -> dict[str, Any]:
-    hook = session.runner.hooks[name]
+    hook = session.setup.order.hooks[name]
     return {
         "name": name,
         "type": type(hook).__name__,
@@ -105,14 +105,18 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
 
 
 def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
-    _, program = session.programs.get(Model.training, session.feed.batch_size)
-    state = sum(session.host(name).nbytes for name in session.arrays)
+    _, program = session.setup.programs.get(Model.training, session.setup.feed.batch_size)
+    state = sum(session.host(name).nbytes for name in session.state.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
 
 
 def _bursts(session: Session) -> dict[str, Any]:
     """Return how many iterations the first burst may have, and what ends it."""
-    per_epoch, first = session.feed.iterations_per_epoch, session.distance()
-    now = session.clock.moment
+    per_epoch, first = session.setup.feed.iterations_per_epoch, session.distance()
+    now = session.moment
     then = attrs.evolve(now, iteration=now.iteration + first, epoch=now.epoch + (first >= per_epoch))
-    return {"iterations_per_epoch": per_epoch, "first": first, "ended_by": session.runner.due(now, then)}
+    return {
+        "iterations_per_epoch": per_epoch,
+        "first": first,
+        "ended_by": session.setup.order.due(session.state.memory, now, then),
+    }

@@ -54,7 +54,7 @@ def resume(
         environment.resume(run.absolute(), edits, _warn, paused)
         if not quiet:
             for name, trainer in environment.trainers.items():
-                say(f"{name}: goes on from iteration {trainer.session.clock.moment.iteration}")
+                say(f"{name}: goes on from iteration {trainer.session.moment.iteration}")
         return trained(environment, as_json, quiet)
 
 

@@ -87,6 +87,7 @@ class _Leaf:
     kind: Kind
     get: Callable[[], Any]
     put: Any  # a function; None where the value can be read only
+    remote: bool = False  # putting ends in another set(), with a function of its own, which tells observers
 
     def check(self, address: str, value: Any) -> Any:
         if self.put is None:
@@ -142,8 +143,8 @@ class Registry:
         found = self._at(address)
         return found.kind if isinstance(found, _Leaf) else Kind()
 
-    def set(self, pattern: str, value: Any) -> list[str]:
-        """Set every value that a pattern matches, and return their addresses.
+    def set(self, pattern: str, value: Any, put: Callable[[str, Any], Any] | None = None) -> list[str]:
+        """Set every value that a pattern matches by its own function, or by ``put``, and return their addresses.
 
         All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
         """
@@ -152,9 +153,10 @@ class Registry:
             raise self._unmatched(pattern)
         checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
         for address, new in checked.items():
-            listeners = self._listeners(address)
-            old = found[address].get() if listeners else NOTHING  # reading may be costly
-            found[address].put(new)
+            leaf = found[address]
+            listeners = [] if leaf.remote and put is None else self._listeners(address)
+            old = leaf.get() if listeners else NOTHING  # reading may be costly
+            leaf.put(new) if put is None else put(address, new)
             for callback, seen in listeners:
                 callback(seen, old, new)
         return list(found)
@@ -178,14 +180,20 @@ class Registry:
             return here
 
     def bind(
-        self, address: str, get: Callable[[], Any], put: Callable[[Any], Any] | None = None, kind: Kind | None = None
+        self,
+        address: str,
+        get: Callable[[], Any],
+        put: Callable[[Any], Any] | None = None,
+        kind: Kind | None = None,
+        remote: bool = False,
     ) -> None:
         """Put a value at an address that is read and written through functions; without ``put`` it can be read only.
 
-        It replaces a value that was at the address before.
+        It replaces a value that was at the address before.  A ``remote`` value is set by a request that ends in
+        :meth:`set` with a function of its own.
         """
         *path, name = _plain(address)
-        leaf = _Leaf(kind or Kind(), get, put)
+        leaf = _Leaf(kind or Kind(), get, put, remote)
         with self._lock:
             parent = self._down(path)
             old = parent._items.get(name)

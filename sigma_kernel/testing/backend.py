@@ -187,7 +187,7 @@ class BackendSuite(ABC):
         for n in parts:
             live = rate[done : done + n] if np.ndim(rate) else rate
             bursts.append(program.run(state, block, rows[done : done + n], {"rate": live}, n))
-            state, done = bursts[-1].state, done + n
+            state, done = dict(bursts[-1].state), done + n
         return bursts
 
     def test_one_burst_equals_single_steps_to_the_bit(self) -> None:

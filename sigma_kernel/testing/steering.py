@@ -129,7 +129,7 @@ class Sweep(Operator):
 
     def run(self, session: Session) -> None:
         """Train."""
-        while session.boundary() and (self.epochs is None or session.clock.moment.epoch < self.epochs):
+        while session.boundary() and (self.epochs is None or session.moment.epoch < self.epochs):
             session.advance(session.distance())
             session.settle()
 
@@ -149,7 +149,7 @@ class Steered(Sweep):
     def run(self, session: Session) -> None:
         """Train and steer; each step of the script once, also where a rewind leads back before it."""
         while session.boundary():
-            now = session.clock.moment.iteration
+            now = session.moment.iteration
             if now in self.script and now not in self._done:
                 self._done.add(now)
                 self.script[now](self.environment)  # type: ignore[arg-type]  # steered() sets it
@@ -194,7 +194,7 @@ def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Return everything that decides what comes next, but for the wall clock and where a run ends."""
     values = dict(trainer.session.snapshot().values)
     clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
-    return state_bytes(trainer), {**values, "clock": clock, "goals": None, "midway": None}
+    return state_bytes(trainer), {**values, "clock": clock, "progress": None}
 
 
 class HookSuite(ABC):
@@ -214,7 +214,7 @@ class HookSuite(ABC):
         for addresses in (hook.reads, hook.writes, hook.requires, hook.settable):
             assert all(isinstance(address, str) and address for address in addresses)
         assert hook.scope in ("global", "local")
-        assert hook.on_error in ("fail", "disable", "ignore")
+        assert hook.on_error in ("fail", "mute", "ignore")
 
     def test_it_runs_and_publishes_only_what_it_declared(self) -> None:
         hook, desk = self.hook(), Desk(self.values())
@@ -249,7 +249,7 @@ class OperatorSuite(ABC):
     def test_it_trains_until_the_goal_and_no_further(self) -> None:
         with small_environment(self.operator()) as sigma:
             history = sigma.trainer("trainer").fit(epochs=3)
-            moment = sigma.trainer("trainer").session.clock.moment
+            moment = sigma.trainer("trainer").session.moment
         assert (moment.epoch, moment.iteration, moment.sample) == (3, 15, 69)
         assert len(history["training.loss"]) == 15
 
@@ -276,12 +276,12 @@ class OperatorSuite(ABC):
         with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
             thread = threading.Thread(target=sigma.run)
             thread.start()
-            _until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.clock.moment.iteration > 2)
+            _until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.moment.iteration > 2)
             sigma.pause()
-            at = sigma.trainer("trainer").session.clock.moment.iteration
+            at = sigma.trainer("trainer").session.moment.iteration
             sigma.step(3)
-            _until(lambda: sigma.trainer("trainer").session.control.status == "paused")
-            assert sigma.trainer("trainer").session.clock.moment.iteration == at + 3
+            _until(lambda: sigma.trainer("trainer").session.status == "paused")
+            assert sigma.trainer("trainer").session.moment.iteration == at + 3
             sigma.go()
             sigma.stop()
             thread.join(60)
@@ -294,7 +294,7 @@ class OperatorSuite(ABC):
             trainer.fit(epochs=2)
             first = state_bytes(trainer)
             sigma.reset()
-            assert trainer.session.clock.moment.iteration == 0
+            assert trainer.session.moment.iteration == 0
             trainer.fit(epochs=2)
             assert state_bytes(trainer) == first
 

@@ -1,10 +1,9 @@
-"""What is seen to before the first iteration: whether there is room for the parameters, and anything left to do."""
+"""Checks before the first iteration: precision, hook declarations, memory."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from copy import deepcopy
 from math import inf, prod
 from typing import Any
 
@@ -18,7 +17,6 @@ from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.settings import PRECISIONS
 from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import inner, meet, reads, taken
-from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import SLOTS, Model
 
 
@@ -105,32 +103,3 @@ def _machine() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return inf
-
-
-# -- something left to do ----------------------------------------------------------------------------------------------
-def ended(session: Session) -> str | None:
-    """Return what ends training before it begins: a hook that is for that, whose time has come or criterion holds."""
-    for name, hook in session.runner.hooks.items():
-        memory = session.runner.memory[name]
-        if memory["disabled"]:
-            continue
-        if hook.over(memory["hook"]):
-            return f"hook {name!r} has ended it"
-        if hook.ends and _holds(hook, memory["criterion"], session):
-            return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
-    return None
-
-
-def _holds(hook: Hook, asked: Mapping[str, Any], session: Session) -> bool:
-    now = session.clock.moment
-    if hook.when is None:
-        return hook.every.next(now.on(hook.every.scale)) is None
-    if now.on(hook.every.scale) < hook.every.first:
-        return False
-    memory = deepcopy(asked.get("", {}))
-    return bool(hook.when.ask(session.lookup, memory, now)) and _steady(memory)
-
-
-def _steady(memory: dict[str, Any]) -> bool:
-    """Return whether a criterion answers the same when it is asked again at once: it compares with no earlier value."""
-    return "asked" in memory or all(isinstance(inner, dict) and _steady(inner) for inner in memory.values())

@@ -35,6 +35,14 @@ def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) ->
     return found
 
 
+def name_of(chosen: Any, suffix: str) -> str:
+    """Return the name of a chosen component for people: that of its table, or of its class without a suffix."""
+    thing = chosen["type"] if isinstance(chosen, Mapping) else chosen
+    if isinstance(thing, str):
+        return thing.rpartition(":")[2]
+    return (thing if isinstance(thing, type) else type(thing)).__name__.removesuffix(suffix).lower()
+
+
 def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
     """Return components by name; those of a list are called by what they are, one that comes again by its place too."""
     if isinstance(chosen, Mapping) and not isinstance(chosen.get("type"), str):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from attrs import define, field, fields_dict
+from attrs import define, evolve, field, fields_dict
 
 from sigma_kernel.contracts import (
     Backend,
@@ -33,25 +33,35 @@ from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training import checking as beginning, components as choices
-from sigma_kernel.training.commands.changes import Makeup, Parts, Workshop
-from sigma_kernel.training.commands.handlers import act
-from sigma_kernel.training.commands.reconfigure import optimised, remake
-from sigma_kernel.training.commands.types import Stop
+from sigma_kernel.training.commands.changes import Factory, Parts
+from sigma_kernel.training.commands.reconfigure import optimised
 from sigma_kernel.training.components import one, several
 from sigma_kernel.training.data.dataset import Host, specs
 from sigma_kernel.training.data.feed import Feed, Shuffled
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
-from sigma_kernel.training.history.recorder import History, Records
-from sigma_kernel.training.hooks.runner import Runner
-from sigma_kernel.training.session.bindings import register
+from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.history.recorder import Recorder
+from sigma_kernel.training.hooks.order import HookOrder
+from sigma_kernel.training.session.bindings import bindings, check_settable
 from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.step import live
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.live import Live, check_matches, hits, live_values
+from sigma_kernel.training.step.live import check_matches, hits, live_values
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
 
 BATCH = 100  # rows of a minibatch where nothing is said
+
+
+class Home(Protocol):
+    """The environment of a trainer."""
+
+    messages: Messages
+
+    def fitting(self, trainer: Trainer) -> AbstractContextManager[None]:
+        """Keep the run folder while one trainer is trained by itself."""
 
 
 @define(eq=False)
@@ -81,15 +91,15 @@ class Trainer:
     initialisers: Mapping[str, tuple[str, Initialiser]] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
-    records: Records = field(init=False)
     registry: Registry = field(factory=Registry)
-    around: Callable[[Trainer], AbstractContextManager[Any]] = nullcontext  # what fit() is wrapped in
+    home: Home | None = None  # its environment
+    recorder: Recorder = field(init=False)
     _session: Session | None = field(default=None, init=False)
     _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # two may ask for the session at once
 
     def __attrs_post_init__(self) -> None:
-        """Remember what happens, also where nothing is written."""
-        self.records = Records(self.name)
+        """Record what happens, also where nothing is written."""
+        self.recorder = Recorder(self.name, self.home.messages.log) if self.home else Recorder(self.name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what is no setting, and changes that would change nothing any more."""
@@ -114,31 +124,17 @@ class Trainer:
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address."""
-        self.session.feed.next(1)  # reads, checks and places the first block
-
-    @property
-    def backend_name(self) -> str:
-        """Return the name of the backend for people."""
-        changed = self._session.makeup.changes.get("backend") if self._session is not None else None
-        backend = changed or self.backend
-        chosen = backend["type"] if isinstance(backend, Mapping) else backend
-        if isinstance(chosen, str):
-            return chosen.rpartition(":")[2]
-        return (chosen if isinstance(chosen, type) else type(chosen)).__name__.removesuffix("Backend").lower()
+        self.session.batches(1)  # reads, checks and places the first block
 
     def close(self) -> None:
-        """End training if it is under way, and let go of what the session holds open."""
+        """End training if it is under way, and stop everything in the background."""
         if self._session is not None:
-            if self._session.control.busy:
-                self._session.control.send(Stop())
-            self._session.feed.close()
-            self._session.evaluator.close()
-            self._session.background.close()
+            self._session.close()
 
     @property
     def history(self) -> History:
         """Return everything measured so far."""
-        return self.records.history
+        return self.recorder.history
 
     def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
         """Train for so many more epochs or iterations, or until a hook stops it; return the history.
@@ -149,46 +145,43 @@ class Trainer:
         for name, count in (("epochs", epochs), ("iterations", iterations)):
             if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
                 raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
-        control = self.session.control
-        control.claim()
-        with Signals(ENDING[:1], patience=1, heed=lambda number: control.hurry()) as signals, self.around(self):
+        session = self.session
+        session.claim()
+        home = self.home.fitting(self) if self.home else nullcontext()
+        with Signals(ENDING[:1], patience=1, heed=lambda number: session.hurry()) as signals, home:
             self.train(epochs, iterations)
         if signals.came:
             raise KeyboardInterrupt
         return self.history
 
     def train(self, epochs: int | None = None, iterations: int | None = None, hold: bool = False) -> None:
-        """Train in the calling thread, for which the session was claimed, and stays where more is to be done again."""
+        """Train in the calling thread, which has claimed the session; ``hold`` the claim while a replay has more."""
         failed = True
         try:
             self.session.begin(epochs, iterations)
-            if reason := beginning.ended(self.session):
-                self.records.say(f"nothing to train: {reason} already")
-                self.session.control.over = True
             one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).run(self.session)
             failed = False
         finally:
             self.session.end(failed, hold and not failed)
 
     def relive(self) -> None:
-        """Train; where all that a journal holds is done again, do so from one beginning of training to the next."""
-        replay = self.session.chronicle.replay
-        if replay is not None and not self.session.midway:
-            self.session.relive(replay)  # what was changed before training began
-        control = self.session.control
+        """Train; during replay, from one beginning of training in the journal to the next."""
+        session, replay = self.session, self.session.recorder.replay
+        if replay is not None and not session.progress.underway:
+            session.relive(replay)  # what was changed before training began
         while True:
             self.train(hold=True)
             if replay is None or replay.left or not replay.rows:
-                return control.end(control.status)
-            self.session.relive(replay)  # what was changed after its end, before others change anything
-            if not replay.rows and not (replay.goes_on and self.session.halted):
-                return control.end(control.status)
-            control.claim(again=True)
+                return session.leave()
+            session.relive(replay)  # what was changed after its end, before others change anything
+            if not replay.rows and not (replay.goes_on and session.progress.interrupted):
+                return session.leave()
+            session.claim(again=True)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss, and metrics by name, over a split of the data."""
         found = several(self.resolve, "evaluate", "metric", Metric, metrics or {})
-        return dict(self.session.control.ask(partial(self.session.evaluate, on, found)))
+        return dict(self.session.ask(partial(self.session.evaluate, on, found)))
 
     def predict(self, samples: Any) -> Any:
         """Return predictions for samples: an array, or one for each input section.
@@ -198,7 +191,7 @@ class Trainer:
         session = self.session
         inputs = session.model.network.sections(costs=False)
         sections = samples if isinstance(samples, Mapping) else {inputs[0]: samples}
-        found = session.control.ask(lambda: session.evaluator.predict(session.arrays, sections))
+        found = session.ask(lambda: session.setup.evaluator.predict(session.state.arrays, sections))
         return next(iter(found.values())) if len(found) == 1 else found
 
 
@@ -214,35 +207,45 @@ def prepare(trainer: Trainer) -> Session:
     preparation = Preparation(trainer.precision, trainer.preprocessors).fit(splits["training"])
     model = _model(trainer, network, specs(preparation(splits["training"].block(0))))
     splits = choices.encoded(splits, network, trainer.preprocessors, model.shapes.outputs)
-    programs = Programs(model, backend)
+    parts = Parts(trainer.hooks, trainer.optimiser, backend, trainer.order)
+    classes = tuple(choices.class_names(splits["training"], network) or classes)
+    setup = _setup(trainer, model, parts, splits, preparation, learned, classes)
+    check_settable(setup.name, setup.order.hooks, bindings(evolve(setup, order=HookOrder({}))))
+    beginning.check_reads(trainer.name, setup.order.hooks, model, bindings(setup))
+    beginning.check_hooks(f"{trainer.name}.hooks", setup.order.hooks, model)
+    beginning.check_one(f"{trainer.name}.metrics", beginning.Prospect(model).measure, trainer.metrics)
+    initial = partial(initial_state, trainer, model, preparation)
+    return Session(setup=setup, initial=initial, recorder=trainer.recorder, registry=trainer.registry)
+
+
+def _setup(
+    trainer: Trainer,
+    model: Model,
+    parts: Parts,
+    splits: Mapping[str, Dataset],
+    preparation: Preparation,
+    learned: Mapping[str, Any],
+    classes: Sequence[str],
+) -> Setup:
+    programs = Programs(model, parts.backend)
     ready = partial(ready_block, model, preparation)
     size = batch_size(trainer, len(splits["training"]))
     feed = Feed(
-        splits["training"], size, trainer.seed, ready, backend.to_device, trainer.order,
+        splits["training"], size, trainer.seed, ready, parts.backend.to_device, trainer.order,
         trainer.last_batch == "keep",
     )  # fmt: skip
-    parts = Parts(trainer.hooks, trainer.optimiser, backend, trainer.order)
-    session = Session(
+    return Setup(
         name=trainer.name,
+        factory=Factory(trainer.name, parts, trainer.resolve, splits, trainer.backend),
+        parts=parts,
         programs=programs,
         feed=feed,
-        live=Live(live_values(model), trainer.precision),
-        runner=Runner(trainer.hooks, trainer.records.say),
         evaluator=Evaluator(programs, splits, size, preparation, ready),
-        records=trainer.records,
-        registry=trainer.registry,
-        initial=partial(initial_state, trainer, model, preparation),
-        act=act,
-        makeup=Makeup(Workshop(trainer.name, parts, trainer.resolve, splits)),
-        remake=remake,
-        classes=tuple(choices.class_names(splits["training"], network) or classes),
+        order=HookOrder(trainer.hooks),
+        live_values=live_values(model),
+        classes=tuple(classes),
         learned=learned,
     )
-    register(session)
-    beginning.check_reads(trainer.name, session.runner.hooks, model, session.registry.addresses())
-    beginning.check_hooks(f"{trainer.name}.hooks", session.runner.hooks, model)
-    beginning.check_one(f"{trainer.name}.metrics", beginning.Prospect(model).measure, trainer.metrics)
-    return session
 
 
 def batch_size(trainer: Trainer, rows: int) -> int:

@@ -207,7 +207,7 @@ def test_an_assignment_without_a_key_is_told(check):
 def test_a_policy_that_is_none_is_told_in_plain_words(check):
     code, said = check(('when = "epoch', 'on_error = "nope"\nwhen = "epoch'))
     assert code == 2
-    assert said[0].endswith("hooks.finish.on_error: must be 'fail' or 'disable' or 'ignore' (got 'nope').")
+    assert said[0].endswith("hooks.finish.on_error: must be 'fail' or 'mute' or 'ignore' (got 'nope').")
 
 
 def test_a_preprocessor_that_cannot_be_fitted_is_the_one_that_is_named(check):

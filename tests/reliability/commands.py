@@ -17,22 +17,23 @@ import json
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as Late
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from hypothesis import HealthCheck, Phase, seed, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from sigma_kernel.clock import Moment, scaled
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.training.commands.queue import Ticket
+from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.types import NAMES, Command
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session.loop import Session
@@ -85,8 +86,8 @@ class State:
         """Return what is now; in the training thread, or while nothing trains."""
         rate = float(session.registry.get("optimiser.learning_rate"))
         weights = session.host("network.layers.1-output.weights").tobytes()
-        now = session.clock.moment.iteration
-        return cls(session.control.status, now, rate, tuple(session.runner.hooks), session.makeup.changes, weights)
+        now = session.moment.iteration
+        return cls(session.status, now, rate, tuple(session.setup.order.hooks), session.state.changes, weights)
 
 
 @frozen
@@ -143,18 +144,21 @@ class Counting(LocalOperator):
         self.begun += 1
 
 
-class Queue(deque[Ticket]):
-    """Where commands wait, which notes how many bursts had begun when each of them came."""
+@define(eq=False)
+class Listening(Queue):
+    """A queue that notes how many bursts had begun when each command came, and tells how it acted."""
 
-    def __init__(self, operator: Counting) -> None:
-        super().__init__()
-        self.operator, self.came = operator, dict[int, int]()
+    act: Callable[[Callable[[], Any], Command], Any]
+    begun: Callable[[], int]
+    came: dict[int, int] = field(factory=dict)
 
-    def append(self, ticket: Ticket) -> None:
-        """Add a command; no later than this it could be seen."""
-        super().append(ticket)
-        if getattr(ticket.act, "args", ()):
-            self.came[id(ticket.act.args[0])] = self.operator.begun  # type: ignore[attr-defined]
+    def submit(self, request: Request) -> Request:
+        """Add a request; no later than this it could be seen."""
+        if request.command is None:
+            return super().submit(request)
+        found = super().submit(evolve(request, act=partial(self.act, request.act, request.command)))
+        self.came[id(request.command)] = self.begun()
+        return found
 
 
 class Always(Past):
@@ -174,7 +178,7 @@ class Watched:
     last: int | None
     sigma: Environment = field(init=False)
     session: Session = field(init=False)
-    waiting: Queue = field(init=False)
+    waiting: Listening = field(init=False)
     acted: list[Acted] = field(factory=list)
     threads: list[Future[Any]] = field(factory=list)
     people: ThreadPoolExecutor = field(factory=lambda: ThreadPoolExecutor(4))
@@ -194,14 +198,13 @@ class Watched:
         )
         self.sigma.prepare()
         self.session = trainer.session
-        self.session.chronicle.past = Always()
-        act, self.waiting = self.session.control.act, Queue(self.operator)
-        self.session.control.act, self.session.control._waiting = lambda command: self._act(act, command), self.waiting
+        self.session.recorder.past = Always()
+        self.session.queue = self.waiting = Listening(self._act, lambda: self.operator.begun)
 
-    def _act(self, act: Callable[[Command], Any], command: Command) -> Any:
-        before, begun, over = State.of(self.session), self.operator.begun, self.session.control.over
+    def _act(self, act: Callable[[], Any], command: Command) -> Any:
+        before, begun, over = State.of(self.session), self.operator.begun, self.session.over
         try:
-            moment = act(command)
+            moment = act()
         except Exception as error:
             self.acted.append(Acted(command, before, State.of(self.session), begun, None, error, over))
             raise
@@ -332,18 +335,18 @@ class Commands(RuleBasedStateMachine):
         answer = self.give("step", count=count, scale=scale)
         if isinstance(answer, SigmaError) or not waits:
             return
-        control, at = self.it.session.control, answer["trainer"]
+        session, at = self.it.session, answer["trainer"]
         end = threading.Event()
         for _ in range(int(PATIENCE * 1000)):
-            if control.status == "paused" or self.it.threads[-1].done():
+            if session.status == "paused" or self.it.threads[-1].done():
                 break
             end.wait(0.001)
         else:
             raise AssertionError("a step has no end")
-        now = self.it.session.clock.moment
-        if control.status == "paused":
+        now = self.it.session.moment
+        if session.status == "paused":
             assert getattr(now, scale) == getattr(at, scale) + count, (at, now)
-            assert scale == "iteration" or self.it.session.feed.iteration_in_epoch == 0
+            assert scale == "iteration" or session.setup.feed.iteration_in_epoch(session.state.cursor) == 0
             self.paused = self.it.operator.begun
 
     @rule(value=st.sampled_from([0, 0.0, 0.001, 0.02]), pattern=st.sampled_from([RATE, "**.learning_rate"]))
@@ -360,10 +363,10 @@ class Commands(RuleBasedStateMachine):
     def mistake(self, wrong: tuple[str, dict[str, Any]]) -> None:
         """Send what is wrong: it never gets as far as the training thread, and nothing changes."""
         name, arguments = wrong
-        before = self.it.sigma.get(RATE), self.it.session.makeup.changes, tuple(self.it.session.runner.hooks)
+        before = self.it.sigma.get(RATE), self.it.session.state.changes, tuple(self.it.session.setup.order.hooks)
         answer = self.give(name, **arguments)
         assert isinstance(answer, SigmaError), f"{wrong} was taken"
-        after = self.it.sigma.get(RATE), self.it.session.makeup.changes, tuple(self.it.session.runner.hooks)
+        after = self.it.sigma.get(RATE), self.it.session.state.changes, tuple(self.it.session.setup.order.hooks)
         assert after == before
 
     @rule()
@@ -374,12 +377,12 @@ class Commands(RuleBasedStateMachine):
     @rule(back=st.integers(0, 30), scale=st.sampled_from(["iteration", "epoch"]))
     def rewind(self, back: int, scale: str) -> None:
         """Go back, if a state is kept."""
-        to = max(0, getattr(self.it.session.clock.moment, scale) - back)
+        to = max(0, getattr(self.it.session.moment, scale) - back)
         answer = self.give("rewind", to=to, scale=scale)
         if not isinstance(answer, SigmaError):
             assert getattr(answer["trainer"], scale) <= to
             if self.paused is not None:
-                assert self.it.session.clock.moment == answer["trainer"]
+                assert self.it.session.moment == answer["trainer"]
 
     @rule(
         sent=st.sampled_from([

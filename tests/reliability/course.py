@@ -61,11 +61,11 @@ class Halting(LocalOperator):
     def run(self, session: Session) -> None:
         """Train."""
         while session.boundary():
-            now = session.clock.moment.iteration
+            now = session.moment.iteration
             session.advance(min([session.distance(), 3, *([self.at - now] if self.at > now else [])]))
             session.settle()
-            if session.clock.moment.iteration == self.at:
-                sender = threading.Thread(target=session.control.send, args=[Stop()])
+            if session.moment.iteration == self.at:
+                sender = threading.Thread(target=session.send, args=[Stop()])
                 sender.start()
                 sender.join()
 
@@ -101,7 +101,7 @@ def splits() -> dict[str, Any]:
 # -- comparing ---------------------------------------------------------------------------------------------------------
 def tree(trainer: Trainer) -> dict[str, Any]:
     """Return the whole state tree of a trainer that has ended: bytes of arrays, JSON of values; no seconds."""
-    state = trainer.session.control.ask(trainer.session.snapshot)
+    state = trainer.session.ask(trainer.session.snapshot)
     clock = {scale: count for scale, count in state.values["clock"].items() if scale != "second"}
     values = {**state.values, "clock": clock}
     arrays = {name: (value.dtype.name, value.shape, value.tobytes().hex()) for name, value in state.arrays.items()}

@@ -60,7 +60,7 @@ def main(how: str, parent: Path) -> None:
             assert run is not None
             whole[epoch] = [path.name for path in saved(run, "trainer") if same(read(path), path)]
         alarms = [text for _, text in sigma.messages.after(0)]
-        epochs = trainer.session.clock.moment.epoch
+        epochs = trainer.session.moment.epoch
     with small_environment(Sweep()) as again:
         _, differs = again.replay(run)
     left = sorted(path.name for path in (run / "checkpoints" / "trainer").iterdir())

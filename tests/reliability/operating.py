@@ -59,9 +59,12 @@ def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> Trainer:
 
 def bare(session: Session, iterations: int, burst: int) -> float:
     """Return the seconds of an iteration that the backend's program takes by itself, in bursts of such a length."""
-    step, program = session.programs.get(Model.training, BATCH)
-    batches, state = session.feed.next(burst), {name: value.copy() for name, value in session.arrays.items()}
-    steer, n = session.steer(step), len(batches.rows)
+    step, program = session.setup.programs.get(Model.training, BATCH)
+    batches, state = (
+        session.batches(burst),
+        {name: value.copy() for name, value in session.state.arrays.items()},
+    )
+    steer, n = session.steps().steer(step), len(batches.rows)
     began = time.thread_time()
     for _ in range(iterations // n):
         state = program.run(state, batches.block, batches.rows, steer, n).state

@@ -64,15 +64,15 @@ def trained(hooks: Mapping[str, Hook]) -> Trainer:
 
 def step(trainer: Trainer, iterations: int) -> float:
     """Train on; return the seconds of an iteration, without those of the end of training."""
-    before = trainer.session.clock.moment.second
+    before = trainer.session.moment.second
     trainer.fit(iterations=iterations)
-    return (trainer.session.clock.moment.second - before) / iterations
+    return (trainer.session.moment.second - before) / iterations
 
 
 def became(trainer: Trainer) -> str:
     """Return what has become of the hook."""
-    memory = trainer.session.runner.memory["bad"]
-    place = "disabled" if memory["disabled"] else "in the background" if memory.get("background") else "at work"
+    memory = trainer.session.state.memory["bad"]
+    place = "muted" if memory["muted"] else "in the background" if memory.get("background") else "at work"
     return f"{place}: {memory.get('error', '')}"
 
 
@@ -85,9 +85,9 @@ def main(rounds: int, iterations: int) -> None:
         "does nothing": Bad(does=lambda: None),
         "sleeps, muted": Bad(**sleep),
         "sleeps, moved": Bad(**sleep, over_budget="background"),
-        "raises, disabled": Bad(does=fail, on_error="disable"),
+        "raises, muted": Bad(does=fail, on_error="mute"),
         "raises, ignored": Bad(does=fail, on_error="ignore"),
-        "exits, disabled": Bad(does=sys.exit, on_error="disable"),
+        "exits, muted": Bad(does=sys.exit, on_error="mute"),
         "exits, ignored": Bad(does=sys.exit, on_error="ignore"),
     }
     trainers = {name: trained({"bad": hook}) for name, hook in cases.items()}

@@ -78,11 +78,11 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for tho
 def steer(sigma: Environment, seed: int, done: Counter[str], over: threading.Event) -> None:
     """Give one command after the other until the run is over."""
     draw = random.Random(seed)
-    while not any(trainer.session.control.busy for trainer in sigma.trainers.values()):
+    while not any(trainer.session.queue.busy for trainer in sigma.trainers.values()):
         time.sleep(0.001)
     while not over.wait(draw.uniform(0.0, 0.02)):
         name = draw.choice(NAMES)
-        command, arguments = wish(draw, sigma.trainer(name).session.clock.moment.iteration)
+        command, arguments = wish(draw, sigma.trainer(name).session.moment.iteration)
         try:
             sigma.send(command, trainer=name, **arguments)
             done[command] += 1
@@ -140,10 +140,12 @@ def trees(sigma: Environment) -> dict[str, dict[str, Any]]:
 
 def untimed(trainer: Trainer) -> dict[str, Any]:
     """Return a state without what hooks that go by the wall clock, or run beside training, remember and publish."""
-    found, runner = tree(trainer), trainer.session.runner
-    hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in runner.timed}
-    published = {name: value for name, value in json.loads(found["published"]).items() if not runner.aside(name)}
-    apart = {"hooks": json.dumps(hooks), "published": json.dumps(published), "undone": ""}  # which holds both of former
+    found, order = tree(trainer), trainer.session.setup.order
+    hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in order.timed}
+    published = {
+        name: value for name, value in json.loads(found["published"]).items() if not order.depends_on_time(name)
+    }
+    apart = {"hooks": json.dumps(hooks), "published": json.dumps(published), "undo": ""}  # which holds both of former
     return {**found, **apart}
 
 
@@ -151,7 +153,7 @@ def keep_going(sigma: Environment, over: threading.Event) -> None:
     """See to it that the run ends, whatever the others do, once all that a journal holds is done again."""
     end = time.monotonic() + 2
     while not over.wait(0.05):
-        behind = any(trainer.session.chronicle.behind for trainer in sigma.trainers.values())
+        behind = any(trainer.session.recorder.behind for trainer in sigma.trainers.values())
         if time.monotonic() > end and not behind:
             sigma.stop()
             return

@@ -25,6 +25,7 @@ from sigma_kernel.testing.doing import Do as Told
 from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
+from sigma_kernel.training.commands.types import Reset
 from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.trainer import Trainer
@@ -127,7 +128,7 @@ def test_where_too_much_waits_newer_firings_of_a_hook_take_the_place_of_older_on
         trainer.fit(iterations=20)
         assert seen[-background.MOST_WAITING :] == [17, 18, 19, 20]
         assert len(seen) <= background.MOST_WAITING + 1
-        assert trainer.session.runner.memory["slow"]["hook"] == {"count": len(seen)}
+        assert trainer.session.state.memory["slow"]["hook"] == {"count": len(seen)}
         assert said(sigma).count("takes longer than the time between its firings") == 1
 
 
@@ -210,7 +211,7 @@ def test_a_local_hook_sees_its_own_scope_in_the_background() -> None:
         trainer = sigma.trainer("trainer")
         trainer.session.workers = 2
         trainer.fit(iterations=2)
-        assert trainer.session.runner.memory["b"]["hook"] == {"workers.0.": {"turn": 2}, "workers.1.": {"turn": 2}}
+        assert trainer.session.state.memory["b"]["hook"] == {"workers.0.": {"turn": 2}, "workers.1.": {"turn": 2}}
     assert seen == [(7, 1), (7, 1), (7, 2), (7, 2)]
 
 
@@ -232,8 +233,8 @@ def test_results_act_at_the_next_boundary_and_are_written_down_there(tmp_path: P
         settle(trainer)
         trainer.fit(epochs=20)
         assert seen == [None, None, None]
-        assert trainer.session.published["x.here"] == np.float32(0.1)
-        assert trainer.session.runner.memory["one"]["hook"] == {"times": 1}
+        assert trainer.session.state.published["x.here"] == np.float32(0.1)
+        assert trainer.session.state.memory["one"]["hook"] == {"times": 1}
         assert "done beside" in said(sigma)
         (row,) = events(sigma.run_folder, "background")
     assert (row["hook"], row["iteration"], row["memory"]) == ("one", 3, {"times": 1})
@@ -287,7 +288,7 @@ def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.Monke
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=2)
-        assert "training ended before hangs in the background did: left out" in said(sigma)
+        assert "training ended before hangs in the background: left out" in said(sigma)
         monkeypatch.setattr(background, "PATIENCE", 60.0)
         freed.set()
         trainer.fit(iterations=2)
@@ -299,15 +300,15 @@ def test_a_reset_leaves_out_what_is_under_way() -> None:
     hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(60), c.publish("x", 1)], giving=["x"])}
     with small(hooks) as sigma:
         session = sigma.trainer("trainer").session
-        session.control.claim()
+        session.claim()
         session.begin(iterations=9)
         session.advance(1)
         session.settle()
-        session.reset()
+        session.act(Reset())
         freed.set()
         session.background.finish()
         session.boundary()
-        assert "x" not in session.published
+        assert "x" not in session.state.published
         session.end()
 
 
@@ -325,7 +326,7 @@ def test_a_failure_ends_training_with_the_name_of_its_hook_also_one_that_exits(d
             SigmaTrainingError, match="hook 'bad' failed: (ValueError: boom|SystemExit: 3). Set on_error"
         ):
             trainer.fit(epochs=100)
-        assert "hook 'bad' failed" in trainer.session.runner.memory["bad"]["error"]
+        assert "hook 'bad' failed" in trainer.session.state.memory["bad"]["error"]
 
 
 def test_a_failure_in_the_background_that_shows_at_the_end_fails_the_run_too() -> None:
@@ -333,20 +334,20 @@ def test_a_failure_in_the_background_that_shows_at_the_end_fails_the_run_too() -
         trainer = sigma.trainer("trainer")
         with pytest.raises(SigmaTrainingError, match="hook 'bad' failed"):
             trainer.fit(iterations=3)
-        assert trainer.session.control.status == "failed"
+        assert trainer.session.status == "failed"
 
 
 @pytest.mark.parametrize("where", [False, True])
-@pytest.mark.parametrize("policy", ["ignore", "disable"])
+@pytest.mark.parametrize("policy", ["ignore", "mute"])
 def test_the_error_policy_is_obeyed_and_the_error_is_kept(policy: str, where: bool) -> None:
     with small({"bad": Do(does=boom, background=where, on_error=policy)}) as sigma:
         trainer = sigma.trainer("trainer")
         settle(trainer)
         trainer.fit(iterations=4)
-        memory = trainer.session.runner.memory["bad"]
-        assert memory["disabled"] == (policy == "disable")
+        memory = trainer.session.state.memory["bad"]
+        assert memory["muted"] == (policy == "mute")
         assert memory["error"] == "hook 'bad' failed: ValueError: boom"
-        assert said(sigma).count("boom") == (1 if policy == "disable" else 4)
+        assert said(sigma).count("boom") == (1 if policy == "mute" else 4)
 
 
 def test_an_interruption_passes_through_from_the_background() -> None:
@@ -378,8 +379,8 @@ def test_a_hook_over_its_budget_three_times_in_a_row_is_muted_and_that_is_said_a
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=8)
         assert "'slow' took longer than its budget of 0.00123 s 3 times in a row; it is muted" in said(sigma)
-        assert trainer.session.runner.memory["slow"]["disabled"]
-        assert "longer than its budget" in trainer.session.runner.memory["slow"]["error"]
+        assert trainer.session.state.memory["slow"]["muted"]
+        assert "longer than its budget" in trainer.session.state.memory["slow"]["error"]
         (row,) = events(sigma.run_folder, "budget")
     assert seen == [(1, True), (2, True), (3, True)]
     assert (row["hook"], row["then"], row["iteration"]) == ("slow", "muted", 3)
@@ -521,7 +522,7 @@ def test_a_failure_in_the_background_is_no_part_of_what_is_done_again_after_it(t
     with small({**hooks, "bad": beside(lambda c: None, every=every(3, "iteration"))}) as again:
         again.resume(run)
         again.run()
-        assert again.trainer("trainer").session.clock.moment.epoch == 50
+        assert again.trainer("trainer").session.moment.epoch == 50
 
 
 def test_what_will_run_where_can_be_explained() -> None:

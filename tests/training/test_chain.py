@@ -90,11 +90,11 @@ def test_an_incomplete_last_line_is_dropped_and_told(path: Path, more: bytes) ->
     [
         ("", "journal.jsonl: is empty. Restore the file from a copy, or move it away"),
         ('{"format', "is empty"),
-        ('{"format": 1}\n{"trainer": "a"}\n', "has format 1, not 2 as this version reads. Use the sigma-kernel that"),
-        ('{"format": 3}\n', "has format 3, not 2"),
+        ('{"format": 1}\n{"trainer": "a"}\n', "has format 1, not 3 as this version reads. Use the sigma-kernel that"),
+        ('{"format": 4}\n', "has format 4, not 3"),
         ("[]\n", "journal.jsonl:1: is not the first line of a journal"),
-        ('{"format": 2, "lost": 3}\n', "journal.jsonl:1: is not the first line of a journal"),
-        ('{"format": 2, "lost": {"a": [1]}}\n', "journal.jsonl:1: is not the first line of a journal"),
+        ('{"format": 3, "lost": 3}\n', "journal.jsonl:1: is not the first line of a journal"),
+        ('{"format": 3, "lost": {"a": [1]}}\n', "journal.jsonl:1: is not the first line of a journal"),
     ],
 )
 def test_what_is_no_journal_of_this_version_is_one_sentence(path: Path, text: str, said: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered
-from sigma_kernel.training.commands.queue import Control
+from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -38,7 +38,7 @@ def test_a_hook_that_is_attached_fires_from_then_on_and_shows_what_it_publishes(
     with steered({4: lambda sigma: sigma.attach("it", COUNT)}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * 8
-        assert trainer(sigma).session.runner.memory["it"]["hook"] == {"count": 16}
+        assert trainer(sigma).session.state.memory["it"]["hook"] == {"count": 16}
 
 
 def test_sending_says_when_it_acted() -> None:
@@ -52,7 +52,7 @@ def test_hooks_that_are_attached_are_ordered_by_what_they_declare() -> None:
     with steered() as sigma:
         sigma.attach("a", "count")  # nobody reads it yet
         sigma.attach("0", {"type": "follow"})
-        assert trainer(sigma).session.runner.order == ["a", "0"]
+        assert trainer(sigma).session.setup.order.names == ["a", "0"]
 
 
 def test_a_cycle_is_refused_before_anything_changes() -> None:
@@ -64,7 +64,7 @@ def test_a_cycle_is_refused_before_anything_changes() -> None:
             sigma.set("trainer.hooks.a.when", "y is above 1")
         assert ends(sigma) == before
         assert sigma.get("trainer.hooks.a.when") == ""
-        assert trainer(sigma).session.runner.order == ["a", "b"]
+        assert trainer(sigma).session.setup.order.names == ["a", "b"]
 
 
 def test_a_hook_that_is_detached_leaves_nothing_behind() -> None:
@@ -75,11 +75,11 @@ def test_a_hook_that_is_detached_leaves_nothing_behind() -> None:
     with steered(script) as sigma:
         sigma.run()
         session = trainer(sigma).session
-        assert "count" not in session.published
+        assert "count" not in session.state.published
         assert "trainer.count" not in sigma.registry
         assert "trainer.hooks.it.every" not in sigma.registry
-        assert list(session.runner.memory) == []
-        assert not [name for name in session.kept if name.startswith("kept.")]
+        assert list(session.state.memory) == []
+        assert not [name for name in session.state.kept if name.startswith("kept.")]
 
 
 def test_what_another_hook_publishes_too_stays() -> None:
@@ -97,7 +97,7 @@ def test_a_hook_that_equals_another_one_is_refused_however_it_comes_about() -> N
         with pytest.raises(SigmaConfigError, match="hooks.x: is the same as hooks.y"):
             sigma.set("trainer.hooks.x.every", sigma.get("trainer.hooks.y.every"))
         assert "9 epochs" in sigma.get("trainer.hooks.x.every")
-        assert trainer(sigma).session.runner.order == ["x", "y"]
+        assert trainer(sigma).session.setup.order.names == ["x", "y"]
 
 
 def test_the_order_of_what_was_attached_comes_back_with_a_checkpoint(tmp_path: Path) -> None:
@@ -110,17 +110,17 @@ def test_the_order_of_what_was_attached_comes_back_with_a_checkpoint(tmp_path: P
         run = crashed(sigma, tmp_path)
     with steered() as again:
         again.resume(run)
-        assert list(trainer(again).session.makeup.parts.hooks) == ["y", "x", "z"]
+        assert list(trainer(again).session.setup.parts.hooks) == ["y", "x", "z"]
         assert [name for name, _ in trainer(again).session.snapshot().values["changes"]["hooks"]] == ["y", "x", "z"]
 
 
 def test_a_hook_of_the_settings_can_be_detached_and_comes_back_with_a_reset() -> None:
     with steered(hooks={"it": "count"}) as sigma:
         sigma.detach("it")
-        assert trainer(sigma).session.runner.order == []
+        assert trainer(sigma).session.setup.order.names == []
         sigma.reset()
-        assert trainer(sigma).session.runner.order == ["it"]
-        assert trainer(sigma).session.runner.hooks["it"] is trainer(sigma).hooks["it"]
+        assert trainer(sigma).session.setup.order.names == ["it"]
+        assert trainer(sigma).session.setup.order.hooks["it"] is trainer(sigma).hooks["it"]
 
 
 def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
@@ -255,10 +255,10 @@ def test_the_criterion_of_a_hook_can_be_set_and_taken_away_while_it_runs() -> No
 def test_a_criterion_that_is_set_has_seen_nothing_yet() -> None:
     with steered(hooks={"it": {"type": "count", "when": "training.loss decreases for 2 iterations"}}) as sigma:
         trainer(sigma).fit(iterations=4)
-        memory = trainer(sigma).session.runner.memory["it"]
+        memory = trainer(sigma).session.state.memory["it"]
         assert memory["criterion"]
         sigma.set("trainer.hooks.it.when", "training.loss increases for 2 iterations")
-        assert trainer(sigma).session.runner.memory["it"] == {**memory, "criterion": {}}
+        assert trainer(sigma).session.state.memory["it"] == {**memory, "criterion": {}}
 
 
 @pytest.mark.parametrize(("what", "text"), [("every", "banana"), ("every", 3), ("when", "count reaches")])
@@ -266,7 +266,7 @@ def test_a_time_that_is_none_is_refused_before_it_is_queued(
     what: str, text: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with steered(hooks={"it": "count"}) as sigma:
-        monkeypatch.setattr(Control, "send", None)
+        monkeypatch.setattr(Session, "send", None)
         with pytest.raises(SigmaConfigError, match=f"trainer.hooks.it.{what}: "):
             sigma.set(f"trainer.hooks.it.{what}", text)
 
@@ -282,14 +282,15 @@ def test_another_optimiser_takes_the_parameters_over_and_begins_anew() -> None:
     with steered(last=6) as one:
         trainer(one).fit(iterations=6)
         weights = trainer(one).session.snapshot().arrays["network.layers.weights"].astype(np.float64)
-        feed, velocity = trainer(one).session.feed, np.zeros((3, 1))
+        feed, velocity = trainer(one).session.setup.feed, np.zeros((3, 1))
         data = {name: values.astype(np.float64) for name, values in trainer(one).data["training"].block(0).items()}
+        at = trainer(one).session.state.cursor
         for _ in range(6):  # the same by hand
-            batches = feed.next(1)
+            batches = feed.next(at, 1)
             x, y = (data[name][batches.rows[0]] for name in ("inputs", "targets"))
             velocity = 0.5 * velocity - 0.02 * 2 * x.T @ (x @ weights - y) / len(x)
             weights += velocity
-            feed.advance(batches, 1)
+            at = feed.after(at, batches, 1)
     assert np.allclose(after["network.layers.weights"], weights, atol=1e-5)
 
 
@@ -323,13 +324,13 @@ def test_rules_freeze_parameters_of_the_optimiser_that_is_swapped_in(deep: Any) 
         before = one.session.host("network.layers.1-dense.weights")
         one.fit(iterations=4)
         assert (one.session.host("network.layers.1-dense.weights") == before).all()
-        assert "optimiser.slots.1-dense.weights.velocity" not in one.session.arrays
+        assert "optimiser.slots.1-dense.weights.velocity" not in one.session.state.arrays
 
 
 def test_another_backend_goes_on_with_the_same_state() -> None:
     with steered({5: lambda sigma: sigma.swap("backend", "other")}) as sigma:
         summary = sigma.run()
-        assert type(trainer(sigma).session.programs.backend).__name__ == "Other"
+        assert type(trainer(sigma).session.setup.programs.backend).__name__ == "Other"
         assert summary.backend == "other"
         found = ends(sigma)[0]
         assert trainer(sigma).evaluate()["loss"] > 0
@@ -342,7 +343,7 @@ def test_the_block_and_the_state_lie_on_the_other_backend() -> None:
     with steered() as sigma:
         session = trainer(sigma).session
         sigma.swap("backend", "other")
-        placed = [*session.feed.next(1).block.values(), *session.arrays.values()]
+        placed = [*session.batches(1).block.values(), *session.state.arrays.values()]
         assert {type(values).__name__ for values in placed} == {"Placed"}
 
 
@@ -360,9 +361,9 @@ def test_a_compiled_backend_goes_on_within_tolerance() -> None:
 def test_another_order_holds_from_the_next_iteration_on() -> None:
     with steered() as sigma:
         sigma.swap("order", "backwards")
-        assert trainer(sigma).session.feed.next(1).rows[0].tolist() == [22, 21, 20, 19, 18]
+        assert trainer(sigma).session.batches(1).rows[0].tolist() == [22, 21, 20, 19, 18]
         sigma.undo()
-        assert trainer(sigma).session.feed.next(1).rows[0].tolist() != [22, 21, 20, 19, 18]
+        assert trainer(sigma).session.batches(1).rows[0].tolist() != [22, 21, 20, 19, 18]
 
 
 # -- the life of a run -------------------------------------------------------------------------------------------------
@@ -510,7 +511,7 @@ def test_a_run_is_changed_from_another_thread() -> None:
         thread.start()
         moment = sigma.attach("it", COUNT)["trainer"]
         sigma.pause()
-        paused = trainer(sigma).session.clock.moment
+        paused = trainer(sigma).session.moment
         assert sigma.get("trainer.count") == 2 * (paused.iteration - moment.iteration)
         sigma.stop()
         thread.join(60)
@@ -525,9 +526,9 @@ def test_what_one_trainer_cannot_do_changes_none() -> None:
         sigma.prepare()
         with pytest.raises(SigmaConfigError, match="there is a hook 'it' already"):
             sigma.attach("it", "count")
-        assert trainer(sigma).session.runner.order == []
+        assert trainer(sigma).session.setup.order.names == []
         sigma.attach("it", "count", trainer="trainer")
-        assert trainer(sigma).session.runner.order == ["it"]
+        assert trainer(sigma).session.setup.order.names == ["it"]
 
 
 def test_nothing_is_attached_before_there_is_something_to_attach_it_to() -> None:

@@ -54,7 +54,7 @@ def test_nothing_is_published_outside_a_pattern() -> None:
 def test_who_publishes_within_a_pattern_goes_before_who_reads_there(wrote: str, read: str) -> None:
     hooks = {"a-reader": Do(taking=[read], every=every(2, "epoch")), "writer": Do(giving=[wrote])}
     with small_environment(Sweep(), hooks=hooks) as sigma:
-        assert sigma.trainer("trainer").session.runner.order == ["writer", "a-reader"]
+        assert sigma.trainer("trainer").session.setup.order.names == ["writer", "a-reader"]
 
 
 def test_what_lies_outside_all_patterns_is_still_refused() -> None:

@@ -18,7 +18,7 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.data.feed import Cursor, Feed, Shuffled
+from sigma_kernel.training.data.feed import Batches, Cursor, Feed, Shuffled
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 
 
@@ -46,11 +46,29 @@ class Blocks(Dataset):
         return {"number": self._blocks[block]}
 
 
-def _feed(*sizes: int, batch: int = 3, seed: int = 0, **settings: Any) -> Feed:
-    return Feed(Blocks(*sizes), batch, seed, dict, np.array, **settings)
+class Walk:
+    """A feed and a cursor, as a session has them."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed, self.cursor = feed, feed.start()
+        self.dataset, self.iterations_per_epoch, self.close = feed.dataset, feed.iterations_per_epoch, feed.close
+
+    @property
+    def iteration_in_epoch(self) -> int:
+        return self.feed.iteration_in_epoch(self.cursor)
+
+    def next(self, most: int) -> Batches:
+        return self.feed.next(self.cursor, most)
+
+    def advance(self, batches: Batches, done: int) -> None:
+        self.cursor = self.feed.after(self.cursor, batches, done)
 
 
-def _taken(feed: Feed, iterations: int, most: Sequence[int] = (1,)) -> list[list[int]]:
+def _feed(*sizes: int, batch: int = 3, seed: int = 0, **settings: Any) -> Walk:
+    return Walk(Feed(Blocks(*sizes), batch, seed, dict, np.array, **settings))
+
+
+def _taken(feed: Walk, iterations: int, most: Sequence[int] = (1,)) -> list[list[int]]:
     """Return the numbers in each of the next minibatches, taken in bursts of these lengths in turn."""
     found: list[list[int]] = []
     turn = 0
@@ -177,7 +195,7 @@ def test_a_fresh_feed_goes_on_from_any_cursor(sizes: list[int], batch: int, keep
 def test_rewinding_starts_the_first_epoch_again() -> None:
     feed = _feed(7, 4)
     first = _taken(feed, 9)
-    feed.rewind()
+    feed.cursor = feed.feed.start()
     assert _taken(feed, 9) == first
 
 
@@ -225,7 +243,7 @@ def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() ->
             return np.arange(rows)[::-1]
 
     feed.close()
-    feed = evolve(feed, order=Backwards())
+    feed = Walk(evolve(feed.feed, order=Backwards()))
     feed.cursor = Cursor(epoch=8)
     assert feed.next(1).rows[0].tolist() == list(range(3000))[::-1]
     feed.close()
@@ -234,7 +252,7 @@ def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() ->
 def test_a_single_block_is_read_once_and_placed_once() -> None:
     placed: list[np.ndarray] = []
     data = Blocks(10)
-    feed = Feed(data, 3, 0, dict, lambda values: placed.append(values) or values)
+    feed = Walk(Feed(data, 3, 0, dict, lambda values: placed.append(values) or values))
     _taken(feed, 30)
     assert (len(data.read), len(placed)) == (1, 1)
 
@@ -245,7 +263,7 @@ def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_block_is_wanted
             raise SigmaDataError("data: spoilt.")
         return dict(block)
 
-    feed = Feed(Blocks(3, 3, 3), 3, 0, prepare, np.array)
+    feed = Walk(Feed(Blocks(3, 3, 3), 3, 0, prepare, np.array))
     feed.advance(feed.next(1), 1)
     with pytest.raises(SigmaDataError, match="^block 1: data: spoilt.$"):
         feed.next(1)

@@ -94,7 +94,7 @@ def test_what_patterns_meet_is_a_reason_too() -> None:
 
 
 def test_the_rule_that_decides_a_setting_is_the_most_specific_one_that_has_it() -> None:
-    live = trainer(DEEP.format(1)).session.live.base
+    live = trainer(DEEP.format(1)).session.state.live.base
     assert live["optimiser.1-dense.weights.learning_rate"] == 0.01
     assert live["optimiser.1-dense.weights.beta1"] == 0.8
     assert live["optimiser.2-output.weights.beta1"] == 0.9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import permutations
 from typing import Any
 
@@ -17,8 +17,8 @@ from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment
-from sigma_kernel.training.hooks.order import check_distinct, ordered, reasons
-from sigma_kernel.training.hooks.runner import Runner
+from sigma_kernel.training.hooks.order import HookOrder, check_distinct, ordered, reasons
+from sigma_kernel.training.hooks.runner import Budgets, fail, holds
 from sigma_kernel.training.session.loop import Session
 
 
@@ -132,24 +132,34 @@ def test_a_hook_that_is_there_serves_several_that_require_it() -> None:
 
 
 # -- when they are due -------------------------------------------------------------------------------------------------
-def _runner(told: list[str] | None = None, **hooks: Hook) -> Runner:
-    return Runner(hooks, [].append if told is None else told.append)
+class Runner:
+    """What a session does with its hooks, reduced to running them."""
+
+    def __init__(self, log: Callable[[str], None], hooks: Mapping[str, Hook]) -> None:
+        self.order, self.log = HookOrder(hooks), log
+        self.memory = self.order.blank()
+
+    def fire(self, name: str, context: HookContext, scope: str = "") -> None:
+        hook, memory = self.order.hooks[name], self.memory[name]
+        try:
+            if holds(hook, memory, context, scope):
+                Budgets().run(name, hook, context)
+        except Exception as error:
+            fail(name, hook, memory, self.log, error)
+
+
+def _runner(logged: list[str] | None = None, **hooks: Hook) -> Runner:
+    return Runner([].append if logged is None else logged.append, hooks)
 
 
 def _fire(runner: Runner, name: str, context: HookContext, scope: str = "") -> None:
-    """Run a hook as a session does."""
-
-    def act() -> None:
-        if runner.holds(name, context, scope):
-            runner.run(name, context)
-
-    runner.attempt(name, act)
+    runner.fire(name, context, scope)
 
 
 def test_hooks_that_are_due_together_come_in_their_order() -> None:
     runner = _runner(a=Do(taking=["x"]), b=Do(giving=["x"]), c=Do(every=every(3, "iteration")))
-    assert runner.due(Moment(iteration=4), Moment(iteration=6, epoch=1)) == ["b", "a", "c"]
-    assert runner.due(Moment(iteration=4, epoch=1), Moment(iteration=5, epoch=1)) == []
+    assert runner.order.due(runner.memory, Moment(iteration=4), Moment(iteration=6, epoch=1)) == ["b", "a", "c"]
+    assert runner.order.due(runner.memory, Moment(iteration=4, epoch=1), Moment(iteration=5, epoch=1)) == []
 
 
 def test_a_hook_runs_only_if_its_criterion_holds() -> None:
@@ -174,9 +184,7 @@ def _fails(context: HookContext) -> None:
 
 
 def test_a_failure_ends_training_unless_said_otherwise() -> None:
-    with pytest.raises(
-        SigmaTrainingError, match="hook 'a' failed: KeyError: 'gone'. Set on_error = 'disable'"
-    ) as error:
+    with pytest.raises(SigmaTrainingError, match="hook 'a' failed: KeyError: 'gone'. Set on_error = 'mute'") as error:
         _fire(_runner(a=Do(does=_fails)), "a", Desk())
     assert isinstance(error.value.__cause__, KeyError)
 
@@ -194,14 +202,14 @@ def test_a_criterion_that_fails_is_a_failure_of_its_hook() -> None:
         _fire(_runner(a=Do(when=when("x").above(1))), "a", Desk({"x": "a text"}))
 
 
-def test_a_hook_can_be_disabled_by_its_failure() -> None:
+def test_a_hook_can_be_muted_by_its_failure() -> None:
     told: list[str] = []
-    runner = _runner(told, a=Do(does=_fails, on_error="disable"), b=Do())
+    runner = _runner(told, a=Do(does=_fails, on_error="mute"), b=Do())
     _fire(runner, "a", Desk())
-    assert told == ["hook 'a' failed: KeyError: 'gone'; it is disabled"]
+    assert told == ["hook 'a' failed: KeyError: 'gone'; it is muted"]
     assert runner.memory["a"]["error"] == "hook 'a' failed: KeyError: 'gone'"
-    assert runner.due(Moment(), Moment(epoch=1)) == ["b"]
-    assert runner.active() == [runner.hooks["b"]]
+    assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["b"]
+    assert runner.order.active(runner.memory) == ["b"]
 
 
 def test_a_failure_can_be_ignored_and_the_hook_stays() -> None:
@@ -210,22 +218,21 @@ def test_a_failure_can_be_ignored_and_the_hook_stays() -> None:
     _fire(runner, "a", Desk())
     _fire(runner, "a", Desk())
     assert told == ["hook 'a' failed: KeyError: 'gone'; it is ignored"] * 2
-    assert runner.due(Moment(), Moment(epoch=1)) == ["a"]
+    assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["a"]
 
 
-def test_a_guard_that_was_disabled_guards_no_more() -> None:
-    runner = _runner(a=Do(does=_fails, on_error="disable", guard=True), b=Do(guard=True))
-    assert runner.guards() == ["a", "b"]
+def test_a_guard_that_was_muted_guards_no_more() -> None:
+    runner = _runner(a=Do(does=_fails, on_error="mute", guard=True), b=Do(guard=True))
+    assert runner.order.guards(runner.memory) == ["a", "b"]
     _fire(runner, "a", Desk())
-    assert runner.guards() == ["b"]
+    assert runner.order.guards(runner.memory) == ["b"]
 
 
-def test_forgetting_enables_and_empties_everything() -> None:
-    runner = _runner(a=Do(does=_fails, on_error="disable", when=when("x").improves()))
+def test_the_memory_of_hooks_begins_blank() -> None:
+    runner = _runner(a=Do(does=_fails, on_error="mute", when=when("x").improves()))
     _fire(runner, "a", Desk({"x": 1.0}))
     assert runner.memory["a"]["criterion"]
-    runner.forget()
-    assert runner.memory == {"a": {"hook": {}, "criterion": {}, "disabled": False}}
+    assert runner.order.blank() == {"a": {"hook": {}, "criterion": {}, "muted": False}}
 
 
 # -- in a session ------------------------------------------------------------------------------------------------------
@@ -233,8 +240,9 @@ class TwoWorkers(Sweep):
     """Pretends that two workers had losses of their own."""
 
     def run(self, session: Session) -> None:
-        session.workers = 2
-        session.published.update({"workers.0.training.loss": -1.0, "workers.1.training.loss": -2.0})
+        session.split(2)
+        for worker, loss in enumerate((-1.0, -2.0)):
+            session.publish(f"workers.{worker}.training.loss", loss)
         super().run(session)
 
 
@@ -249,7 +257,7 @@ def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> N
     hook = Do(does=count, scope="local", taking=["training.loss"], giving=["counted"])
     with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
-        published = sigma.trainer("trainer").session.published
+        published = sigma.trainer("trainer").session.state.published
         assert set(sigma.summary().metrics) == {"training.loss"}  # what is local is nobody's result
     assert seen == [(-1.0, 1), (-2.0, 1), (-1.0, 2), (-2.0, 2)]
     assert {"workers.0.counted": 2, "workers.1.counted": 2}.items() <= published.items()
@@ -341,20 +349,20 @@ def _leaves_and(does: Callable[[HookContext], Any], **settings: Any) -> Do:
 def test_a_hook_that_detaches_itself_and_fails_ends_training_by_its_name() -> None:
     with (
         small_environment(Sweep(), hooks={"it": _leaves_and(_fails)}) as sigma,
-        pytest.raises(SigmaTrainingError, match="hook 'it' failed: KeyError: 'gone'. Set on_error = 'disable'"),
+        pytest.raises(SigmaTrainingError, match="hook 'it' failed: KeyError: 'gone'. Set on_error = 'mute'"),
     ):
         sigma.trainer("trainer").fit(epochs=2)
 
 
 @pytest.mark.parametrize("scope", ["global", "local"])
-@pytest.mark.parametrize(("policy", "became"), [("ignore", "ignored"), ("disable", "disabled")])
+@pytest.mark.parametrize(("policy", "became"), [("ignore", "ignored"), ("mute", "muted")])
 def test_the_policy_of_a_hook_that_detached_itself_is_obeyed_and_it_runs_no_more(
     policy: str, became: str, scope: str
 ) -> None:
     with small_environment(TwoWorkers(), hooks={"it": _leaves_and(_fails, on_error=policy, scope=scope)}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
         assert [text for _, text in sigma.messages.after(0)] == [f"hook 'it' failed: KeyError: 'gone'; it is {became}"]
-        assert sigma.trainer("trainer").session.runner.memory == {}
+        assert sigma.trainer("trainer").session.state.memory == {}
 
 
 def test_a_hook_that_detached_itself_ends_what_it_does_and_publishes_nothing_any_more() -> None:
@@ -372,11 +380,11 @@ def test_a_hook_that_detached_itself_ends_what_it_does_and_publishes_nothing_any
         hook.does = _leaves_and(last).does
         trainer.fit(epochs=2)
         assert seen == [(2, trainer.history["training.loss"][9])]
-        assert "late" not in trainer.session.published
+        assert "late" not in trainer.session.state.published
         assert "trainer.late" not in sigma.registry
 
 
-def test_a_hook_that_a_failure_disabled_in_one_scope_does_not_run_in_the_next() -> None:
-    with small_environment(TwoWorkers(), hooks={"it": Do(does=_fails, on_error="disable", scope="local")}) as sigma:
+def test_a_hook_that_a_failure_muted_in_one_scope_does_not_run_in_the_next() -> None:
+    with small_environment(TwoWorkers(), hooks={"it": Do(does=_fails, on_error="mute", scope="local")}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
         assert len(sigma.messages.after(0)) == 1

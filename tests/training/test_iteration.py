@@ -113,12 +113,14 @@ def test_what_an_iteration_went_by_can_be_looked_at() -> None:
 
     with small_environment(Sweep(), hooks={"look": Look()}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
-        assert seen[0].programs is sigma.trainer("trainer").session.programs
-    assert [one.moment.iteration for one in seen] == [0, 1, 2, 3, 4]
+        assert seen[0].steps.programs is sigma.trainer("trainer").session.setup.programs
+    assert [one.steps.moment.iteration for one in seen] == [0, 1, 2, 3, 4]
     assert [one.batches.rows.tolist() for one in seen] == [[[*range(size)]] for size in (5, 5, 5, 5, 3)]
     x, targets = (np.concatenate([one.batches.block[name] for one in seen]) for name in ("inputs", "targets"))
     np.testing.assert_allclose(x @ [[1.0], [-2.0], [0.5]], targets, rtol=1e-5, atol=1e-6)
     assert len(np.unique(x, axis=0)) == 23
-    assert not seen[0].before["network.layers.weights"].any()
+    assert not seen[0].steps.arrays["network.layers.weights"].any()
     for one, other in pairwise(seen):
-        np.testing.assert_array_equal(one.outcome["network.layers.weights"], other.before["network.layers.weights"])
+        np.testing.assert_array_equal(
+            one.outcome["network.layers.weights"], other.steps.arrays["network.layers.weights"]
+        )

@@ -120,7 +120,7 @@ def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_k
         assert sigma.get(RATE) == 0.2  # questions are answered
         with pytest.raises(SigmaStateError, match="cannot be written"):
             sigma.send("save")
-        sigma.trainer("trainer").session.save_as.args[0].wait()  # type: ignore[union-attr]
+        sigma.trainer("trainer").session.saver.wait()  # type: ignore[union-attr]
         shutil.copytree(on(sigma), tmp_path / "killed")
         monkeypatch.undo()
         sigma.set(RATE, 0.1)
@@ -156,7 +156,7 @@ def test_a_command_is_answered_when_it_is_on_the_disk_and_training_does_not_wait
         monkeypatch.setattr(journal.os, "fsync", fsync)
         threads.append(threading.Thread(target=sigma.set, args=[RATE, 0.2]))
         threads[0].start()
-        while not sigma.trainer("trainer").session.control.awaits(commands.Set):
+        while not sigma.trainer("trainer").session.queue.awaits(commands.Set):
             time.sleep(0.001)
 
     def look(sigma: Environment) -> None:
@@ -186,7 +186,7 @@ def test_a_run_that_nobody_steers_waits_for_no_disk(tmp_path: Path, monkeypatch:
         sigma._open_folder()
         monkeypatch.setattr(journal.os, "fsync", watch)
         session = sigma.trainer("trainer").session
-        session.control.claim()
+        session.claim()
         session.begin(iterations=10)
         while session.boundary():
             session.advance(1)
@@ -212,7 +212,7 @@ def test_a_checkpoint_is_written_after_the_rows_that_lead_to_it(
         fsync(handle)
         order.append("rows")
 
-    with steered({4: lambda s: s.trainer("trainer").session.control.send(commands.Save())}) as sigma:
+    with steered({4: lambda s: s.trainer("trainer").session.send(commands.Save())}) as sigma:
         monkeypatch.setattr("sigma_kernel.training.checkpoints.writer.write", watched)
         sigma.folder = tmp_path
         sigma.run()

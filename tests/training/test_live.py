@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Objective, Schedule, Transform, live
@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, state_bytes
-from sigma_kernel.training.commands.queue import Control
+from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import LAYERS
 
 Deep = Callable[..., Environment]
@@ -32,7 +32,7 @@ def test_a_number_that_the_precision_cannot_hold_is_refused_before_it_is_queued(
         sigma.trainer("trainer").optimiser.transforms = {"scale": Scale()}
         sigma.prepare()
         before = state_bytes(sigma.trainer("trainer"))
-        monkeypatch.setattr(Control, "send", None)
+        monkeypatch.setattr(Session, "send", None)
         with pytest.raises(SigmaAddressError, match="is too large for float32. Choose a smaller number."):
             sigma.set(pattern, value)
         assert state_bytes(sigma.trainer("trainer")) == before
@@ -53,7 +53,7 @@ def test_arrays_that_do_not_fit_a_parameter_are_refused_before_they_are_queued(
     with deep() as sigma:
         sigma.prepare()
         before = state_bytes(sigma.trainer("trainer"))
-        monkeypatch.setattr(Control, "send", None)
+        monkeypatch.setattr(Session, "send", None)
         with pytest.raises(SigmaAddressError, match="trainer.network.layers.1-dense.bias: "):
             sigma.set("trainer.network.layers.1-dense.bias", value)
         assert state_bytes(sigma.trainer("trainer")) == before
@@ -157,8 +157,8 @@ def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, mome
 def test_the_values_of_iterations_ahead_can_be_asked_for(deep: Deep, momentum: Any) -> None:
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
-        session.clock.advance(1)
-        steer = session.steer(session.model.training(5), 2, offset=1)
+        session.state = evolve(session.state, moment=session.moment.advanced(1))
+        steer = session.steps().steer(session.model.training(5), 2, offset=1)
         assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0
 
@@ -242,11 +242,11 @@ def test_a_schedule_of_something_else_is_refused(deep: Deep, momentum: Any) -> N
 def test_a_live_value_that_does_not_fit_is_refused_and_nothing_changes(deep: Deep, value: Any) -> None:
     with deep() as sigma:
         sigma.prepare()
-        before = dict(sigma.trainer("trainer").session.live.base)
+        before = dict(sigma.trainer("trainer").session.state.live.base)
         for pattern in ("trainer.optimiser.momentum", "**.momentum", "trainer.network.layers.3-dropout.rate"):
             with pytest.raises(SigmaAddressError, match="must be"):
                 sigma.set(pattern, value)
-        assert sigma.trainer("trainer").session.live.base == before
+        assert sigma.trainer("trainer").session.state.live.base == before
 
 
 def test_a_value_without_limits_must_still_be_finite(deep: Deep) -> None:

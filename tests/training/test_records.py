@@ -16,7 +16,9 @@ from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.history.journal import Journal, Lines
-from sigma_kernel.training.history.recorder import History, Messages, Records
+from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.history.recorder import Recorder
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -74,34 +76,34 @@ def test_what_is_no_number_can_be_read_but_is_no_measurement(value: Any) -> None
 # -- messages ----------------------------------------------------------------------------------------------------------
 def test_each_reader_reads_on_from_where_it_was() -> None:
     messages = Messages()
-    messages.say("a")
-    messages.say("b")
+    messages.log("a")
+    messages.log("b")
     first = messages.after(0)
     assert [text for _, text in first] == ["a", "b"]
-    messages.say("c")
+    messages.log("c")
     assert [text for _, text in messages.after(first[-1][0])] == ["c"]
 
 
 def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
     messages = Messages()
-    threads = [threading.Thread(target=lambda: [messages.say("x") for _ in range(200)]) for _ in range(5)]
+    threads = [threading.Thread(target=lambda: [messages.log("x") for _ in range(200)]) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     numbers = [number for number, _ in messages.after(0)]
     assert sorted(numbers) == list(range(1, 1001))
-    messages.say("the last")
+    messages.log("the last")
     assert len(messages.after(0)) == 1000
     assert messages.after(1000) == [(1001, "the last")]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
 def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
-    records = Records("generator")
+    records = Recorder("generator")
     records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
     moment = Moment(iteration=7, epoch=2, second=1.5)
-    records.event({**records.head(moment), "command": "stop"})
+    records.note(moment, {"command": "stop"})
     records.measured({"validation.loss": np.array([0.5])})
     records.row(moment, force=True)
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
@@ -115,8 +117,8 @@ def test_a_hook_that_publishes_at_every_iteration_does_not_flood_the_metrics(tmp
     hooks = {"say": Say(value=1.0)}
     with small_environment(Sweep(), rows=2000, hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
-        trainer.records.samples.now = lambda: 0.0  # no time passes
+        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder._samples.now = lambda: 0.0  # no time passes
         trainer.fit(epochs=2)
     rows = _rows(tmp_path / "metrics.jsonl")[1:]
     assert [row["iteration"] for row in rows] == [1, 400, 800]
@@ -126,8 +128,8 @@ def test_a_hook_that_publishes_at_every_iteration_does_not_flood_the_metrics(tmp
 def test_the_row_of_an_epoch_holds_what_its_hooks_published(tmp_path: Path) -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=3, every=every(1, "epoch"))}) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
-        trainer.records.samples.now = lambda: 0.0
+        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder._samples.now = lambda: 0.0
         losses = trainer.fit(epochs=3)["training.loss"]
     rows = _rows(tmp_path / "metrics.jsonl")[2:]
     assert [row["epoch"] for row in rows] == [1, 2, 3]
@@ -139,8 +141,8 @@ def test_the_row_of_an_epoch_holds_what_its_hooks_published(tmp_path: Path) -> N
 def test_what_was_measured_last_is_written_when_training_ends(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
-        trainer.records.samples.now = lambda: 0.0
+        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder._samples.now = lambda: 0.0
         trainer.fit(iterations=8)
     assert _rows(tmp_path / "metrics.jsonl")[-1]["iteration"] == 8
 
@@ -149,7 +151,7 @@ def test_every_value_that_is_set_is_in_the_journal_whoever_set_it(tmp_path: Path
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         sigma.prepare()
-        trainer.records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         sigma.set("trainer.optimiser.learning_rate", 0.5)
         sigma.send("set", trainer="trainer", pattern="optimiser.weights.learning_rate", value=0.25)
         sigma.registry["trainer.optimiser.learning_rate"] = 0.125
@@ -178,7 +180,7 @@ def test_every_command_is_in_the_journal_with_its_moment(tmp_path: Path) -> None
 
     with small_environment(Sweep(), hooks={"it": Steer()}) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.fit()
     rows = _rows(tmp_path / "journal.jsonl")[1:]
     said = [(row.get("command", row.get("event")), row["iteration"], row.get("by")) for row in rows]

@@ -14,15 +14,13 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Slow, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import read
 from sigma_kernel.training.checkpoints.writer import Saver
-from sigma_kernel.training.commands.types import Save
-from sigma_kernel.training.history.chronicle import Chronicle
 from sigma_kernel.training.history.journal import Journal
-from sigma_kernel.training.history.recorder import Records
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.trainer import Trainer
 
@@ -143,7 +141,7 @@ def test_a_run_that_was_rewound_goes_on_from_another_thread() -> None:
         sigma.run()
         assert sigma.rewind(20)["trainer"].iteration == 20
         sigma.run()
-        assert trainer(sigma).session.clock.moment.iteration == 40
+        assert trainer(sigma).session.moment.iteration == 40
 
 
 # -- the family tree ---------------------------------------------------------------------------------------------------
@@ -178,7 +176,7 @@ def test_the_newest_checkpoint_after_a_rewind_is_of_the_new_branch(tmp_path: Pat
     seen: list[Any] = []
 
     def look(sigma: Environment) -> None:
-        sigma._keeping.flush()
+        sigma._files.flush()
         seen.append(saved(sigma.run_folder))
 
     script = {**TWICE, 8: lambda s: [s.send("save", trainer="trainer"), look(s), s.rewind(5), look(s)]}
@@ -200,7 +198,7 @@ def test_a_run_with_rewinds_comes_out_the_same_when_it_is_replayed(tmp_path: Pat
         _, differs = again.replay(run)
         assert differs == {}
         assert decisive(trainer(again)) == wanted
-        assert trainer(again).session.chronicle.branch == 3
+        assert trainer(again).session.recorder.branch == 3
 
 
 LATER: Script = {7: TWICE[7], 9: lambda s: s.rewind(5), 12: lambda s: s.rewind(10), 13: TWICE[13]}
@@ -222,7 +220,7 @@ def test_a_run_with_rewinds_resumes_to_the_bits_of_one_that_never_ended(tmp_path
         again.resume(run)
         again.run()
         assert decisive(trainer(again)) == wanted
-        assert trainer(again).session.chronicle.branch == 2
+        assert trainer(again).session.recorder.branch == 2
 
 
 def _noted(done: list[int], at: int, steer: Callable[[Environment], Any]) -> Callable[[Environment], Any]:
@@ -338,14 +336,16 @@ def test_after_a_crash_amid_what_a_hook_in_the_background_does_a_run_goes_on_and
         _resumed_and_replayed(run, hooks=hooks)
 
 
-def test_hooks_of_an_event_that_others_bring_about_save_with_them() -> None:
-    chronicle, found = Chronicle(Records("trainer")), list[Any]()
-    with chronicle.together():
-        for hook in ("a", "b"):
-            with chronicle.together(), chronicle.on_behalf(hook):
-                chronicle.lastly(Save(), found.append)
-        assert not found
-    assert found == [[("a", Save()), ("b", Save())]]
+def test_hooks_of_an_event_that_others_bring_about_save_with_them(tmp_path: Path) -> None:
+    """A hook pauses training, and what hooks at that event save is saved together with what others do."""
+    pauses = Do(every=every(4, "iteration"), does=lambda context: context.command("pause"))
+    goes = Do(every=TimeStep("pause"), does=lambda context: context.command("go"))
+    hooks = {"a": pauses, "b": Saves(every=TimeStep("pause")), "c": goes, "d": Saves(score=1.0)}
+    with steered(last=5, hooks=hooks) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        found = read(Path(str(sigma.run_folder)) / "checkpoints" / "trainer" / "4")
+    assert (found.score, found.keep) == (1.0, True)
 
 
 def test_what_two_hooks_save_at_once_is_one_checkpoint_with_the_score_of_the_one_and_kept_for_the_other(
@@ -387,7 +387,7 @@ def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tm
         again.run()
         assert decisive(trainer(again)) == wanted
     assert "lies on a branch that was left" in said[0]
-    assert "no checkpoint of 'trainer' to go on from: all is done again from the beginning" in said[1]
+    assert "no checkpoint of 'trainer' to resume from: everything is replayed" in said[1]
 
 
 def test_a_rewind_is_done_again_under_other_settings(tmp_path: Path) -> None:
@@ -478,7 +478,7 @@ def test_a_checkpoint_that_cannot_be_set_aside_is_told_and_the_rewind_acts(
     with _twice(tmp_path, {8: TWICE[8]}, last=12) as sigma:
         sigma.run()
         said = [text for _, text in sigma.messages.after(0) if "ALARM" in text]
-        assert trainer(sigma).session.clock.moment.iteration == 12
+        assert trainer(sigma).session.moment.iteration == 12
     assert said == [
         "ALARM: checkpoint 8 cannot be set aside: the disk is read-only. Remove it by hand: it lies on the branch that "
         "was left, and would be taken for the newest."

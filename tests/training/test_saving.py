@@ -335,7 +335,7 @@ def misfit(name: str, there: Checkpoint) -> Checkpoint:
         case "another":
             return evolve(there, values={**there.values, "trainer": "critic"})
         case "values":
-            return evolve(there, values={"clock": "noon"})
+            return evolve(there, values={"cursor": "noon"})
     return evolve(there, arrays=arrays)
 
 

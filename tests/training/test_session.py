@@ -127,7 +127,7 @@ def test_training_goes_so_much_further_and_no_more(
         trainer.fit(**first)
         if then:
             trainer.fit(**then)
-        moment = trainer.session.clock.moment
+        moment = trainer.session.moment
     assert (moment.iteration, moment.epoch) == (iterations, epochs)
 
 
@@ -176,7 +176,7 @@ def test_an_interruption_leaves_a_whole_state_to_go_on_from(deep: Deep, momentum
         trainer = sigma.trainer("trainer")
         with pytest.raises(KeyboardInterrupt):
             trainer.fit(epochs=4)
-        done = trainer.session.clock.moment.iteration
+        done = trainer.session.moment.iteration
         assert 6 < done < 20
         trainer.fit(iterations=20 - done)
         assert state_bytes(trainer) == wanted
@@ -376,7 +376,7 @@ def test_a_first_block_that_no_batch_fits_into_is_left_out_from_the_start_and_af
     with deep(last_batch="drop") as sigma:
         trainer = sigma.trainer("trainer")
         trainer.data = TwoBlocks(trainer.data["training"].block(0))
-        assert trainer.session.feed.next(9).rows.shape == (4, 5)
+        assert trainer.session.batches(9).rows.shape == (4, 5)
         losses = trainer.fit(epochs=2)["training.loss"]
         assert len(losses) == 8
         sigma.reset()
@@ -446,7 +446,7 @@ def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) ->
         with _explosive(hooks=hooks) as sigma:
             with pytest.raises(SigmaTrainingError):
                 sigma.trainer("trainer").fit(epochs=5)
-            ends.append(sigma.trainer("trainer").session.clock.moment.iteration)
+            ends.append(sigma.trainer("trainer").session.moment.iteration)
     assert ends[0] == ends[1]
 
 
@@ -494,9 +494,9 @@ def test_training_goes_on_after_such_a_loss_once_its_cause_is_gone() -> None:
             trainer.fit(epochs=5)
         sigma.set("trainer.optimiser.learning_rate", 0.01)
         sigma.set(f"trainer.{LAYERS}weights", 0.0)
-        before = trainer.session.clock.moment.iteration
+        before = trainer.session.moment.iteration
         assert np.isfinite(trainer.fit(iterations=3)["training.loss"][before:]).all()
-        assert trainer.session.clock.moment.iteration == before + 3
+        assert trainer.session.moment.iteration == before + 3
 
 
 def _fail(context: HookContext) -> None:
@@ -510,7 +510,7 @@ def test_who_waits_is_answered_though_training_failed_to_begin_or_to_end(event: 
         with pytest.raises(SigmaTrainingError, match="no"):
             trainer.fit(epochs=1)
         answer: list[Any] = []
-        asking = threading.Thread(target=lambda: answer.append(trainer.session.control.ask(lambda: 1)), daemon=True)
+        asking = threading.Thread(target=lambda: answer.append(trainer.session.ask(lambda: 1)), daemon=True)
         asking.start()
         asking.join(60)
         assert answer == [1]
@@ -521,7 +521,7 @@ def test_an_operator_that_is_none_leaves_nobody_waiting() -> None:
         trainer = sigma.trainer("trainer")
         with pytest.raises(Exception, match="locul"):
             trainer.fit(epochs=1)
-        assert not trainer.session.control.busy
+        assert not trainer.session.queue.busy
 
 
 def test_a_session_that_trains_cannot_be_trained_by_another() -> None:

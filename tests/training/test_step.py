@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import (
+    Burst,
     GradientOptimiser,
     Hook,
     HookContext,
@@ -28,8 +29,10 @@ from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError, SigmaStateEr
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import state_bytes
+from sigma_kernel.training.data.feed import Batches
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import GRADIENTS, LAYERS, Model
+from sigma_kernel.training.step.steps import Steps
 
 Deep = Callable[..., Environment]
 WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")
@@ -40,7 +43,7 @@ def _session(environment: Environment) -> Session:
 
 
 def _hosts(session: Session) -> dict[str, np.ndarray]:
-    return {name: session.host(name) for name in session.arrays}
+    return {name: session.host(name) for name in session.state.arrays}
 
 
 # -- parts and whole ---------------------------------------------------------------------------------------------------
@@ -58,18 +61,11 @@ def test_gradients_and_update_apart_make_the_whole_step(deep: Deep) -> None:
 
 
 def _in_parts(session: Session) -> None:
-    batches = session.feed.next(1)
-    step, program = session.programs.get(Model.gradients, batches.rows.shape[1])
-    steer = {**session.steer(step), "shard.row": np.uint32(0)}
-    ring = program.run(session.arrays, batches.block, batches.rows, {n: steer[n] for n in step.steer}, 1).ring
-    given = {name: values[0] for name, values in ring.items() if name.startswith((GRADIENTS, LAYERS))}
-    step, program = session.programs.get(Model.update)
-    nothing = np.zeros((1, 0), np.int32)
-    state = program.run({**session.arrays, **given}, {}, nothing, session.steer(step), 1).state
-    layer_state = {name: value for name, value in given.items() if name.startswith(LAYERS)}
-    session.arrays = {**{name: state[name] for name in session.arrays}, **layer_state}
-    session.feed.advance(batches, 1)
-    session.clock.advance(1)
+    def parts(steps: Steps, batches: Batches) -> Burst:
+        found = steps.gradients(steps.arrays, batches.block, batches.rows[0], 0, 0, {})
+        return Burst(steps.updated(steps.arrays, found, 0), {"loss": found["loss"][None]}, 1)
+
+    session.advance(1, parts)
 
 
 def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
@@ -83,7 +79,7 @@ def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
 def test_a_training_step_writes_every_entry_of_the_state_but_the_key(deep: Deep) -> None:
     session = _session(deep())
     step = session.model.training(5)
-    assert set(step.writes) == set(session.arrays) - {"random.key"}
+    assert set(step.writes) == set(session.state.arrays) - {"random.key"}
     assert step.ring == ("loss",)
 
 
@@ -149,15 +145,15 @@ def test_the_metrics_of_training_are_recorded_at_every_iteration(deep: Deep, met
 def test_a_smaller_last_batch_counts_its_own_rows(deep: Deep) -> None:
     with deep(precision="float64") as sigma:
         session = _session(sigma)
-        session.live.set([f"{LAYERS}3-dropout.rate"], 0.0)
-        while session.feed.cursor.row < 20:
+        session.set(f"{LAYERS}3-dropout.rate", 0.0)
+        while session.state.cursor.row < 20:
             session.advance(1)
-        rows, values = session.feed.next(1).rows[0], _hosts(session)
+        rows, values = session.batches(1).rows[0], _hosts(session)
         session.advance(1)
         block = sigma.trainer("trainer").data["training"].block(0)
         wrong = _forward(values, block["inputs"][rows].astype(float)) - block["targets"][rows]
         assert len(rows) == 3
-        assert session.published["training.loss"] == pytest.approx(np.mean(wrong**2), rel=1e-12)
+        assert session.state.published["training.loss"] == pytest.approx(np.mean(wrong**2), rel=1e-12)
 
 
 def test_dropout_draws_anew_at_every_iteration_and_only_in_training(deep: Deep, momentum: Any) -> None:
@@ -189,7 +185,7 @@ class Watch(Hook):
 def _before(deep: Deep, iteration: int) -> Session:
     """Return a session just before an iteration."""
     session = _session(deep(precision="float64"))
-    while session.clock.moment.iteration < iteration - 1:
+    while session.moment.iteration < iteration - 1:
         session.advance(1)
     return session
 
@@ -208,12 +204,12 @@ def test_observed_gradients_are_those_of_that_iteration_by_finite_differences(de
 
 def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
     """Return the loss's slope in each element by central differences, dropout and all."""
-    batches, start = session.feed.next(1), session.snapshot().arrays
-    traced, program = session.programs.get(Model.training, batches.rows.shape[1])
+    batches, start = session.batches(1), session.snapshot().arrays
+    traced, program = session.setup.programs.get(Model.training, batches.rows.shape[1])
 
     def loss(change: np.ndarray) -> float:
         state = {n: np.array(v + change if n == name else v) for n, v in start.items()}
-        return float(program.run(state, batches.block, batches.rows, session.steer(traced), 1).ring["loss"][0])
+        return float(program.run(state, batches.block, batches.rows, session.steps().steer(traced), 1).ring["loss"][0])
 
     slopes = np.zeros_like(start[name])
     for place in np.ndindex(slopes.shape):
@@ -241,8 +237,8 @@ def test_observed_activations_are_those_of_that_very_batch(deep: Deep) -> None:
     with deep(precision="float64", hooks={"watch": hook}) as sigma:
         sigma.trainer("trainer").fit(iterations=3)
     session = _before(deep, 3)
-    rows, values = session.feed.next(1).rows[0], _hosts(session)
-    x = session.feed.dataset.block(0)["inputs"][rows].astype(float)
+    rows, values = session.batches(1).rows[0], _hosts(session)
+    x = session.setup.feed.dataset.block(0)["inputs"][rows].astype(float)
     wanted = np.tanh(x @ values[f"{LAYERS}1-dense.weights"] + values[f"{LAYERS}1-dense.bias"])
     np.testing.assert_allclose(hook.seen[0][1], wanted, rtol=1e-12)
 
@@ -313,9 +309,10 @@ def test_an_optimiser_may_ask_for_gradients_at_other_parameters(deep: Deep) -> N
         start, slopes = _hosts(session), _seen(session, GRADIENTS)
         for address in WEIGHTS:
             ahead = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
-            session.arrays[LAYERS + address] = ahead
+            session.state.arrays[LAYERS + address] = ahead
         slopes = _seen(session, GRADIENTS)
-        session.arrays = {name: value.copy() for name, value in start.items()}
+        copies = {name: value.copy() for name, value in start.items()}
+        session.state = evolve(session.state, arrays=copies)
         session.advance(1)
         for address in WEIGHTS:
             wanted = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
@@ -324,8 +321,10 @@ def test_an_optimiser_may_ask_for_gradients_at_other_parameters(deep: Deep) -> N
 
 def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
     """Observe the next iteration."""
-    batches = session.feed.next(1)
-    return session.evaluator.observe(session.arrays, session.steer, batches.block, batches.rows, [f"{head}**"])
+    batches = session.batches(1)
+    return session.setup.evaluator.observe(
+        session.state.arrays, session.steps().steer, batches.block, batches.rows, [f"{head}**"]
+    )
 
 
 def test_such_an_optimiser_cannot_be_given_merged_gradients(deep: Deep) -> None:

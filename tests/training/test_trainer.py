@@ -145,8 +145,8 @@ def test_components_are_objects_names_or_tables(backend: Any) -> None:
     trainer = sigma.create_trainer(backend=backend, operator="sweep", data=other.data, network=other.network)
     trainer.batch_size, trainer.optimiser = 5, other.optimiser
     trainer.fit(epochs=1)
-    assert isinstance(trainer.session.programs.backend, Device)
-    assert trainer.backend_name in ("device", "Device")
+    assert isinstance(trainer.session.setup.programs.backend, Device)
+    assert trainer.session.backend_name in ("device", "Device")
 
 
 def test_settings_that_a_component_refuses_name_it() -> None:

@@ -83,7 +83,7 @@ def test_commands_are_undone_one_after_the_other_the_last_one_first() -> None:
 def test_training_that_went_on_is_not_undone() -> None:
     with steered({3: lambda s: s.set("trainer.optimiser.learning_rate", 0.0), 9: lambda s: s.undo()}) as sigma:
         sigma.run()
-        assert trainer(sigma).session.clock.moment.iteration == 12
+        assert trainer(sigma).session.moment.iteration == 12
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
         weights = trainer(sigma).session.host(WEIGHTS)
     with steered(last=6) as plain:  # six iterations on their way, six with a rate of nothing
@@ -142,7 +142,7 @@ def test_only_so_many_commands_can_be_undone(monkeypatch: pytest.MonkeyPatch) ->
         sigma.undo()
         sigma.undo()
         assert trainer(sigma).session.host(WEIGHTS).tolist() == [[np.float32(0.1)]] * 3
-        assert trainer(sigma).session.kept == {}
+        assert trainer(sigma).session.state.kept == {}
         with pytest.raises(SigmaStateError, match="the last 2 times"):
             sigma.undo()
 

@@ -53,7 +53,7 @@ def trained(network, iterations=60, **settings):
     with Environment("weighted", precision=settings.pop("precision", "float64")) as sigma:
         made = trainer(sigma, network, **settings)
         losses = made.fit(iterations=iterations)["training.loss"] if iterations else []
-        names = [name for name in made.session.arrays if name.startswith("network")]
+        names = [name for name in made.session.state.arrays if name.startswith("network")]
         return {name: made.session.host(name) for name in names}, losses
 
 
@@ -146,5 +146,5 @@ def test_any_number_of_workers_gives_the_same_bits_with_weights():
             made = trainer(sigma, mixed())
             made.operator = LocalOperator(shards=5, workers=workers)
             made.fit(iterations=20)
-            found.append([made.session.host(name).tobytes() for name in sorted(made.session.arrays)])
+            found.append([made.session.host(name).tobytes() for name in sorted(made.session.state.arrays)])
     assert found[0] == found[1]

@@ -37,7 +37,7 @@ Shape = tuple[int, ...]
 def translated(trainer: Trainer) -> Work:
     """Return the work of a trainer that is prepared and has not begun; what peers do not know is a SigmaConfigError."""
     session = trainer.session
-    feed, model = session.feed, session.model
+    feed, model = session.setup.feed, session.model
     if feed.dataset.blocks > 1:
         raise cannot("data", f"data in {feed.dataset.blocks} blocks: they hold all of it at once")
     first, last = _ends(model)

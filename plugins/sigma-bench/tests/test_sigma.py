@@ -49,7 +49,7 @@ def test_its_own_backend_keeps_its_settings_under_any_of_its_names(small: Path) 
 def test_another_backend_takes_its_place(small: Path) -> None:
     sigma = Sigma(load(small), "naps")
     sigma.run(3)
-    assert type(sigma.trainer.session.programs.backend).__name__ == "Naps"
+    assert type(sigma.trainer.session.setup.programs.backend).__name__ == "Naps"
     assert sigma.name == "naps"
 
 

@@ -84,11 +84,11 @@ def test_blocks_may_be_asked_for_by_several_threads():
 @pytest.mark.parametrize(("keep_last", "sizes"), [(True, [3, 1, 3, 1, 2]), (False, [3, 3])])
 def test_no_minibatch_has_rows_of_two_blocks(keep_last, sizes):
     feed = Feed(Stream(range(10), names=("n",), block_rows=4), 3, 0, dict, np.array, keep_last=keep_last)
-    found = []
-    while feed.cursor.epoch == 0:
-        batches = feed.next(1)
+    found, at = [], feed.start()
+    while at.epoch == 0:
+        batches = feed.next(at, 1)
         found.append(batches.block["n"][batches.rows[0]].tolist())
-        feed.advance(batches, 1)
+        at = feed.after(at, batches, 1)
     feed.close()
     assert [len(batch) for batch in found] == sizes
     assert all(len({row // 4 for row in batch}) == 1 for batch in found)

@@ -60,7 +60,7 @@ class Verify(Hook):
         """Return what differs, for all that a few roundings and then many say."""
         wanted, moved = repeated(iteration, Reference()), list[dict[str, np.ndarray]]()
         for seeds in (SEEDS, MORE):
-            error = iteration.programs.backend.function_error
+            error = iteration.steps.programs.backend.function_error
             moved += [repeated(iteration, Reference(seed, error)) for seed in seeds]
             if not (wrong := differences(iteration.outcome, wanted, moved, self.tolerance)):
                 break
@@ -70,13 +70,13 @@ class Verify(Hook):
         worst = max(wrong, key=lambda difference: abs(difference.found - difference.wanted) / (difference.allowed or 1))
         others = f", and {len(wrong) - 1} more arrays differ" if len(wrong) > 1 else ""
         return (
-            f"iteration {iteration.moment.iteration + 1} differs from the reference: {worst}{others}. "
+            f"iteration {iteration.steps.moment.iteration + 1} differs from the reference: {worst}{others}. "
             f"{self._located(iteration)}. Go on from the last checkpoint with another backend, and report this."
         )
 
     def _located(self, iteration: Iteration) -> str:
         """Return which op goes wrong, or why that cannot be told."""
-        locator = Locator(own=iteration.programs.backend, tolerance=self.tolerance)
+        locator = Locator(own=iteration.steps.programs.backend, tolerance=self.tolerance)
         repeated(iteration, locator)
         if locator.faults:
             return str(min(locator.faults, key=lambda fault: fault.order))

@@ -224,7 +224,7 @@ def test_the_guard_goes_before_hooks_that_would_publish_nonsense() -> None:
     hooks = {"a": Evaluate(), "guard": NanGuard(), "stop": Stop(when=when("epoch").reaches(2))}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.prepare()
-        assert sigma.trainer("trainer").session.runner.order == ["guard", "a", "stop"]
+        assert sigma.trainer("trainer").session.setup.order.names == ["guard", "a", "stop"]
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_what_cannot_be_drawn_is_not_attached(classifier: Make) -> None:
         sigma.prepare()
         with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.draw: .* there are 0 to 1 .got 2."):
             sigma.attach("draw", {"type": "target_maximisation", "outputs": [2]})
-        assert sigma.trainer("trainer").session.runner.order == []
+        assert sigma.trainer("trainer").session.setup.order.names == []
 
 
 @pytest.mark.parametrize(

@@ -172,9 +172,9 @@ def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
 
 
 def test_where_the_policy_is_to_go_on_the_difference_is_told() -> None:
-    with trained(Planned(), {"verify": Verify(every=after(1, "iteration"), on_error="disable")}) as sigma:
+    with trained(Planned(), {"verify": Verify(every=after(1, "iteration"), on_error="mute")}) as sigma:
         told = [text for _, text in sigma.messages.after(0)]
-    assert any("iteration 1 differs from the reference" in text and "it is disabled" in text for text in told)
+    assert any("iteration 1 differs from the reference" in text and "it is muted" in text for text in told)
 
 
 # -- nothing else changes ----------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_training_has_the_same_bits_with_it_and_without() -> None:
 def test_an_agreement_is_told_once_and_counted() -> None:
     with trained(NullBackend(), {"verify": Verify(every=ALWAYS)}) as sigma:
         told = [text for _, text in sigma.messages.after(0)]
-        memory = sigma.trainer("trainer").session.runner.memory["verify"]["hook"]
+        memory = sigma.trainer("trainer").session.state.memory["verify"]["hook"]
     assert told == ["verified: iteration 1 agrees with the reference"]
     assert memory == {"agreed": 10}
 

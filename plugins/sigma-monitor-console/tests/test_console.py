@@ -28,7 +28,7 @@ class TestConsole(MonitorSuite):
 def _run(monitor: ConsoleMonitor, epochs: int = 3) -> None:
     with small_environment(Sweep(epochs)) as sigma:
         sigma.monitors["console"] = monitor
-        sigma.messages.say("hello")
+        sigma.messages.log("hello")
         sigma.run()
 
 

@@ -12,6 +12,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Merger, Operator
 from sigma_kernel.settings import ge, gt
 from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.steps import Steps
 from sigma_operator_local.pace import Pace
 from sigma_operator_local.shards import Sharding, Sum
 
@@ -33,13 +34,13 @@ class LocalOperator(Operator):
     def run(self, session: Session) -> None:
         """Train until the session's boundary says that it is over."""
         pace = Pace(self.burst_seconds)
-        session.workers = self.workers
+        session.split(self.workers)
         with self._pool() as pool:
-            sharded = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else None
+            compute = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else Steps.fused
             while session.boundary():
                 n = pace.bounded(session.distance())
                 began = time.perf_counter()
-                done = session.advance(n, sharded)
+                done = session.advance(n, compute)
                 pace.learn(done, time.perf_counter() - began)
                 session.settle()
 

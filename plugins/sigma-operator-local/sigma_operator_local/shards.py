@@ -17,8 +17,8 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Burst, Merger, Metric
 from sigma_kernel.training.data.feed import Batches
-from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.step.model import GRADIENTS, LAYERS, WEIGHTS, Model
+from sigma_kernel.training.step.model import GRADIENTS, LAYERS
+from sigma_kernel.training.step.steps import Steps
 
 Records = dict[str, np.ndarray]
 METRICS = "metrics."
@@ -59,39 +59,44 @@ def tree(values: list[Records], merge: Callable[[Records, Records], Records]) ->
 
 @frozen
 class Sharding:
-    """How batches are cut and worked on; called in place of a session's fused step."""
+    """How batches are cut, and by whom the shards are computed."""
 
     shards: int
     workers: int
     merger: Merger
     pool: Executor | None
 
-    def __call__(self, session: Session, batches: Batches) -> Burst:
+    def __call__(self, steps: Steps, batches: Batches) -> Burst:
         """Run whole iterations on the given minibatches; ends early after a loss that is not finite."""
-        state, rings = session.arrays, []
+        arrays, rings, published = steps.arrays, [], dict[str, float]()
         for offset, rows in enumerate(batches.rows):
-            merged = self._merged(session, state, batches.block, rows, offset)
-            state = _updated(session, state, merged, offset)
+            records, shards = self._records(steps, arrays, batches.block, rows, offset)
+            published |= self._local(records)
+            weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
+            merged = tree(weighted, partial(self._pair, steps.metrics))
+            arrays = steps.updated(arrays, merged, offset)
             rings.append({name: value for name, value in merged.items() if not name.startswith((GRADIENTS, LAYERS))})
             if not np.isfinite(merged["loss"]):
                 break
-        return Burst(state, {name: np.stack([ring[name] for ring in rings]) for name in rings[0]}, len(rings))
+        ring = {name: np.stack([ring[name] for ring in rings]) for name in rings[0]}
+        return Burst(arrays, ring, len(rings), published)
 
-    def _merged(
-        self, session: Session, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
-    ) -> Records:
+    def _records(
+        self, steps: Steps, arrays: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
+    ) -> tuple[list[Records], list[Shard]]:
         shards = cut(rows, self.shards)
-        step, _ = session.programs.get(Model.gradients, len(shards[0].rows))
-        unequal = any(name.startswith(WEIGHTS) for name in step.steer)
-        weights = _weights(session, state, block, rows, offset) if unequal else {}
+        weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
+
+        def gradients(shard: Shard) -> Records:
+            return steps.gradients(arrays, block, shard.rows, shard.start, offset, weights)
+
         mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
-        records: list[Records] = list(mapped(partial(_gradients, session, state, block, offset, weights), shards))
-        for i, record in enumerate(records):  # a worker's local scope shows the last shard that it held
-            address = f"workers.{i % self.workers}.training.loss"
-            session.published[address] = float(record["loss"])
-            session.show(address)
-        weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
-        return tree(weighted, partial(self._pair, session.model.metrics))
+        return list(mapped(gradients, shards)), shards
+
+    def _local(self, records: list[Records]) -> dict[str, float]:
+        """Return what the workers' local scopes show: the loss of the last shard that each one held."""
+        losses = {i % self.workers: float(record["loss"]) for i, record in enumerate(records)}
+        return {f"workers.{worker}.training.loss": loss for worker, loss in losses.items()}
 
     def _pair(self, metrics: Mapping[str, Metric], a: Records, b: Records) -> Records:
         return {name: self._both(metrics, name, a[name], b[name]) for name in a}
@@ -102,35 +107,6 @@ class Sharding:
         return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
 
 
-def _weights(
-    session: Session, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
-) -> Records:
-    """Return what a row has on average of the weight of a batch, by cost."""
-    step, program = session.programs.get(Model.weights, len(rows))
-    ring = program.run(state, block, rows[None], session.steer(step, offset=offset), 1).ring
-    return {name: values[0] / len(rows) for name, values in ring.items()}
-
-
-def _gradients(
-    session: Session, state: Mapping[str, Any], block: Mapping[str, Any], offset: int, weights: Records, shard: Shard
-) -> Records:
-    step, program = session.programs.get(Model.gradients, len(shard.rows))
-    shares = {name: each * each.dtype.type(len(shard.rows)) for name, each in weights.items()}
-    steer = {**session.steer(step, offset=offset), **shares, "shard.row": np.uint32(shard.start)}
-    ring = program.run(state, block, shard.rows[None], {name: steer[name] for name in step.steer}, 1).ring
-    return {name: values[0] for name, values in ring.items()}
-
-
 def _weighted(records: Records, weight: float) -> Records:
     """Return a shard's share: means count by its rows, totals of metrics are sums already."""
     return {n: v if n.startswith(METRICS) else (v * v.dtype.type(weight)) for n, v in records.items()}
-
-
-def _updated(session: Session, state: dict[str, Any], merged: Records, offset: int) -> dict[str, Any]:
-    to_device = session.programs.backend.to_device
-    step, program = session.programs.get(Model.update)
-    placed = {name: to_device(value) for name, value in merged.items() if name.startswith((GRADIENTS, LAYERS))}
-    layers = {name: value for name, value in placed.items() if name.startswith(LAYERS)}
-    nothing = np.zeros((1, 0), np.int32)
-    new = program.run({**state, **placed}, {}, nothing, session.steer(step, offset=offset), 1).state
-    return {**{name: new[name] for name in state}, **layers}

@@ -98,7 +98,7 @@ def test_a_local_hook_runs_once_for_each_worker_in_its_scope() -> None:
     hook = Local([], every=every(1, "epoch"), scope="local")
     with small_environment(LocalOperator(shards=2, workers=2), hooks={"local": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
-        published = sigma.trainer("trainer").session.published
+        published = sigma.trainer("trainer").session.state.published
     assert [loss for _, loss in hook.fired] == [published[f"workers.{i}.training.loss"] for i in range(2)]
     assert hook.fired[0][1] != hook.fired[1][1]
 
@@ -159,7 +159,7 @@ def test_a_pause_waits_for_one_burst_at_most() -> None:
     with small_environment(LocalOperator(burst_seconds=0.05), hooks={"slow": Slow()}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=3)
-        assert trainer.session.clock.moment.iteration == 3
+        assert trainer.session.moment.iteration == 3
 
 
 @pytest.mark.parametrize("settings", [{"workers": 0}, {"shards": 0}, {"burst_seconds": 0.0}])

@@ -51,7 +51,7 @@ def test_a_benchmark_has_the_size_that_it_says(name):
     with config.build(configuration) as environment:
         session = environment.trainers["trainer"].session
         parameters = sum(session.model.shapes.counts.values())
-        assert (session.feed.batch_size, session.feed.iterations_per_epoch, parameters) == SIZES[name]
+        assert (session.setup.feed.batch_size, session.setup.feed.iterations_per_epoch, parameters) == SIZES[name]
 
 
 @pytest.mark.parametrize("name", SIZES)

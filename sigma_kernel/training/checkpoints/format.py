@@ -5,8 +5,8 @@
 is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
 path in it is ever followed: a reader opens these three names and nothing else.
 
-The manifest says ``"format": 1, "minor": 4``.  An older minor version can always be read; of a newer one what is
-unknown is ignored, with a warning; another major version is refused.
+The manifest has ``"format": 2, "minor": 0``.  Every older minor version can be read; unknown fields of a newer one are
+ignored, with a warning; another major version is refused.
 """
 
 from __future__ import annotations
@@ -20,29 +20,21 @@ import numpy as np
 from attrs import field, frozen
 from attrs.converters import optional
 
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, said
 from sigma_kernel.training.checkpoints.encoding import unpacked
 
-FORMAT, MINOR = 1, 4  # 1.1 added sizes, made_with, score and keep; 1.2 the trainer, what was changed and can be undone;
-# 1.3 the end of the journal that leads here, lists of hooks, and numbers that are not finite as others read them;
-# 1.4 what the data set learned
-
-
-FIELDS: dict[str, tuple[Any, ...]] = {  # of a manifest: what an older version meant without it, and its types
-    "format": (None, int), "minor": (0, int), "files": (None, dict), "sizes": ({}, dict), "values": (None, dict),
-    "made_with": ({}, dict), "score": (None, float, NoneType), "keep": (False, bool), "chain": ({}, dict),
+FORMAT, MINOR = 2, 0
+KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, and what it takes to undo a command
+FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
+    "format": (int,), "minor": (int,), "files": (dict,), "sizes": (dict,), "values": (dict,), "made_with": (dict,),
+    "score": (float, NoneType), "keep": (bool,), "chain": (dict,),
 }  # fmt: skip
-
-
-VALUES = {"batch_size": (0, int), "journal": (0, int), "branch": (0, int), "classes": ([], list), "learned": ({}, dict),
-          "changes": ({}, dict)}  # fmt: skip
-
-
-ABOUT = ("values", "made_with", "score", "keep", "chain")  # what of it is said of the arrays
-
-
-CHAIN = {"configuration": ("", str), "head": ("", str), "rows": ([], list)}
-
+VALUES = {  # optional
+    **dict.fromkeys(("batch_size", "journal", "branch"), (int,)), **dict.fromkeys(("classes", "undo"), (list,)),
+    **dict.fromkeys(("clock", "live", "configured", "hooks", "published", "learned", "changes"), (dict,)),
+}  # fmt: skip
+CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}
+ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint beside its arrays
 
 Say = Callable[[str], Any]
 
@@ -63,29 +55,30 @@ class Checkpoint:
     chain: Mapping[str, Any] = field(factory=dict)
 
 
-def _understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
+def understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    """Return a manifest that was read, checked field by field; raises SigmaCheckpointError for any other document."""
     try:
-        manifest, wrong = _filled(unpacked(found), FIELDS)
+        manifest = unpacked(found)
     except (TypeError, ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{path}: is no manifest: {error}. Use another checkpoint.") from error
-    if "values" not in wrong:
-        wrong += _filled(manifest["values"], VALUES)[1]
-    if manifest["chain"] and "chain" not in wrong:
-        wrong += _filled(manifest["chain"], CHAIN)[1]
-    major, minor = manifest["format"], manifest["minor"]
-    here, there = f"format {FORMAT}.{MINOR}", f"format {major}.{minor}"
-    if "format" not in wrong and major != FORMAT:
+        raise SigmaCheckpointError(f"{path}: not a manifest: {said(error)} Use another checkpoint.") from error
+    major, minor = manifest.get("format"), manifest.get("minor")
+    here, there = f"format {FORMAT}.{MINOR}", f"format {major!r:.20}.{minor!r:.20}"
+    if type(major) is int and major != FORMAT:
         remedy = "Update sigma-kernel" if major > FORMAT else "Use the sigma-kernel that wrote it"
         raise SigmaCheckpointError(f"{path}: has {there}, and this version reads {here}. {remedy}.")
-    if wrong:
-        raise SigmaCheckpointError(f"{path}: is no manifest: {', '.join(wrong)} wrong. Use another checkpoint.")
+    if wrong := _wrong(manifest, FIELDS) or _wrong_within(manifest):
+        raise SigmaCheckpointError(f"{path}: not a manifest: {', '.join(wrong)} wrong. Use another checkpoint.")
     if minor > MINOR:
-        say(f"{path}: has {there}, newer than {here}: what is unknown in it is ignored. Update sigma-kernel.")
-    return manifest
+        say(f"{path}: has {there}, newer than {here}: unknown fields are ignored. Update sigma-kernel.")
+    return dict(manifest)
 
 
-def _filled(found: Mapping[str, Any], known: Mapping[str, tuple[Any, ...]]) -> tuple[dict[str, Any], list[str]]:
-    """Return what is known of a table, and what in it has a wrong type or is a count below zero."""
-    filled = {name: found.get(name, default) for name, (default, *_) in known.items()}
-    below = [name for name, value in filled.items() if type(value) is int and value < 0]
-    return filled, [name for name, (_, *types) in known.items() if type(filled[name]) not in types or name in below]
+def _wrong_within(manifest: Mapping[str, Any]) -> list[str]:
+    values, chain = manifest["values"], manifest["chain"]
+    there = {name: types for name, types in VALUES.items() if name in values}
+    return _wrong(values, there) + _wrong(chain, CHAIN if chain else {})
+
+
+def _wrong(found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> list[str]:
+    """Return the fields that are missing, of another type, or counts below zero."""
+    return [n for n, types in known.items() if type(found.get(n)) not in types or (types == (int,) and found[n] < 0)]

@@ -30,7 +30,7 @@ from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.checkpoints.encoding import packed
-from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Say, _understood
+from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Say, understood
 from sigma_kernel.training.runs.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
@@ -148,7 +148,7 @@ def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
     text = get_bytes(path, LARGEST)
     if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
         raise _damaged(path)
-    return _understood(path, document(path, text), say)
+    return understood(path, document(path, text), say)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Saving beside training, and putting back what was saved.
+"""Write checkpoints in the background.
 
-A saver holds the training thread only while it hands a snapshot over.  One thread writes them in order; a snapshot that
-still waits for it gives way to a newer one, unless it is to be kept.
+The training thread only hands a snapshot over.  One thread writes them in order; a snapshot that still waits is
+replaced by a newer one, unless it is to be kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Saver:
     """
 
     home: Path
-    tell: Say
+    log: Say
     before: Callable[[], Any] = lambda: None  # what comes to the disk before each checkpoint
     last: int | None = None
     best: int = 0
@@ -84,7 +84,7 @@ class Saver:
                 remove(place)
             path.rename(place)
         except OSError as error:
-            self.tell(
+            self.log(
                 f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it lies on the branch "
                 "that was left, and would be taken for the newest."
             )
@@ -125,11 +125,11 @@ class Saver:
         except Exception as error:  # told; training must not end for it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:
-                self.tell(f"ALARM: checkpoint {number}: {error} Training goes on; what fails after it is counted.")
+                self.log(f"ALARM: checkpoint {number}: {error} Training goes on; what fails after it is counted.")
             return
         failed, self._failure, self._failed = self._failed, None, 0
         if failed:
-            self.tell(f"checkpoint {number}: was written; {failed} before it could not be.")
+            self.log(f"checkpoint {number}: was written; {failed} before it could not be.")
         self._clear(number)
 
     # -- what is kept --------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Saver:
             try:
                 remove(self.home / str(old))
             except OSError as error:
-                self.tell(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
+                self.log(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
 
     def _unwanted(self, newest: int) -> set[int]:
         numbers = [int(path.name) for path in numbered(self.home)]

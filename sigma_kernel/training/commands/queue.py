@@ -1,8 +1,8 @@
-"""Who may act when: the training thread between bursts, and nobody else.
+"""The queue of requests to the training thread.
 
-Other threads leave commands and questions; the training thread answers them at a boundary, a command with the moment
-at which it acted, or the reason why it was refused.  While nothing trains, they are answered at once, by whoever asks.
-Whoever waits for the ``result`` of a command brings its row to the disk first; the training thread does not wait.
+Only one thread at a time acts on a session: the training thread between bursts, and while nothing trains, whoever asks.
+Other threads leave requests, which are answered at the next boundary with a result or an exception.  Whoever waits for
+the ``result`` of a request writes its row of the journal to the disk first; the training thread does not wait.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 from attrs import define, field, frozen
@@ -21,31 +20,34 @@ from sigma_kernel.training.commands.types import Command
 
 
 @frozen
-class Ticket:
-    """What is to be done where nothing moves, and the answer to come."""
+class Request:
+    """A request to the training thread, and a future for its result."""
 
     act: Callable[[], Any]
     command: Command | None = None
-    answer: Future[Any] = field(factory=Future)
-    kept: Callable[[], Exception | None] = lambda: None
+    durable: Callable[[], Exception | None] = lambda: None  # returns when the journal is on the disk, or why it is not
+    future: Future[Any] = field(factory=Future)
 
     def result(self) -> Any:
-        """Return what acting came to, once what it wrote into the journal is on the disk; raise why it is not."""
-        result = self.answer.result()
-        if (error := self.kept()) is not None:
+        """Return the result, once the row of the journal is on the disk; raise the exception if there is one."""
+        result = self.future.result()
+        if (error := self.durable()) is not None:
             raise error
         return result
 
+    def answer(self) -> None:
+        """Act, and set the result; an exception is raised by whoever waits for it."""
+        try:
+            self.future.set_result(self.act())
+        except Exception as error:
+            self.future.set_exception(error)
+
 
 @define(eq=False)
-class Control:
-    """The gate of one session."""
+class Queue:
+    """The requests to one session, and the thread that answers them."""
 
-    act: Callable[[Command], Any]
-    kept: Callable[[], Exception | None] = lambda: None  # return when the journal is on the disk, or why it is not
-    status: str = "prepared"
-    over: bool = False
-    _waiting: deque[Ticket] = field(factory=deque, init=False)
+    _waiting: deque[Request] = field(factory=deque, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
 
@@ -55,65 +57,44 @@ class Control:
         return self._thread is not None
 
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
-        """Take a thread, by default the calling one, as the training thread: it answers from now on.
+        """Make a thread, by default the calling one, the training thread: it answers from now on.
 
         Raises SigmaStateError if there is one already, unless it is this one ``again``.
         """
         with self._gate:
             if self.busy and not again:
                 raise SigmaStateError("training: it is under way already. Wait for its end, or stop it first.")
-            self._thread, self.over, self.status = thread or threading.current_thread(), False, "running"
+            self._thread = thread or threading.current_thread()
 
-    def end(self, status: str, behind: bool = False) -> None:
-        """Give the training thread back, and answer whoever still waits; neither where more is to be done again."""
+    def release(self) -> None:
+        """Let any thread act again, after the waiting requests are answered."""
         with self._gate:
-            self.status = status
-            if not behind:
-                self._thread = None
-            while self._waiting and not behind:
-                self._answer(self._waiting.popleft())
+            self._thread = None
+            while self._waiting:
+                self._waiting.popleft().answer()
 
-    def boundary(self) -> bool:
-        """Answer what waits, and wait here while paused; return whether training goes on."""
-        while True:
-            for _ in range(len(self._waiting)):  # not for ever: who asks on and on must not hold up training
-                if not self.over:  # what comes after a stop comes after the end
-                    self._answer(self._waiting.popleft())
-            if self.over:
-                return False
-            if self.status != "paused":
-                return True
-            with self._gate:
-                if not self._waiting:
-                    self._gate.wait(0.5)
-
-    def hurry(self) -> None:
-        """End training at the next boundary; safe to be called by a signal's handler."""
-        self.over = True
-
-    def send(self, command: Command) -> Ticket:
-        """Leave a command; its ticket is answered with what acting returned, or with the error."""
-        return self._submit(Ticket(partial(self.act, command), command, kept=self.kept))
-
-    def ask(self, question: Callable[[], Any], kept: Callable[[], Exception | None] = lambda: None) -> Any:
-        """Return the answer to a question about the state, asked where nothing moves, once what it did is ``kept``."""
-        return self._submit(Ticket(question, kept=kept)).result()
-
-    def awaits(self, kind: type[Command]) -> bool:
-        """Return whether a command of a kind waits for a boundary."""
-        return any(isinstance(ticket.command, kind) for ticket in [*self._waiting])
-
-    def _submit(self, ticket: Ticket) -> Ticket:
+    def submit(self, request: Request) -> Request:
+        """Answer a request at once if this thread may act, or leave it for the training thread."""
         with self._gate:
             if self._thread in (None, threading.current_thread()):
-                self._answer(ticket)
+                request.answer()
             else:
-                self._waiting.append(ticket)
+                self._waiting.append(request)
                 self._gate.notify()
-        return ticket
+        return request
 
-    def _answer(self, ticket: Ticket) -> None:
-        try:
-            ticket.answer.set_result(ticket.act())
-        except Exception as error:  # whoever asked is told; training goes on
-            ticket.answer.set_exception(error)
+    def serve(self, over: Callable[[], bool]) -> None:
+        """Answer the requests that wait now, not those that come meanwhile; none once training is over."""
+        for _ in range(len(self._waiting)):
+            if not over():  # what comes after a stop is answered after the end
+                self._waiting.popleft().answer()
+
+    def wait(self) -> None:
+        """Wait for a request, half a second at most."""
+        with self._gate:
+            if not self._waiting:
+                self._gate.wait(0.5)
+
+    def awaits(self, kind: type[Command]) -> bool:
+        """Return whether a command of a kind waits for the next boundary."""
+        return any(isinstance(request.command, kind) for request in [*self._waiting])

@@ -1,129 +1,140 @@
-"""A session that goes on with other components: hooks, the optimiser, the backend, the order of the rows."""
+"""Replace components of a running session: hooks, the optimiser, the backend, the order of rows.
+
+Everything is built and checked before anything is replaced.  Parameters stay; another optimiser begins with new slots,
+and with its live values as they are configured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import evolve
 
 from sigma_kernel.contracts import Hook, Optimiser
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training import checking as beginning
+from sigma_kernel.training.checking import check_hooks, check_precision, check_reads, slots
+from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.commands.changes import Changes, Parts
-from sigma_kernel.training.hooks.order import inner, ordered
-from sigma_kernel.training.session import bindings as addresses
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.hooks.order import HookOrder, inner
+from sigma_kernel.training.session.bindings import bindings, check_settable
+from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.live import Live, check_matches, frozen_parameters, live_values, patterns
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
 
 
-def remake(session: Session, wanted: Changes) -> None:
-    """Give a session the components of its settings but for these changes; where that cannot be, nothing changes.
+def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, RunState]:
+    """Return the setup that the changes of a state ask for, and the state as it continues there.
 
-    Parameters stay.  Another optimiser begins with new slots, and its live values as they are configured.
+    ``now`` are the changes that the present setup has.  Raises a SigmaError for components that do not fit.
     """
-    if wanted == session.makeup.changes:
-        return
-    parts = session.makeup.workshop.made(session.makeup.parts, session.makeup.changes, wanted)
-    programs = _compiled(session, parts)
-    gone = _orphans(session, parts.hooks.values())
-    _check(session, parts, programs.model, gone)
-    arrays = _placed(session, programs)
-    session.runner.take(parts.hooks)
-    _forget(session, parts, gone)
-    if programs is not session.programs:
-        _compute_with(session, programs)
-    if parts.order is not session.makeup.parts.order or parts.backend is not session.makeup.parts.backend:
-        session.feed.close()
-        session.feed = evolve(session.feed, order=parts.order, place=parts.backend.to_device)  # from the cursor on
-    session.arrays, session.makeup.parts, session.makeup.changes = arrays, parts, dict(wanted)
-    addresses.refresh(session, gone)
+    if state.changes == now:
+        return setup, state
+    new = _built(setup, setup.factory.made(setup.parts, now, state.changes))
+    gone = _orphans(setup, new, state.published)
+    _check(setup, new, gone)
+    return new, _moved(state, setup, new, gone)
 
 
-# -- checked before anything changes -----------------------------------------------------------------------------------
-def _compiled(session: Session, parts: Parts) -> Programs:
-    """Return the programs, whose step is compiled: what cannot be is refused here."""
-    model = session.model
-    if parts.optimiser is not session.makeup.parts.optimiser:
-        model = optimised(session.name, model, parts.optimiser)
-    elif parts.backend is session.makeup.parts.backend:
-        return session.programs
-    beginning.check_precision(session.name, model.precision, parts.backend)
+# -- the setup ---------------------------------------------------------------------------------------------------------
+def _built(setup: Setup, parts: Parts) -> Setup:
+    programs, model, feed = _programs(setup, parts), setup.model, setup.feed
+    if parts.order is not setup.parts.order or parts.backend is not setup.parts.backend:
+        feed = evolve(feed, order=parts.order, place=parts.backend.to_device)
+    return evolve(
+        setup,
+        parts=parts,
+        programs=programs,
+        feed=feed,
+        evaluator=setup.evaluator if programs is setup.programs else evolve(setup.evaluator, programs=programs),
+        order=HookOrder(parts.hooks),
+        live_values=setup.live_values if programs.model is model else live_values(programs.model),
+    )
+
+
+def _programs(setup: Setup, parts: Parts) -> Programs:
+    """Return the programs, of which the training step is compiled: where that fails, the command is refused."""
+    model = setup.model
+    if parts.optimiser is not setup.parts.optimiser:
+        model = optimised(setup.name, model, parts.optimiser)
+    elif parts.backend is setup.parts.backend:
+        return setup.programs
+    check_precision(setup.name, model.precision, parts.backend)
     programs = Programs(model, parts.backend)
     if model.optimiser is not None:
-        programs.get(Model.training, session.feed.batch_size)
+        programs.get(Model.training, setup.feed.batch_size)
     return programs
 
 
 def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
-    """Return a model with this optimiser, whose rules say what is frozen; SigmaConfigError if one fits nobody."""
+    """Return a model with an optimiser, whose rules freeze parameters; SigmaConfigError for a rule without a match."""
     model = evolve(model, optimiser=optimiser, frozen=frozenset())
     model = evolve(model, frozen=frozen_parameters(model))
     check_matches(trainer, dict(patterns(optimiser)), model)
     return model
 
 
-def _orphans(session: Session, hooks: Iterable[Hook]) -> list[str]:
-    """Return the addresses that were published by hooks, or settable, and will be no more."""
-    left = [pattern for hook in hooks for pattern in (*hook.writes, *hook.settable)]
-    were = [pattern for hook in session.runner.hooks.values() for pattern in (*hook.writes, *hook.settable)]
-    measured = ("training.loss", *(f"training.{metric}" for metric in session.model.metrics))
-    known = {**dict.fromkeys(session.makeup.shown), **session.published}
-    return [a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)]
+def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
+    """Return the addresses that hooks published, or that could be set, and that no hook has any more."""
+    were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
+    measured = ("training.loss", *(f"training.{metric}" for metric in old.model.metrics))
+    known = {*published, *were}
+    return {a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
+
+
+def _declared(hooks: Iterable[Hook]) -> list[str]:
+    return [pattern for hook in hooks for pattern in (*hook.writes, *hook.settable)]
 
 
 def _among(address: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, address) for pattern in patterns)
 
 
-def _check(session: Session, parts: Parts, model: Model, gone: Iterable[str]) -> None:
-    """Refuse hooks that cannot be in an order, read what nobody publishes, or would fail."""
-    hooks = parts.hooks
-    ordered(hooks)
-    optimised = dict.fromkeys(addresses.of_optimiser(model.optimiser, live_values(model)))
-    there = [a for a in session.registry.addresses() if a not in gone and not a.startswith("optimiser.")]
-    beginning.check_reads(session.name, hooks, model, [*there, *optimised])
-    new = {name: hook for name, hook in hooks.items() if session.runner.hooks.get(name) is not hook}
-    beginning.check_hooks(f"{session.name}.hooks", new, model)
-    addresses.check_settable(session.name, hooks, {*there, *optimised} - session.makeup.shown)
+def _check(old: Setup, new: Setup, gone: Iterable[str]) -> None:
+    """Raise a SigmaError for hooks that read what nothing publishes, or that would fail."""
+    hooks, known = new.order.hooks, bindings(new)
+    check_reads(new.name, hooks, new.model, known)
+    check_hooks(f"{new.name}.hooks", {n: h for n, h in hooks.items() if old.order.hooks.get(n) is not h}, new.model)
+    check_settable(new.name, hooks, bindings(evolve(new, order=HookOrder({}))))
 
 
-# -- and changed -------------------------------------------------------------------------------------------------------
-def _placed(session: Session, programs: Programs) -> dict[str, Any]:
-    """Return the arrays of the state: on the backend of these programs, with the slots of their model."""
-    arrays, old, new = dict(session.arrays), session.programs.backend, programs.backend
-    if new is not old:
+# -- the state ---------------------------------------------------------------------------------------------------------
+def _moved(state: RunState, old: Setup, new: Setup, gone: Iterable[str]) -> RunState:
+    left = tuple(f"{KEPT}{name}." for name in old.parts.hooks if name not in new.parts.hooks)
+    return evolve(
+        state,
+        arrays=_arrays(state, old, new),
+        kept={name: value for name, value in state.kept.items() if not name.startswith(left)},
+        live=state.live if new.model is old.model else _live(state.live, new),
+        memory=new.order.blank() | _memory(state, old, new),
+        published={address: value for address, value in state.published.items() if address not in gone},
+    )
+
+
+def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
+    """Return the arrays on the backend of the new setup, with the slots of its optimiser."""
+    arrays = dict(state.arrays)
+    if new.parts.backend is not old.parts.backend:
         arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
-    if programs.model is not session.model:
+    if new.model is not old.model:
         arrays = {name: value for name, value in arrays.items() if not name.startswith("optimiser.")}
-        arrays |= {name: new.to_device(value) for name, value in beginning.slots(programs.model).items()}
+        arrays |= {name: new.to_device(value) for name, value in slots(new.model).items()}
     return arrays
 
 
-def _compute_with(session: Session, programs: Programs) -> None:
-    """Let everything that computes go over to other programs, and to another optimiser where there is one."""
-    if programs.model is not session.model:
-        live = Live(live_values(programs.model), session.live.dtype)
-        live.restore({name: base for name, base in session.live.base.items() if name.startswith(LAYERS)})
-        session.live = live
-    session.programs = programs
-    session.evaluator.close()
-    session.evaluator = evolve(session.evaluator, programs=programs)
-    with session.background.evaluator.alone:  # not while somebody evaluates there
-        session.background.evaluator.close()
-    session.background.evaluator = evolve(session.evaluator)
+def _live(live: Live, new: Setup) -> Live:
+    layers = {name: base for name, base in live.base.items() if name.startswith(LAYERS)}
+    return Live(new.live_values, live.dtype).changed(layers)
 
 
-def _forget(session: Session, parts: Parts, gone: Iterable[str]) -> None:
-    """Drop what hooks leave behind that are no longer there, and what a criterion remembers that has changed."""
-    for address in gone:
-        session.published.pop(address, None)
-    names = [name for name in session.makeup.parts.hooks if name not in parts.hooks]
-    heads = tuple(f"kept.{name}." for name in names)
-    session.kept = {name: value for name, value in session.kept.items() if not name.startswith(heads)}
-    for name, memory in session.runner.memory.items():
-        before = session.makeup.parts.hooks.get(name)
-        if before is not None and str(before.when) != str(parts.hooks[name].when):
-            session.runner.memory[name] = {**memory, "criterion": {}}
+def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:
+    """Return what hooks remember that are still there; a criterion that has changed starts afresh."""
+    found = {}
+    for name, memory in state.memory.items():
+        before, after = old.parts.hooks.get(name), new.parts.hooks.get(name)
+        if after is not None:
+            changed = before is not None and str(before.when) != str(after.when)
+            found[name] = {**memory, "criterion": {}} if changed else memory
+    return found

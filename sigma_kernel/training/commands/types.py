@@ -149,7 +149,6 @@ KINDS: dict[str, type[Command]] = {
     "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": Stop, "save": Save, "rewind": Rewind, "reset": Reset,
     "attach": Attach, "detach": Detach, "swap": Swap, "undo": Undo,
 }  # fmt: skip
-CONCERNED = {"pause": ("running",), "go": ("paused",), "step": ("paused",), "stop": ("running", "paused")}  # trainers
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 

@@ -7,7 +7,8 @@ the next block is already being read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -100,3 +101,14 @@ def _no_data(given: Any, where: str) -> SigmaDataError:
         f"{where}: is no data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a pair "
         "(inputs, targets), an iterable of such blocks, or a data set such as Arrays(...) or Stream(...)."
     )
+
+
+@contextmanager
+def placed(dataset: Dataset, block: int) -> Iterator[None]:
+    """Let a SigmaDataError say which block it is about, where there are several."""
+    try:
+        yield
+    except SigmaDataError as error:
+        if dataset.blocks == 1:
+            raise
+        raise SigmaDataError(f"block {block}: {error}") from error

@@ -18,8 +18,7 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts import Dataset, Order
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.random import permutation
-from sigma_kernel.training.data.dataset import Host
-from sigma_kernel.training.data.preprocessing import placed
+from sigma_kernel.training.data.dataset import Host, placed
 
 MANY = 2048  # rows whose order is drawn ahead
 
@@ -51,33 +50,38 @@ class Batches:
 
 
 K = TypeVar("K")
-
-
 V = TypeVar("V")
 
 
 @define(eq=False)
-class Ahead(Generic[K, V]):
-    """What is made of the present key, and, beside training, what is made of the one that comes after it."""
+class Prefetch(Generic[K, V]):
+    """The value for the current key, with the next one computed in the background."""
 
     make: Callable[[K], V]
-    beside: Callable[[], Executor]
-    present: tuple[K, V] | None = None
-    following: tuple[K, Future[V]] | None = None
+    executor: Callable[[], Executor]
+    _current: tuple[K, V] | None = None
+    _following: tuple[K, Future[V]] | None = None
 
-    def of(self, key: K, after: K | None) -> V:
-        """Return what is made of a key; begin with that of the one ``after``, if there is to be one."""
-        if self.present is None or self.present[0] != key:
-            ahead, self.following = self.following, None
-            self.present = key, ahead[1].result() if ahead is not None and ahead[0] == key else self.make(key)
-        if after is not None and self.following is None:
-            self.following = after, self.beside().submit(self.make, after)
-        return self.present[1]
+    def get(self, key: K, following: K | None) -> V:
+        """Return the value for a key, and start to compute that for the ``following`` key, if there is one."""
+        if self._current is None or self._current[0] != key:
+            ahead, self._following = self._following, None
+            self._current = key, ahead[1].result() if ahead is not None and ahead[0] == key else self.make(key)
+        if following is not None and self._following is None:
+            self._following = following, self.executor().submit(self.make, following)
+        return self._current[1]
+
+    def cancel(self) -> None:
+        """Drop the value that is computed in the background."""
+        self._following = None
 
 
 @define(eq=False)
 class Feed:
-    """Hand out minibatches of a dataset; ``prepare`` makes a block ready and checks it, ``place`` moves it over."""
+    """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` copies it to the device.
+
+    A feed holds no position: whoever trains keeps a :class:`Cursor`, starting with :meth:`start`.
+    """
 
     dataset: Dataset
     batch_size: int
@@ -86,10 +90,9 @@ class Feed:
     place: Callable[[np.ndarray], Any]
     order: Order = field(factory=Shuffled)
     keep_last: bool = True
-    cursor: Cursor = Cursor()
     _before: list[int] = field(init=False)  # iterations of an epoch before each block, and all of them
-    _orders: Ahead[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
-    _blocks: Ahead[int, Mapping[str, Any]] = field(init=False)
+    _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
+    _blocks: Prefetch[int, Mapping[str, Any]] = field(init=False)
     _reader: ThreadPoolExecutor | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -108,8 +111,7 @@ class Feed:
                 f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
                 "Choose a smaller batch_size, or last_batch = 'keep'."
             )
-        self._orders, self._blocks = Ahead(self._drawn, self._beside), Ahead(self._load, self._beside)
-        self._pass_over()
+        self._orders, self._blocks = Prefetch(self._drawn, self._executor), Prefetch(self._load, self._executor)
 
     # -- counting ------------------------------------------------------------------------------------------------------
     def batches(self, block: int) -> int:
@@ -121,48 +123,38 @@ class Feed:
         """Return the number of iterations that use every row once."""
         return self._before[-1]
 
-    @property
-    def iteration_in_epoch(self) -> int:
-        """Return the number of iterations of this epoch that are done."""
-        return self._before[self.cursor.block] + self.cursor.row // self.batch_size
+    def iteration_in_epoch(self, at: Cursor) -> int:
+        """Return the number of iterations of the epoch that lie before a cursor."""
+        return self._before[at.block] + at.row // self.batch_size
 
     # -- handing out ---------------------------------------------------------------------------------------------------
-    def next(self, most: int) -> Batches:
-        """Return at most so many minibatches of equal size, from the cursor on; the cursor stays."""
-        epoch, block, row = self.cursor.epoch, self.cursor.block, self.cursor.row
-        after = self._after(self.cursor)
-        left = self.dataset.rows(block) - row
+    def start(self) -> Cursor:
+        """Return the cursor of the first minibatch; a block without one is skipped."""
+        return Cursor() if self.batches(0) else self._next_block(Cursor())
+
+    def next(self, at: Cursor, most: int) -> Batches:
+        """Return at most so many minibatches of equal size from one block, from a cursor on."""
+        after = self._next_block(at)
+        left = self.dataset.rows(at.block) - at.row
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
         many = self.dataset.rows(after.block) >= MANY  # else a thread is not worth it
-        order = self._orders.of((epoch, block), (after.epoch, after.block) if many else None)
-        resident = self._blocks.of(block, after.block if after.block != block else None)
-        return Batches(resident, order[row : row + n * size].reshape(n, size))
+        order = self._orders.get((at.epoch, at.block), (after.epoch, after.block) if many else None)
+        resident = self._blocks.get(at.block, after.block if after.block != at.block else None)
+        return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
-    def advance(self, batches: Batches, done: int) -> None:
-        """Move the cursor past the first ``done`` minibatches."""
-        row = self.cursor.row + done * batches.rows.shape[1]
-        left = self.dataset.rows(self.cursor.block) - row
-        if left >= self.batch_size or (left and self.keep_last):
-            self.cursor = Cursor(self.cursor.epoch, self.cursor.block, row)
-        else:
-            self.cursor = self._after(self.cursor)
+    def after(self, at: Cursor, batches: Batches, done: int) -> Cursor:
+        """Return the cursor behind the first ``done`` of the minibatches that begin at a cursor."""
+        row = at.row + done * batches.rows.shape[1]
+        left = self.dataset.rows(at.block) - row
+        more = left >= self.batch_size or (left and self.keep_last)
+        return Cursor(at.epoch, at.block, row) if more else self._next_block(at)
 
-    def rewind(self) -> None:
-        """Go back to the start."""
-        self.cursor = Cursor()
-        self._pass_over()
-
-    def _pass_over(self) -> None:
-        """Go on to the next block where this one is smaller than a batch, and such are dropped."""
-        if not self.batches(self.cursor.block):
-            self.cursor = self._after(self.cursor)
-
-    def _after(self, at: Cursor) -> Cursor:
-        """Return where the next block begins; one smaller than a batch, where such are dropped, is passed over."""
+    def _next_block(self, at: Cursor) -> Cursor:
+        """Return the cursor of the next block that has a minibatch."""
         last = at.block + 1 == self.dataset.blocks
         after = Cursor(at.epoch + 1, 0) if last else Cursor(at.epoch, at.block + 1)
-        return after if self.batches(after.block) else self._after(after)
+        return after if self.batches(after.block) else self._next_block(after)
 
     def _drawn(self, at: tuple[int, int]) -> np.ndarray:
         order = self.order.order(self.seed, *at, self.dataset.rows(at[1]))
@@ -174,12 +166,14 @@ class Feed:
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:
-        """Stop reading ahead."""
+        """Stop prefetching."""
         if self._reader is not None:
             self._reader.shutdown(wait=True, cancel_futures=True)
-            self._reader = self._orders.following = self._blocks.following = None
+            self._reader = None
+            self._orders.cancel()
+            self._blocks.cancel()
 
-    def _beside(self) -> Executor:
+    def _executor(self) -> Executor:
         if self._reader is None:
             self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
         return self._reader

@@ -8,7 +8,6 @@ the next block is already being read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -16,7 +15,7 @@ from attrs import evolve, field, frozen
 from sigma_kernel.contracts import Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, near
 from sigma_kernel.graph.node import FLOATS, Spec
-from sigma_kernel.training.data.dataset import Host
+from sigma_kernel.training.data.dataset import Host, placed
 
 
 @frozen
@@ -97,17 +96,6 @@ class Left(Iterable[np.ndarray]):
         for block, values in enumerate(self):
             with placed(self.dataset, block):
                 check_finite({self.section: values})
-
-
-@contextmanager
-def placed(dataset: Dataset, block: int) -> Iterator[None]:
-    """Let a SigmaDataError say which block it is about, where there are several."""
-    try:
-        yield
-    except SigmaDataError as error:
-        if dataset.blocks == 1:
-            raise
-        raise SigmaDataError(f"block {block}: {error}") from error
 
 
 def _fits_int32(name: str, values: np.ndarray) -> None:

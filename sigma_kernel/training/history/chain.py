@@ -17,7 +17,7 @@ from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.runs.files import digest, get_bytes
 
-FORMAT = 2
+FORMAT = 3
 CONFIGURATION = re.compile('"configuration": "([0-9a-f]{64})"')
 HASH = ', "hash": "'  # what stands between a row and its hash
 COUNT, TEXT = (int, type(None)), str

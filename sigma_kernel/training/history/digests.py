@@ -1,4 +1,4 @@
-"""What a session writes down of its history, keeps in memory to come back to, and compares when it lives again."""
+"""Digests of a snapshot: what the journal holds of a state, to be compared during replay."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import json
 
 import numpy as np
 
-from sigma_kernel.training.checkpoints.format import Checkpoint
-from sigma_kernel.training.commands.changes import FORMER
-from sigma_kernel.training.hooks.runner import Runner
+from sigma_kernel.training.checkpoints.format import UNDO, Checkpoint
+from sigma_kernel.training.hooks.order import HookOrder
 
 
-# -- digests -----------------------------------------------------------------------------------------------------------
-def digests(saved: Checkpoint, runner: Runner) -> dict[str, str]:
-    """Return a short sha256 of every array by its name, and of what else does not depend on the wall clock."""
-    values, timed = saved.values, runner.timed
+def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:
+    """Return a short sha256 of each array, and of each other part that does not depend on the clock."""
+    values, timed = saved.values, order.timed
     parts = {
         "clock": {scale: count for scale, count in values["clock"].items() if scale != "second"},
         "cursor": values["cursor"],
         "live": values["live"],
-        "published": {name: v for name, v in values["published"].items() if not runner.aside(name)},
+        "published": {name: v for name, v in values["published"].items() if not order.depends_on_time(name)},
         **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
     }
     parts |= {"changes": values["changes"]} if values.get("changes") else {}
-    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(FORMER)}
+    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(UNDO)}
     return found | {name: _short(json.dumps(part, sort_keys=True).encode()) for name, part in parts.items()}
 
 

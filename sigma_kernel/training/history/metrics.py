@@ -1,13 +1,13 @@
-"""The files that grow while a run goes on: ``journal.jsonl`` and ``metrics.jsonl``.
+"""Metrics: the history in memory, and the rows of ``metrics.jsonl``.
 
-The journal holds every change from outside, with the moment at which it acted, as a chain of lines.  The metrics hold
-at most ten rows a second, plus one for every epoch; what lies between two rows is kept as minimum and maximum.
+The file has at most ten rows a second, plus one for every epoch, with the last, the least and the greatest of the
+values since the row before.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,30 @@ from attrs import define, field
 from sigma_kernel.training.history.journal import Lines
 
 
-# -- metrics -----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class History(Mapping[str, np.ndarray]):
+    """What was measured: ``training.*`` once an iteration, everything else whenever it was published."""
+
+    _parts: dict[str, list[np.ndarray]] = field(factory=dict)
+
+    def record(self, measured: Mapping[str, np.ndarray]) -> None:
+        """Add one or several values of each name."""
+        for name, values in measured.items():
+            self._parts.setdefault(name, []).append(values)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.concatenate(self._parts[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
 @define(eq=False)
 class Samples:
-    """Thin out what is measured to rows for people: of each name the last value, the least and the greatest."""
+    """Thin measurements out to rows: the last, the least and the greatest value of each name."""
 
     lines: Lines
     interval: float = 0.1
@@ -28,7 +48,7 @@ class Samples:
     _row: dict[str, dict[str, float]] = field(factory=dict, init=False)
 
     def add(self, measured: Mapping[str, np.ndarray]) -> None:
-        """Take one or several new values of each name."""
+        """Add one or several new values of each name."""
         if self.lines.path is None:
             return
         for name, values in measured.items():
@@ -37,7 +57,7 @@ class Samples:
             self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
-        """Write a row, if there is something new and it is time, or if forced to."""
+        """Write a row if there is something new, and either the interval has passed or ``force`` is set."""
         if self._row and (force or (not self.lines.waiting and self.now() - self._last >= self.interval)):
             self.lines.append({**head, "values": self._row})
             self._row, self._last = {}, self.now()

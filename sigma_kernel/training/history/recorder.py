@@ -1,91 +1,175 @@
-"""What a session leaves for people: history, messages, and the files of its run folder."""
+"""Record the journal and the metrics of a trainer, keep snapshots for rewind, and compare both during replay."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.journal import Journal, Lines
-from sigma_kernel.training.history.metrics import Samples
+from sigma_kernel.training.history.metrics import History, Samples
+from sigma_kernel.training.history.replay import Replay
+from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.hooks.order import HookOrder
+
+MOST_LOSSES = 2**14  # between two digests
 
 
 @define(eq=False)
-class History(Mapping[str, np.ndarray]):
-    """What was measured: ``training.*`` once an iteration, everything else whenever it was published."""
-
-    _parts: dict[str, list[np.ndarray]] = field(factory=dict)
-
-    def record(self, measured: Mapping[str, np.ndarray]) -> None:
-        """Add one or several values of each name."""
-        for name, values in measured.items():
-            self._parts.setdefault(name, []).append(values)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return np.concatenate(self._parts[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-
-@define(eq=False)
-class Messages:
-    """What was said to people, numbered, so that each monitor can read on from where it was."""
-
-    _said: deque[tuple[int, str]] = field(factory=lambda: deque(maxlen=1000))
-    _count: Iterator[int] = field(factory=lambda: iter(range(1, 2**62)))
-
-    def say(self, text: str) -> None:
-        """Add a message."""
-        self._said.append((next(self._count), text))
-
-    def after(self, number: int) -> list[tuple[int, str]]:
-        """Return the messages that came after a number."""
-        return [(n, text) for n, text in list(self._said) if n > number]
-
-
-@define(eq=False)
-class Records:
-    """Where a session writes; without a folder it only remembers."""
+class Recorder:
+    """What one trainer writes; without a run folder it only keeps it in memory."""
 
     trainer: str
-    say: Callable[[str], None] = lambda text: None
+    log: Callable[[str], None] = lambda text: None
     history: History = field(factory=History)
+    past: Past = field(factory=Past)
     journal: Journal = field(factory=Journal)
-    samples: Samples = field(factory=lambda: Samples(Lines()))
-    position: int = 0  # rows of the journal that are this trainer's
-    early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # before there was a journal
+    replay: Replay | None = field(default=None, init=False)
+    branch: int = field(default=0, init=False)
+    _rows: int = field(default=0, init=False)  # of the journal that are this trainer's
+    _samples: Samples = field(factory=lambda: Samples(Lines()))
+    _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows from before there was a journal
+    _by: str = field(default="", init=False)  # the hook whose commands apply
+    _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
+    # -- files ---------------------------------------------------------------------------------------------------------
     def open(self, journal: Journal, metrics: Lines) -> None:
         """Write into the files of a run folder from now on."""
-        self.journal, self.samples = journal, Samples(metrics)
-        while self.early:
-            self.event(self.early.popleft())
+        self.journal, self._samples = journal, Samples(metrics)
+        while self._early:
+            self._write(self._early.popleft())
+
+    def forget_early(self) -> None:
+        """Drop the rows from before there was a journal."""
+        self._early.clear()
+
+    def follow(self, rows: int, branch: int) -> None:
+        """Continue a journal that has so many rows of this trainer, on a branch."""
+        self._rows, self.branch = rows, branch
 
     def head(self, moment: Moment) -> dict[str, Any]:
-        """Return what every row starts with."""
+        """Return the entries that every row starts with."""
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
     def measured(self, values: Mapping[str, np.ndarray]) -> None:
-        """Take what a burst recorded, one value an iteration, or what a hook published."""
+        """Record what a burst measured, one value an iteration, or what a hook published."""
         self.history.record(values)
-        self.samples.add(values)
+        self._samples.add(values)
 
     def row(self, moment: Moment, force: bool) -> None:
         """Write a row of metrics if it is time, or if forced to."""
-        self.samples.write(self.head(moment), force)
+        self._samples.write(self.head(moment), force)
 
-    def event(self, row: Mapping[str, Any]) -> None:
-        """Write a row into the journal."""
+    def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
+        """Write a row into the journal; during replay, compare it with the journal instead."""
+        row = {**self.head(moment), **what}
+        row |= {"by": self._by} if self._by else {}
+        if self.replay is None or not self.replay.met(row):
+            self._write(row)
+
+    def durable(self) -> SigmaStateError | None:
+        """Return when all rows so far are on the disk, or why they are not."""
+        return self.journal.durable()
+
+    def _write(self, row: Mapping[str, Any]) -> None:
         if self.journal.path is None:
-            self.early.append(row)
+            self._early.append(row)
         else:
             self.journal.append(row)
-            self.position += 1
+            self._rows += 1
+
+    # -- branches and hooks --------------------------------------------------------------------------------------------
+    def leave_branch(self) -> int:
+        """Begin a new branch of the history; return the number of the one that is left."""
+        self.branch += 1
+        return self.branch - 1
+
+    @property
+    def inside(self) -> bool:
+        """Return whether a hook acts, rather than somebody outside."""
+        return bool(self._by)
+
+    @contextmanager
+    def on_behalf(self, hook: str) -> Iterator[str]:
+        """Attribute the rows written inside to a hook: during replay they come about again by themselves."""
+        before, self._by = self._by, hook
+        try:
+            yield before
+        finally:
+            self._by = before
+
+    @property
+    def by(self) -> str:
+        """Return the hook that acts; none for somebody outside."""
+        return self._by
+
+    # -- replay --------------------------------------------------------------------------------------------------------
+    def begin_replay(self, replay: Replay) -> None:
+        """Compare with the rows of a journal from now on."""
+        self.replay = replay
+
+    def end_replay(self) -> None:
+        """Write freely from now on."""
+        self.replay = None
+
+    @property
+    def position(self) -> int:
+        """Return the number of rows that lie behind; those still to be replayed do not."""
+        place = self.replay.place if self.replay is not None else None
+        return self._rows if place is None else place
+
+    @property
+    def replays_only(self) -> bool:
+        """Return whether training ends with the journal that is replayed."""
+        return self.replay is not None and not self.replay.goes_on
+
+    @property
+    def behind(self) -> bool:
+        """Return whether rows are still to be replayed before others may act."""
+        return self.replay is not None and self.replay.goes_on and bool(self.replay.rows) and not self.replay.acting
+
+    def judge(self, moment: Moment, hook: str, scope: str, holds: Callable[[], bool]) -> bool:
+        """Return whether a hook that depends on the wall clock acts now, and write that down before it does."""
+        what = {"event": "fired", "hook": hook, "scope": scope}
+        acts = holds() if self.replay is None else self.replay.next(moment.iteration, **what) is not None
+        if acts:
+            self.note(moment, what)
+        return acts
+
+    # -- digests and snapshots -----------------------------------------------------------------------------------------
+    def losses(self, values: np.ndarray) -> None:
+        """Keep the losses of a burst for the next digest."""
+        self._losses.extend(values)
+
+    def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:
+        """Write the digests of a snapshot, and the losses since the last ones, if there is a journal."""
+        if self.journal.path is None and self.replay is None:
+            return
+        text = np.array(self._losses, "<f4").tobytes().hex()
+        self._losses.clear()
+        self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": text})
+
+    def remember(self, moment: Moment, snapshot: Callable[[], Checkpoint], order: HookOrder, wanted: bool) -> None:
+        """Keep a snapshot to rewind to, and write its digests, if it is ``wanted`` and the last one is not too recent.
+
+        During replay, the journal decides.
+        """
+        digested, kept = wanted and self.past.due(), False
+        if self.replay is not None:
+            digested = self.replay.next(moment.iteration, event="digest") is not None
+            kept = self.replay.rewinds_to(moment.iteration)
+        if digested or kept:
+            began, found = time.perf_counter(), snapshot()
+            self.past.keep(moment, found)
+            if digested:
+                self.digest(moment, found, order)
+            self.past.took(time.perf_counter() - began)

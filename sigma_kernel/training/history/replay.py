@@ -53,6 +53,10 @@ class Replay:
         fits = row is not None and row["iteration"] == iteration and all(row.get(k) == v for k, v in wanted.items())
         return row if fits else None
 
+    def leave(self) -> None:
+        """Stop before the end: nothing is applied or compared any more."""
+        self.left = True
+
     def begin(self, iteration: int) -> Row | None:
         """Return the next row, if training begins here; SigmaStateError where it was left."""
         if self.left:

@@ -1,4 +1,4 @@
-"""What a session writes down of its history, keeps in memory to come back to, and compares when it lives again."""
+"""Snapshots in memory, to rewind to."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ from sigma_kernel.clock import Moment, scaled
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.checkpoints.format import Checkpoint
 
-MOST_BYTES = 64 * 2**20  # of states kept in memory, though at least one is
-
-
-SHARE = 0.01  # of the time, at most, goes into remembering
+MOST_BYTES = 64 * 2**20  # of snapshots in memory; at least one is kept
+SHARE = 0.01  # of the time, at most, that snapshots take
 
 
 @define(eq=False)
 class Past:
-    """Some of the latest states, to rewind to."""
+    """The latest snapshots."""
 
     states: deque[tuple[Moment, Checkpoint]] = field(factory=lambda: deque(maxlen=8))
-    _next: float = field(default=0.0, init=False)  # not to be taken again before
+    _next: float = field(default=0.0, init=False)  # when the next one may be taken
 
     def due(self) -> bool:
-        """Return whether remembering again costs little of the time."""
+        """Return whether another snapshot costs little of the time."""
         return time.perf_counter() >= self._next
 
     def took(self, seconds: float) -> None:
-        """Take into account what remembering cost."""
+        """Count the seconds that a snapshot took."""
         self._next = time.perf_counter() + seconds / SHARE
 
     def keep(self, moment: Moment, state: Checkpoint) -> None:
-        """Keep a state; the oldest ones go where there are too many, or they are too large."""
+        """Keep a snapshot; the oldest ones are dropped if there are too many, or they are too large."""
         if self.states and self.states[-1][0] == moment:
             self.states.pop()
         size = sum(value.nbytes for value in state.arrays.values())
@@ -42,11 +40,11 @@ class Past:
         self.states.append((moment, state))
 
     def before(self, to: int, scale: str) -> tuple[Moment, Checkpoint]:
-        """Return the newest state at or before a moment; SigmaStateError if there is none."""
+        """Return the newest snapshot at or before a moment, and drop later ones; SigmaStateError if there is none."""
         found = [entry for entry in self.states if entry[0].on(scaled(scale)) <= to]
         if not found:
             known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
             raise SigmaStateError(f"rewind: no state from {scale} {to} or before is kept; kept are iterations {known}.")
         while self.states[-1][0] is not found[-1][0]:
-            self.states.pop()  # they lie on the branch that is left
+            self.states.pop()  # on the branch that is left
         return found[-1]

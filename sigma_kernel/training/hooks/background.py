@@ -110,6 +110,18 @@ class Firing:
         self.told.append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
+    def join(self, fresh: dict[str, Any]) -> None:
+        """See what other hooks publish that were due at the same boundary."""
+        self.fresh = fresh
+
+    def begin(self, *memory: Any) -> None:
+        """Begin, with a newer ``memory`` if there is one."""
+        self.begun, self.memory = True, unpacked(memory[0]) if memory else self.memory
+
+    def end(self) -> None:
+        """Let the training thread apply what was done."""
+        self.over = True
+
     def run(self) -> None:
         """Run the hook; whatever it raises is kept."""
         began = perf_counter()
@@ -140,12 +152,12 @@ class Background:
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _late: set[str] = field(factory=set, init=False)  # who gave way, and people were told
 
-    def hand_over(self, firing: Firing) -> None:
+    def submit(self, firing: Firing) -> None:
         """Let a hook run on what it saw, after all that came before; returns at once."""
         with self._gate:
             if self._bucket[0] is not firing.moment:
                 self._bucket = firing.moment, firing.fresh
-            firing.fresh = self._bucket[1]
+            firing.join(self._bucket[1])
             if all(earlier.key != firing.key for earlier in self._firings):
                 self._memories.pop(firing.key, None)  # what it remembers has acted
             if len(self._waiting()) >= MOST_WAITING:
@@ -190,6 +202,12 @@ class Background:
             self._gate.notify_all()
         return left
 
+    def evaluate_by(self, evaluator: Evaluator) -> None:
+        """Let hooks evaluate by another evaluator from now on."""
+        with self.evaluator.alone:  # not while one of them evaluates
+            self.evaluator.close()
+        self.evaluator = evaluator
+
     def close(self) -> None:
         """Let go of everything."""
         self.forget()
@@ -200,7 +218,7 @@ class Background:
         while (firing := self._next()) is not None:
             firing.run()
             with self._gate:
-                firing.over = True
+                firing.end()
                 if self._wanted() and firing.error is None:
                     self._memories[firing.key] = firing.hook, firing.memory
                 self._gate.notify_all()
@@ -211,10 +229,8 @@ class Background:
             if not self._wanted():
                 return None
             firing = self._waiting()[0]
-            firing.begun = True
             hook, memory = self._memories.get(firing.key, (None, None))
-            if hook is firing.hook:
-                firing.memory = unpacked(memory)
+            firing.begin(*([memory] if hook is firing.hook else []))
             return firing
 
     def _wanted(self) -> bool:

@@ -1,8 +1,7 @@
-"""Hooks of a trainer: which are due, in which order, and what happens when one fails.
+"""The order of a trainer's hooks, computed from their declarations.
 
-The order is computed from what hooks declare: who writes an address goes before who reads it, ``requires`` goes first;
-where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name are refused.
-One that takes longer than its budget three times in a row is muted, or moved to the background.
+A hook that writes an address runs before those that read it, and after those that it ``requires``; where that leaves
+the order open, the greater priority comes first, then the name.  Hooks that are equal in all but name are refused.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from itertools import combinations
 from typing import Any
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
-from sigma_kernel.clock import TimeScale
+from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
@@ -29,6 +28,8 @@ REPEATED = "repeated"  # beside the addresses that observers read: the whole ite
 
 
 _SECONDS = ("second", "seconds")
+
+Memory = Mapping[str, dict[str, Any]]  # by hook: what it and its criterion remember, and whether it is muted
 
 
 @frozen
@@ -186,3 +187,61 @@ def ordered(hooks: Mapping[str, Hook]) -> list[str]:
         order.append(heappop(ready)[1])
         sorter.done(order[-1])
     return order
+
+
+# -- the hooks of a session --------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class HookOrder:
+    """The hooks of a session in the order in which they run; ``memory`` is what each of them remembers, by name.
+
+    Raises SigmaConfigError for hooks that cannot be ordered.
+    """
+
+    hooks: Mapping[str, Hook]
+    names: Sequence[str] = field(init=False)
+    observers: Mapping[str, tuple[str, ...]] = field(init=False)  # addresses that only an observing program computes
+    judged: frozenset[str] = field(init=False)  # those that depend on the wall clock
+    timed: frozenset[str] = field(init=False)  # these, and those that depend on when the background is done
+
+    @names.default
+    def _(self) -> list[str]:
+        return ordered(self.hooks)
+
+    @observers.default
+    def _(self) -> dict[str, tuple[str, ...]]:
+        observed = {name: [a for a in reads(self.hooks[name]) if a.startswith(OBSERVED)] for name in self.names}
+        found = {n: (*a, REPEATED) if self.hooks[n].repeats else tuple(a) for n, a in observed.items()}
+        return {name: addresses for name, addresses in found.items() if addresses}
+
+    @judged.default
+    def _(self) -> frozenset[str]:
+        return by_the_clock(self.hooks)
+
+    @timed.default
+    def _(self) -> frozenset[str]:
+        return _and_readers(self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged})
+
+    def blank(self) -> dict[str, dict[str, Any]]:
+        """Return the memory of hooks that have not run yet."""
+        return {name: {"hook": {}, "criterion": {}, "muted": False} for name in self.names}
+
+    def active(self, memory: Memory) -> list[str]:
+        """Return the names of the hooks that are not muted, in their order."""
+        return [name for name in self.names if not memory[name]["muted"]]
+
+    def due(self, memory: Memory, before: Moment, now: Moment) -> list[str]:
+        """Return the names of the hooks that are due between two moments, in their order."""
+        return [n for n in self.names if self.hooks[n].every.due(before, now) and not memory[n]["muted"]]
+
+    def guards(self, memory: Memory) -> list[str]:
+        """Return the hooks to run when the loss is not finite."""
+        return [name for name in self.active(memory) if self.hooks[name].guards]
+
+    def in_background(self, name: str, memory: Memory) -> bool:
+        """Return whether a hook runs in the background."""
+        return self.hooks[name].background or bool(memory[name].get("background"))
+
+    def depends_on_time(self, address: str) -> bool:
+        """Return whether a published value depends on the wall clock, or on the number of workers."""
+        written = (pattern for name in self.timed for pattern in self.hooks[name].writes)
+        return address.startswith("workers.") or any(meet(address, pattern) for pattern in written)

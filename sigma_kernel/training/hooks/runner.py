@@ -1,13 +1,12 @@
-"""Hooks of a trainer: which are due, in which order, and what happens when one fails.
+"""Run hooks: criteria, error policies, and budgets.
 
-The order is computed from what hooks declare: who writes an address goes before who reads it, ``requires`` goes first;
-where that leaves it open, the greater priority, then the name.  Hooks that are equal in all but their name are refused.
-One that takes longer than its budget three times in a row is muted, or moved to the background.
+A hook that exceeds its budget three times in a row is muted, or moved to the background.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from time import perf_counter
 from typing import Any
 
@@ -15,131 +14,95 @@ from attrs import define, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.criteria import Lookup
 from sigma_kernel.errors import SigmaTrainingError, said
-from sigma_kernel.training.hooks.order import OBSERVED, REPEATED, _and_readers, by_the_clock, meet, ordered, reads
+from sigma_kernel.training.hooks.order import HookOrder, Memory
 
 STRIKES = 3  # in a row
 
+Log = Callable[[str], None]
+
+
+def holds(hook: Hook, memory: dict[str, Any], context: HookContext, scope: str = "") -> bool:
+    """Return whether a hook's criterion holds in a scope; one without a criterion always runs."""
+    asked = memory["criterion"].setdefault(scope, {})
+    return hook.when is None or bool(hook.when.ask(context.read, asked, context.moment))
+
+
+def fail(name: str, hook: Hook, memory: dict[str, Any], log: Log, error: BaseException | str) -> None:
+    """Apply a hook's error policy to what it raised, and keep the error in its memory."""
+    cause = error if isinstance(error, BaseException) else None
+    if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # its text has the remedy
+        raise SigmaTrainingError(f"hook {name!r}: {error}") from error
+    text = f"hook {name!r} failed: {said(cause) if cause else error}".rstrip(".: ")
+    memory["error"] = text
+    if hook.on_error == "fail":
+        raise SigmaTrainingError(f"{text}. Set on_error = 'mute' or 'ignore' to train on.") from cause
+    memory["muted"] = hook.on_error == "mute"
+    log(f"{text}; it is {'muted' if memory['muted'] else 'ignored'}")
+
+
+def limit(name: str, hook: Hook, memory: dict[str, Any], log: Log, then: str) -> None:
+    """Mute a hook that exceeds its budget, or move it to the background."""
+    text = f"hook {name!r} took longer than its budget of {hook.budget:.3g} s {STRIKES} times in a row"
+    memory["muted" if then == "muted" else "background"] = True
+    memory["error"] = text
+    log(f"{text}; it is {'muted' if then == 'muted' else 'moved to the background'}")
+
 
 @define(eq=False)
-class Runner:
-    """The hooks of one session, in their order, with their memory."""
+class Budgets:
+    """How often each hook exceeded its budget in a row."""
 
-    hooks: Mapping[str, Hook]
-    tell: Callable[[str], None]
-    memory: dict[str, dict[str, Any]] = field(factory=dict)
-    order: list[str] = field(init=False)
-    observers: dict[str, tuple[str, ...]] = field(init=False)  # who wants to see what only an observing program tells
-    judged: frozenset[str] = field(init=False)  # who goes by the wall clock
-    timed: frozenset[str] = field(init=False)  # these, and who depends on when the background is done
     _strikes: dict[str, int] = field(factory=dict, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        """Compute the order."""
-        self.take(self.hooks)
-
-    def take(self, hooks: Mapping[str, Hook]) -> None:
-        """Have these hooks; those that were there already keep their memory.
-
-        Raises SigmaConfigError, and changes nothing, where they cannot be in an order.
-        """
-        memory = self.memory
-        self.order = ordered(hooks)
-        self.hooks = hooks
-        watched = {name: tuple(a for a in reads(hooks[name]) if a.startswith(OBSERVED)) for name in self.order}
-        watched |= {name: (*watched[name], REPEATED) for name in self.order if hooks[name].repeats}
-        self.observers = {name: addresses for name, addresses in watched.items() if addresses}
-        self.judged = by_the_clock(self.hooks)
-        self.timed = _and_readers(
-            self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged}
-        )
-        self.forget()
-        self.memory |= {name: old for name, old in memory.items() if name in hooks}
-
-    def aside(self, address: str) -> bool:
-        """Return whether a published value depends on the wall clock, or on how many workers there are."""
-        written = (pattern for name in self.timed for pattern in self.hooks[name].writes)
-        return address.startswith("workers.") or any(meet(address, pattern) for pattern in written)
-
-    def forget(self) -> None:
-        """Give every hook an empty memory."""
-        self.memory = {name: {"hook": {}, "criterion": {}, "disabled": False} for name in self.order}
-
-    def active(self) -> list[Hook]:
-        """Return the hooks that were not disabled."""
-        return [self.hooks[name] for name in self.order if not self.memory[name]["disabled"]]
-
-    def due(self, before: Moment, now: Moment) -> list[str]:
-        """Return the names of the hooks that are due between two moments, in their order."""
-        return [n for n in self.order if self.hooks[n].every.due(before, now) and not self.memory[n]["disabled"]]
-
-    def guards(self) -> list[str]:
-        """Return the hooks to run when the loss is not finite."""
-        return [name for name in self.order if self.hooks[name].guards and not self.memory[name]["disabled"]]
-
-    def holds(self, name: str, context: HookContext, scope: str = "") -> bool:
-        """Return whether a hook's criterion holds in a scope; one without a criterion always runs."""
-        hook, memory = self.hooks[name], self.memory[name]["criterion"]
-        return hook.when is None or hook.when.ask(context.read, memory.setdefault(scope, {}), context.moment)
-
-    def run(self, name: str, context: HookContext) -> None:
-        """Run a hook, and take into account how long that took."""
+    def run(self, name: str, hook: Hook, context: HookContext) -> None:
+        """Run a hook, and count how long that took."""
         began = perf_counter()
         try:
-            self.hooks[name].run(context)
+            hook.run(context)
         finally:
-            self.took(name, perf_counter() - began)
+            self.took(name, hook, perf_counter() - began)
 
-    def attempt(self, name: str, act: Callable[[], None]) -> None:
-        """Do something for a hook; whatever is raised on the way, the hook's error policy says what becomes of it."""
-        hook = self.hooks[name]
-        try:
-            act()
-        except (Exception, SystemExit) as error:  # whatever a plugin's code raises; it must not end the process
-            if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # says itself what to do
-                raise SigmaTrainingError(f"hook {name!r}: {error}") from error
-            self.failed(name, hook, said(error), error)
-
-    def failed(self, name: str, hook: Hook, what: str, cause: BaseException | None = None) -> None:
-        """Do what the error policy of a hook says, and keep the error in its memory, if it is still there."""
-        policy, text = hook.on_error, f"hook {name!r} failed: {what}".rstrip(".: ")
-        memory = self.memory[name] if self.hooks.get(name) is hook else {}
-        memory["error"] = text
-        if policy == "fail":
-            raise SigmaTrainingError(f"{text}. Set on_error = 'disable' or 'ignore' to train on.") from cause
-        memory["disabled"] = policy == "disable"
-        self.tell(f"{text}; it is {'disabled' if policy == 'disable' else 'ignored'}")
-
-    def wants(self, name: str, hook: Hook) -> bool:
-        """Return whether this hook is still there, and was not disabled."""
-        return self.hooks.get(name) is hook and not self.memory[name]["disabled"]
-
-    # -- budgets -------------------------------------------------------------------------------------------------------
-    def behind(self, name: str) -> bool:
-        """Return whether a hook runs in the background."""
-        return self.hooks[name].background or bool(self.memory[name].get("background"))
-
-    def took(self, name: str, seconds: float) -> None:
-        """Take into account how long a hook ran."""
-        hook = self.hooks.get(name)  # none, if it has just detached itself
-        if hook is not None and hook.budget is not None:
+    def took(self, name: str, hook: Hook, seconds: float) -> None:
+        """Count the seconds of one run of a hook."""
+        if hook.budget is not None:
             self._strikes[name] = self._strikes.get(name, 0) + 1 if seconds > hook.budget else 0
 
-    def spent(self) -> dict[str, str]:
-        """Return which hooks have exceeded their budgets too often, and what becomes of each; count anew for them."""
+    def spent(self, order: HookOrder, memory: Memory) -> dict[str, str]:
+        """Return the hooks that exceeded their budgets too often, each with its consequence; start counting again."""
         if not self._strikes:
             return {}
         over = [name for name, strikes in self._strikes.items() if strikes >= STRIKES]
         for name in over:
             del self._strikes[name]
-        there = [name for name in over if name in self.hooks and self.wants(name, self.hooks[name])]
-        moves = {name: self.hooks[name].over_budget == "background" for name in there}
-        return {n: "background" if moved else "muted" for n, moved in moves.items() if not (moved and self.behind(n))}
+        active = order.active(memory) if over else ()
+        moved = {name: order.hooks[name].over_budget == "background" for name in over if name in active}
+        already = {name for name in moved if moved[name] and order.in_background(name, memory)}
+        return {n: "background" if to else "muted" for n, to in moved.items() if n not in already}
 
-    def limit(self, name: str, then: str) -> None:
-        """Mute a hook that takes too long, or move it to the background."""
-        hook, memory = self.hooks[name], self.memory[name]
-        text = f"hook {name!r} took longer than its budget of {hook.budget:.3g} s {STRIKES} times in a row"
-        memory["disabled" if then == "muted" else "background"] = True
-        memory["error"] = text
-        self.tell(f"{text}; it is {'muted' if then == 'muted' else 'moved to the background'}")
+
+# -- nothing left to do ------------------------------------------------------------------------------------------------
+def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
+    """Return what ends training before it begins: a hook for that, whose time has come or whose criterion holds."""
+    for name in order.active(memory):
+        hook = order.hooks[name]
+        if hook.over(memory[name]["hook"]):
+            return f"hook {name!r} has ended it"
+        if hook.ends and _comes(hook, memory[name]["criterion"], lookup, now):
+            return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
+    return None
+
+
+def _comes(hook: Hook, asked: Mapping[str, Any], lookup: Lookup, now: Moment) -> bool:
+    if hook.when is None:
+        return hook.every.next(now.on(hook.every.scale)) is None
+    if now.on(hook.every.scale) < hook.every.first:
+        return False
+    memory = deepcopy(asked.get("", {}))
+    return bool(hook.when.ask(lookup, memory, now)) and _steady(memory)
+
+
+def _steady(memory: dict[str, Any]) -> bool:
+    """Return whether a criterion answers the same when it is asked again at once: it compares with no earlier value."""
+    return "asked" in memory or all(isinstance(inner, dict) and _steady(inner) for inner in memory.values())

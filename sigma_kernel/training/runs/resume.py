@@ -1,24 +1,22 @@
-"""Taking up a run folder again: where each trainer stood, and what it did after that."""
+"""Resume or replay a run from its folder: restore a checkpoint, and read what the journal holds after it."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
 from sigma_kernel.training.checkpoints.format import Checkpoint, Say
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless, tail
-from sigma_kernel.training.runs.compatibility import differences, fit
+from sigma_kernel.training.runs.compatibility import check_fit, described, differences
 from sigma_kernel.training.runs.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.session.loop import Session
-
-MadeWith = Callable[[], dict[str, str]]
 
 
 def history(run: Path, trainers: Iterable[str], say: Say) -> tuple[list[str], list[str]]:
@@ -61,43 +59,43 @@ def check_configuration(run: Path, now: str, known: Sequence[str]) -> None:
 
 
 def resume(
-    run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str],
-    made_with: MadeWith, say: Say, paused: bool = False,
+    run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str], say: Say,
+    paused: bool = False,
 ) -> None:  # fmt: skip
-    """Put a session where its run stood, and let it do again what its journal holds after the newest checkpoint.
+    """Restore the newest checkpoint of a session, and let it replay what the journal holds after that.
 
-    Where none was written yet, or all lie on branches that were left, everything is done again.  With ``edits`` of the
-    configuration, only what came from outside is.  Raises SigmaCheckpointError where it cannot be gone on with,
-    SigmaConfigError for edits that do not go with the run.
+    Without a checkpoint, or where all lie on branches that were left, everything is replayed.  With ``edits`` of the
+    configuration, only what came from outside is applied again.  Raises SigmaCheckpointError if the run cannot be
+    resumed, SigmaConfigError for edits that do not fit it.
     """
-    rows, chronicle, position = chain.rows(run / "journal.jsonl", lines, session.name), session.chronicle, 0
+    name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
+    rows = chain.rows(run / "journal.jsonl", lines, name)
     try:
         path, found = restore(run, session, say, edits, rows)
     except SigmaCheckpointError:
-        if not _from_the_beginning(run, session.name, rows):
+        if not _from_the_beginning(run, name, rows):
             raise
-        say(f"{run}: has no checkpoint of {session.name!r} to go on from: all is done again from the beginning")
+        say(f"{run}: has no checkpoint of {name!r} to resume from: everything is replayed")
     else:
-        for line in differences(found.made_with, made_with()):
+        for line in differences(found.made_with, session.made_with()):
             say(f"{path}: {line}: bits may differ from those of an uninterrupted run")
-        position, chronicle.branch = found.values.get("journal", 0), found.values.get("branch", 0)
-        _keep(session)
-        if edits:  # to do again what follows from it
+        position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
+        recorder.past.keep(session.moment, session.snapshot())  # whoever saved it has kept it, too
+        if edits:  # to replay what follows from it
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
-    chronicle.records.position, chronicle.waits = chain.start(lines, session.name) + len(rows), paused
-    what = {"event": RESUMED, "from": session.clock.moment.iteration, "at": position, "edits": list(edits)}
-    session.note(what | {"configuration": configuration})
-    if left := tail([*rows, what], position):
-        chronicle.replay = Replay(deque(left))
+    recorder.follow(chain.start(lines, name) + len(rows), branch)
+    row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
+    left = tail([*rows, row], position)
+    session.resumed(Replay(deque(left)) if left else None, {**row, "configuration": configuration}, paused)
 
 
 def relive(run: Path, session: Session, lines: Sequence[str], say: Say) -> None:
-    """Let a session do again everything that its journal holds, since its settings were changed last, and compare.
+    """Let a session replay everything that its journal holds since its settings were last changed, and compare.
 
     Raises SigmaCheckpointError where the journal does not begin with the run.
     """
-    path = run / "journal.jsonl"
-    rows = chain.rows(path, lines, session.name)
+    path, name = run / "journal.jsonl", session.setup.name
+    rows = chain.rows(path, lines, name)
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
             f"{path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
@@ -106,40 +104,51 @@ def relive(run: Path, session: Session, lines: Sequence[str], say: Say) -> None:
     edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
     if edited is not None:
         start = rows[edited]["from"]
-        say(f"{session.name}: settings were changed at iteration {start}; it is done again from there")
+        say(f"{name}: settings were changed at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:
-            session.restore(read(run / "checkpoints" / session.name / f"{start}.edited-{edited}"))
-            _keep(session)
+            session.restore(read(run / "checkpoints" / name / f"{start}.edited-{edited}"))
+            session.recorder.past.keep(session.moment, session.snapshot())
         rows = rows[edited + 1 :]
-    session.save_as = lambda state: None
-    session.chronicle.replay = Replay(deque(seamless(rows)), goes_on=False)
+    session.recorder.begin_replay(Replay(deque(seamless(rows)), goes_on=False))
 
 
 def restore(
     run: Path, session: Session, say: Say, edits: Sequence[str] = (), rows: Sequence[Row] = ()
 ) -> tuple[Path, Checkpoint]:
-    """Put the newest checkpoint into a session that is whole, fits, and lies on no branch that was left.
+    """Restore the newest checkpoint that is whole, fits a session, and lies on no branch that was left.
 
-    Those that are passed over are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if
-    there is none; SigmaConfigError for edits of the configuration that do not go with it.
+    Others are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if there is none;
+    SigmaConfigError for edits of the configuration that do not fit it.
     """
-    before = session.snapshot()
 
     def put(path: Path, found: Checkpoint) -> None:
         if _left(rows, path, found):
-            raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Go on from where that was.")
+            raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Resume from where that was left.")
         try:
             fit(path, found, session)
         except SigmaCheckpointError as error:
             if not edits:
                 raise
-            raise SigmaConfigError(f"{', '.join(edits)}: does not go with this run. {error}") from error
+            raise SigmaConfigError(f"{', '.join(edits)}: does not fit this run. {error}") from error
 
+    return newest_good(run, session.setup.name, say, put)
+
+
+def fit(path: Path, found: Checkpoint, session: Session) -> None:
+    """Restore a checkpoint, with the components that it was saved under.
+
+    Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit.
+    """
+    before = session.setup, session.state, session.progress
     try:
-        return newest_good(run, session.name, say, put)
-    except SigmaError:
-        session.restore(before)
-        raise
+        session.reconfigure(found.values.get("changes", {}))
+        check_fit(path, found, session.setup.name, described(session.state.arrays))
+        session.restore(found)
+    except Exception as error:
+        session.adopt(*before)
+        if isinstance(error, SigmaCheckpointError):
+            raise
+        raise SigmaCheckpointError(f"{path}: does not fit: {said(error):.200} Use another checkpoint.") from error
 
 
 def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:
@@ -153,8 +162,3 @@ def _left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
     """Return whether somebody went back, after a checkpoint was saved, to before it."""
     later = [row for row in rows if row["place"] >= found.values.get("journal", len(rows))]
     return any(row.get("command") == "rewind" and row["to"] < int(path.name) for row in later)
-
-
-def _keep(session: Session) -> None:
-    """Keep what was put back, to rewind to: whoever saved it has kept it, too."""
-    session.chronicle.past.keep(session.clock.moment, session.snapshot())

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import asdict, frozen
 
 from sigma_kernel.training.history.journal import strict
+from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import LAYERS
-from sigma_kernel.training.trainer import Trainer
 
 
 @frozen
@@ -37,42 +37,42 @@ class Summary:
         return dict(strict(asdict(self)))
 
 
-def summarise(trainers: Mapping[str, Trainer], reachable: bool = True, **about: Any) -> Summary:
-    """Return what trainers have come to; ``about`` are the fields that they do not know."""
-    moments = [trainer.session.clock.moment for trainer in trainers.values()]
+def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: Any) -> Summary:
+    """Return the summary of sessions; ``about`` are the fields that they do not know."""
+    moments = [session.moment for session in sessions.values()]
     return Summary(
-        backend=", ".join(dict.fromkeys(trainer.backend_name for trainer in trainers.values())),
+        backend=", ".join(dict.fromkeys(session.backend_name for session in sessions.values())),
         epochs=max((moment.epoch for moment in moments), default=0),
         iterations=max((moment.iteration for moment in moments), default=0),
         seconds=round(max((moment.second for moment in moments), default=0.0), 3),
-        metrics=_metrics(trainers),
-        parameters_sha256=_digest(trainers) if reachable else None,
+        metrics=_metrics(sessions),
+        parameters_sha256=_digest(sessions) if reachable else None,
         **about,
     )
 
 
-def reached(trainers: Mapping[str, Trainer], state: str, ended_by: str) -> str:
-    """Return how far trainers have come: the environment's state, until each has ended that ever began."""
-    begun = {trainer.session.control.status for trainer in trainers.values()} - {"prepared"}
+def reached(sessions: Mapping[str, Session], state: str, ended_by: str) -> str:
+    """Return the status of a run: the environment's state, until each session has ended that ever began."""
+    begun = {session.status for session in sessions.values()} - {"prepared"}
     if state in ("running", "paused", "failed") or not begun:
         return state
     return next((status for status in ("failed", "running", "paused") if status in begun), ended_by)
 
 
-def _metrics(trainers: Mapping[str, Trainer]) -> dict[str, float]:
+def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
     """Return the last values of all numbers; addresses start at the trainer if there is only one."""
     return {
-        address if len(trainers) == 1 else f"{name}.{address}": value
-        for name, trainer in trainers.items()
-        for address, value in dict(trainer.session.published).items()
+        address if len(sessions) == 1 else f"{name}.{address}": value
+        for name, session in sessions.items()
+        for address, value in session.state.published.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and not address.startswith("workers.")
     }
 
 
-def _digest(trainers: Mapping[str, Trainer]) -> str:
+def _digest(sessions: Mapping[str, Session]) -> str:
     digest = hashlib.sha256()
-    for trainer in trainers.values():
-        for name in sorted(LAYERS + address for address in trainer.session.model.shapes.parameters):
-            values = trainer.session.control.ask(partial(trainer.session.host, name))
+    for session in sessions.values():
+        for name in sorted(LAYERS + address for address in session.model.shapes.parameters):
+            values = session.ask(partial(session.host, name))
             digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The addresses of a session: parameters, live values, the clock and all that is published, in its registry.
+"""The addresses of a session: what can be read under each of them, and what it can be set to.
 
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, ``hooks.<name>.every`` and
@@ -9,25 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import COUNTED
-from sigma_kernel.contracts import Hook, Optimiser
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.tracing import LiveSetting, live_settings
+from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
-from sigma_kernel.registry.registry import Kind
-from sigma_kernel.training.commands.changes import read
-from sigma_kernel.training.commands.types import Set
-from sigma_kernel.training.commands.undo import carry_out, check_free
-from sigma_kernel.training.components import TIMES
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.registry.registry import NOTHING, Kind
+from sigma_kernel.training.commands.changes import TIMES, read_time, timed
+from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.live import Elements, Number
-from sigma_kernel.training.step.model import LAYERS
+
+PHASES = ("burst", "data", "hooks", "evaluation")  # what seconds are spent on; hooks evaluate
+
+
+class Readable(Protocol):
+    """What bindings read of a session."""
+
+    setup: Setup
+    state: RunState
+    phases: dict[str, float]
+
+    def goal(self) -> int | None:
+        """Return the iteration at which training will end at the latest, if that is known."""
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Return the answer to a question about the state, asked between bursts."""
+
+    def host(self, name: str) -> np.ndarray:
+        """Return a copy of an array of the state."""
 
 
 @frozen
@@ -37,36 +52,66 @@ class Time(Kind):
     what: str = field(kw_only=True)
 
     def check(self, address: str, value: Any) -> Any:
-        """Return the text; SigmaConfigError for one that says nothing of the kind."""
-        read(address, self.what, value)
+        """Return the text; SigmaConfigError for any that cannot be parsed."""
+        read_time(address, self.what, value)
         return value
 
 
-def register(session: Session) -> None:
-    """Bind everything that a session knows under its address."""
-    _clock(session)
-    _network(session)
-    for name in ("training.loss", *(f"training.{metric}" for metric in session.model.metrics)):
-        session.show(name)
-    session.makeup.shown.clear()  # these come with no hook
-    check_settable(session.name, session.runner.hooks, session.registry)
-    refresh(session)
+@frozen
+class Binding:
+    """How the value at an address is read, and what it can be set to, if it can."""
+
+    read: Callable[[Readable, str], Any]
+    name: str
+    kind: Kind | None = None
 
 
-def refresh(session: Session, gone: Iterable[str] = ()) -> None:
-    """Bind what comes with hooks and the optimiser, after these were changed; take away what went with them."""
-    known = {*_live(session), *_times(session)}
-    for hook in session.runner.hooks.values():
-        _hook(session, hook)
-    known |= session.makeup.shown
-    old = [a for a in session.registry.addresses() if a.startswith(("optimiser.", "hooks."))]
-    for address in [a for a in old if a not in known] + [a for a in gone if a in session.makeup.shown]:
-        session.registry.remove(address)
-    session.makeup.shown -= {*gone}
+# -- the table ---------------------------------------------------------------------------------------------------------
+def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
+    """Return the binding of every address, those that hooks published under a pattern included."""
+    fixed = {**_clock(), **_network(setup), **_optimiser(setup), **_times(setup)}
+    measured = ("training.loss", *(f"training.{metric}" for metric in setup.model.metrics))
+    hooks = setup.order.hooks.values()
+    written = [a for hook in hooks if hook.scope == "global" for a in hook.writes if literal(a)]
+    settable = {a: Binding(_settable, a, Kind(float)) for hook in hooks for a in hook.settable}
+    return {**shown(published), **fixed, **shown(measured), **shown(written), **settable}
+
+
+def shown(addresses: Iterable[str]) -> dict[str, Binding]:
+    """Return the bindings of published values."""
+    return {address: Binding(_published, address) for address in addresses}
+
+
+def _clock() -> dict[str, Binding]:
+    found = {f"phases.{phase}": Binding(_phase, phase) for phase in PHASES}
+    found |= {scale.value: Binding(_count, scale.value) for scale in COUNTED}
+    return {**found, "goal": Binding(lambda session, name: session.goal(), "goal")}
+
+
+def _network(setup: Setup) -> dict[str, Binding]:
+    return {name: Binding(_array, name, Elements(spec=spec)) for name, spec in setup.held().items()}
+
+
+def _optimiser(setup: Setup) -> dict[str, Binding]:
+    """Return the bindings of all live values, and of each of the optimiser's settings for all parameters."""
+    number, optimiser = partial(Number, dtype=setup.model.precision), setup.model.optimiser
+    found = {name: Binding(_base, name, number(setting=value.setting)) for name, value in setup.live_values.items()}
+    groups = live_settings(optimiser).values() if optimiser is not None else ()
+    return found | {
+        f"optimiser.{setting.name}": Binding(_group, setting.name, number(setting=setting)) for setting in groups
+    }
+
+
+def _times(setup: Setup) -> dict[str, Binding]:
+    return {
+        f"hooks.{name}.{what}": Binding(_time, f"{name}.{what}", Time(what=what))
+        for name in setup.parts.hooks
+        for what in TIMES
+    }
 
 
 def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str]) -> None:
-    """Raise SigmaConfigError for a number that a hook lets people set where something else is already."""
+    """Raise SigmaConfigError for a settable number of a hook at an address that is taken."""
     known = {address for hook in hooks.values() for address in hook.writes}
     for address in (address for hook in hooks.values() for address in hook.settable):
         if address in known or address in there:
@@ -74,104 +119,60 @@ def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str
         known.add(address)
 
 
-def _hook(session: Session, hook: Hook) -> None:
-    """Bind what a hook publishes, other than by a pattern, and what it lets people set."""
-    for address in filter(literal, hook.writes if hook.scope == "global" else ()):  # others when they are published
-        session.show(address)
-    for address, initial in hook.settable.items():
-        _choice(session, address, initial)
+# -- reading -----------------------------------------------------------------------------------------------------------
+def _published(session: Readable, address: str) -> Any:
+    return session.state.published.get(address, NOTHING)
 
 
-def _choice(session: Session, address: str, initial: float) -> None:
-    """Bind a number that means nothing but what criteria and hooks make of it."""
-    if address in session.makeup.shown:  # since before the hooks were changed
-        return
-    session.makeup.shown.add(address)
-    put = partial(session.publish, address)
-    _bind(session, address, lambda: session.published.get(address, initial), put, Kind(float))
+def _settable(session: Readable, address: str) -> Any:
+    hooks = session.setup.order.hooks.values()
+    initial = next((hook.settable[address] for hook in hooks if address in hook.settable), NOTHING)
+    return session.state.published.get(address, initial)
 
 
-def _clock(session: Session) -> None:
-    for phase in session.phases:
-        session.registry.bind(f"phases.{phase}", lambda phase=phase: session.phases[phase])  # type: ignore[misc]
-    for scale in COUNTED:
-        session.registry.bind(scale.value, lambda scale=scale: session.clock.moment.on(scale))  # type: ignore[misc]
-    session.registry.bind("goal", session.goal)
+def _phase(session: Readable, phase: str) -> float:
+    return session.phases[phase]
 
 
-def _network(session: Session) -> None:
-    for placed in session.model.network.layers:
-        session.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
-    for address, spec in {**session.model.parameters(), **session.model.layer_state()}.items():
-        name = LAYERS + address
-        put = partial(_write, session, name, spec)
-        _bind(session, name, partial(_read, session, name), put, Elements(spec=spec))
+def _count(session: Readable, scale: str) -> float:
+    count: float = getattr(session.state.moment, scale)
+    return count
 
 
-def _read(session: Session, name: str) -> np.ndarray:
-    values: np.ndarray = session.control.ask(partial(session.host, name))
-    return values
+def _array(session: Readable, name: str) -> Any:
+    return session.ask(partial(session.host, name))
 
 
-def _write(session: Session, name: str, spec: Spec, value: Any) -> None:
-    """Replace a parameter; a single number fills it."""
-    session.arrays[name] = session.programs.backend.to_device(np.full(spec.shape, value, spec.dtype))
+def _base(session: Readable, name: str) -> float:
+    return session.state.live.base[name]
 
 
-def _bind(session: Session, address: str, get: Callable[[], Any], put: Callable[[Any], Any], kind: Kind) -> None:
-    """Bind what can be set: at a boundary, and written to the journal as the command that makes it again."""
-
-    def change(value: Any) -> None:
-        kept = (lambda: None) if session.makeup.changing else session.control.kept  # or a part of another command
-        if not session.makeup.changing:
-            check_free(session)
-        session.control.ask(partial(carry_out, session, Set(address, value), partial(put, value)), kept)
-
-    session.registry.bind(address, get, change, kind)
+def _group(session: Readable, name: str) -> float:
+    """Return a group's value: that of the first parameter, which all share unless rules or edits differ."""
+    names = session.setup.group(f"optimiser.{name}")
+    return session.state.live.base[names[0]] if names else live_settings(session.setup.model.optimiser)[name].value
 
 
-def _times(session: Session) -> list[str]:
-    """Bind when each hook fires."""
-    found = []
-    for name in session.makeup.parts.hooks:
-        for what in TIMES:
-            found.append(f"hooks.{name}.{what}")
-            put = partial(_set_time, session, name, what)
-            _bind(session, found[-1], partial(_time, session, name, what), put, Time(what=what))
-    return found
-
-
-def _time(session: Session, name: str, what: str) -> str:
-    found = getattr(session.makeup.parts.hooks[name], what)
+def _time(session: Readable, name: str) -> str:
+    hook, _, what = name.rpartition(".")
+    found = getattr(session.setup.parts.hooks[hook], what)
     return "" if found is None else str(found)
 
 
-def _set_time(session: Session, name: str, what: str, text: str) -> None:
-    session.remake(session, session.makeup.workshop.timed(session.makeup.changes, name, what, text))
+# -- writing -----------------------------------------------------------------------------------------------------------
+def written(state: RunState, setup: Setup, address: str, value: Any) -> RunState:
+    """Return the state with another value, which its kind has checked, at an address that can be set.
 
-
-def of_optimiser(optimiser: Optimiser | None, values: Iterable[str]) -> list[str]:
-    """Return the addresses of an optimiser's settings, given the names of all live values."""
-    names = [name for name in values if name.startswith("optimiser.")]
-    groups = live_settings(optimiser).values() if optimiser is not None else ()
-    return [*names, *(f"optimiser.{setting.name}" for setting in groups)]
-
-
-def _live(session: Session) -> list[str]:
-    for name, value in session.live.values.items():
-        _settable(session, name, value.setting, [name], lambda name=name: session.live.base[name])  # type: ignore[misc]
-    optimiser = session.model.optimiser
-    for setting in live_settings(optimiser).values() if optimiser is not None else ():
-        names = [f"optimiser.{address}.{setting.name}" for address in session.model.trainable()]
-        _settable(session, f"optimiser.{setting.name}", setting, names, partial(_group, session, names, setting.value))
-    return of_optimiser(optimiser, session.live.values)
-
-
-def _settable(session: Session, address: str, setting: LiveSetting, names: list[str], get: Callable[[], float]) -> None:
-    """Bind a live value, or a group of them, that is set all at once."""
-    _bind(session, address, get, partial(session.live.set, names), Number(setting=setting, dtype=session.live.dtype))
-
-
-def _group(session: Session, names: list[str], default: float) -> float:
-    """Return a group's value: that of the first parameter, which all share unless rules or edits say otherwise."""
-    return session.live.base[names[0]] if names else default
+    When a hook fires is a matter of ``changes``: the setup has to follow.
+    """
+    if address in state.arrays:
+        spec = setup.held()[address]
+        filled = setup.to_device(np.full(spec.shape, value, spec.dtype))
+        return evolve(state, arrays={**state.arrays, address: filled})
+    head, _, rest = address.partition(".")
+    if head == "hooks" and rest.rpartition(".")[0] in setup.parts.hooks:
+        name, _, what = rest.rpartition(".")
+        return evolve(state, changes=timed(state.changes, name, what, value))
+    if any(address in hook.settable for hook in setup.order.hooks.values()):
+        return evolve(state, published={**state.published, address: value})
+    return evolve(state, live=state.live.changed(dict.fromkeys(setup.group(address), value)))

@@ -1,4 +1,4 @@
-"""What hooks see of a session, and may do with it."""
+"""What a hook sees of its session while it runs, and may do with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field
@@ -16,44 +16,79 @@ from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.training.checkpoints.encoding import unpacked
-from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.hooks.background import Firing
+from sigma_kernel.training.commands.types import Command, command as made
+from sigma_kernel.training.history.recorder import Recorder
+from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import check_read, check_write, reads
-from sigma_kernel.training.session.state import State
+from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.iteration import Iteration
-from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
+from sigma_kernel.training.step.model import SLOTS
+
+
+class Host(Protocol):
+    """What contexts use of a session."""
+
+    setup: Setup
+    state: RunState
+    recorder: Recorder
+    background: Background
+
+    @property
+    def iteration(self) -> Iteration | None:
+        """Return the last iteration, where a hook is due that repeats it."""
+
+    def act(self, command: Command) -> Moment:
+        """Apply a command now."""
+
+    def host(self, name: str) -> np.ndarray:
+        """Return a copy of an array of the state."""
+
+    def lookup(self, address: str, scope: str = "") -> Any:
+        """Return the value at an address, or None."""
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value."""
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data."""
+
+    def keep(self, hook: str) -> None:
+        """Keep a copy of the parameters for a hook."""
+
+    def bring_back(self, hook: str) -> None:
+        """Put back what was kept last for a hook."""
 
 
 @define(eq=False)
-class Context:
+class HookView:
     """What one hook sees of its session while it runs; a local scope is a prefix of addresses, ``workers.0.``."""
 
-    session: State
+    session: Host
     name: str
     scope: str = ""
     hook: Hook = field(init=False)
-    _entry: dict[str, Any] = field(init=False)
+    _memory: dict[str, Any] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Hold the hook and what it remembers, which it may detach itself."""
-        self.hook, self._entry = self.session.runner.hooks[self.name], self.session.runner.memory[self.name]
+        """Hold the hook and its memory, as it may detach itself."""
+        self.hook, self._memory = self.session.setup.order.hooks[self.name], self.session.state.memory[self.name]
 
     @property
     def moment(self) -> Moment:
         """Return the present moment."""
-        return self.session.clock.moment
+        return self.session.state.moment
 
     @property
     def memory(self) -> dict[str, Any]:
         """Return the hook's own memory."""
-        memory: dict[str, Any] = self.session.runner.memory.get(self.name, self._entry)["hook"]
+        memory: dict[str, Any] = self.session.state.memory.get(self.name, self._memory)["hook"]
         return memory.setdefault(self.scope, {}) if self.scope else memory
 
     @property
     def folder(self) -> Path | None:
         """Return the run's folder, if it has one."""
-        path = self.session.records.journal.path
+        path = self.session.recorder.journal.path
         return None if path is None else path.parent
 
     def read(self, address: str) -> Any:
@@ -64,70 +99,65 @@ class Context:
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""
         check_write(self.name, self.hook, address)
-        if self.session.runner.hooks.get(self.name) is self.hook:
+        if self.session.setup.order.hooks.get(self.name) is self.hook:
             self.session.publish(self.scope + address, value)
-            self.session.show(self.scope + address)
 
     def command(self, command: str, **arguments: Any) -> None:
-        """Let a command act at this boundary."""
-        with self.session.chronicle.on_behalf(self.name):
-            self.session.act(self.session, commands.command(command, arguments))
+        """Apply a command at this boundary."""
+        with self.session.recorder.on_behalf(self.name):
+            self.session.act(made(command, arguments))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""
         return self.session.evaluate(on, metrics)
 
     def ends(self) -> tuple[Spec, Spec]:
-        """Return what one sample of the first input is, and one row of the first output."""
-        return self.session.model.ends()
+        """Return the specs of one sample of the first input, and of one row of the first output."""
+        return self.session.setup.model.ends()
 
     def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for samples of the first input, and the slopes of it along directions."""
-        session = self.session
-        return session.evaluator.excite(session.arrays, session.steer, samples, directions)
+        """Return the first output for samples of the first input, and its slopes along directions."""
+        state = self.session.state
+        steer = partial(state.live.at, now=state.moment)
+        return self.session.setup.evaluator.excite(state.arrays, steer, samples, directions)
 
     @property
     def iteration(self) -> Iteration | None:
         """Return the last iteration, where a hook is due that repeats it."""
-        return self.session.repeatable
+        return self.session.iteration
 
     def keep(self) -> None:
-        """Keep a copy of the parameters, of layer state, and of what the optimiser goes on from."""
-        names = [name for name in self.session.arrays if name.startswith((LAYERS, OPTIMISER))]
-        self.session.kept.update({f"kept.{self.name}.{name}": self.session.host(name) for name in names})
+        """Keep a copy of the parameters, of layer state, and of the optimiser's slots."""
+        self.session.keep(self.name)
 
     def bring_back(self) -> None:
         """Put back what was kept last."""
-        place, kept = self.session.programs.backend.to_device, self.session.kept
-        names = [name for name in self.session.arrays if f"kept.{self.name}.{name}" in kept]
-        self.session.arrays.update({name: place(kept[f"kept.{self.name}.{name}"]) for name in names})
+        self.session.bring_back(self.name)
 
     def tell(self, text: str) -> None:
-        """Say something to the people who watch."""
-        self.session.records.say(text)
+        """Log a message for people."""
+        self.session.recorder.log(text)
 
     # -- the background ------------------------------------------------------------------------------------------------
     def freeze(self) -> Firing:
-        """Return copies of all that the hook declared, for it to run on while training goes on."""
-        session, hook = self.session, self.hook
+        """Return a run of the hook in the background, on copies of everything that it declared."""
+        state, hook = self.session.state, self.hook
         known: dict[str, Any] = {}
         for address in reads(hook):
-            found = session.lookup(address, self.scope)
-            known |= {address: found} if literal(address) else {**found, **session.lookup(self.scope + address)}
-        arrays = {n: session.host(n) for n in session.arrays if hook.splits and not n.startswith(SLOTS)}
-        live = Live(session.live.values if hook.splits else {}, session.live.dtype)  # else nothing can be evaluated
-        live.restore(session.live.base)
+            found = self.session.lookup(address, self.scope)
+            known |= {address: found} if literal(address) else {**found, **self.session.lookup(self.scope + address)}
+        arrays = {n: self.session.host(n) for n in state.arrays if hook.splits and not n.startswith(SLOTS)}
         return Firing(
             self.name, self.scope, hook, self.moment, self.folder,
             known=deepcopy(known),
             memory=deepcopy(self.memory),
-            evaluator=session.background.evaluator,
+            evaluator=self.session.background.evaluator,
             arrays=arrays,
-            steer=partial(live.at, now=self.moment),
+            steer=partial(state.live.at, now=self.moment),
         )  # fmt: skip
 
-    def do_again(self, row: Mapping[str, Any]) -> None:
-        """Do what a firing in the background did, as its row in the journal says."""
+    def apply(self, row: Mapping[str, Any]) -> None:
+        """Apply what a run in the background did, as its row in the journal has it."""
         if "memory" in row:
             self.memory.clear()
             self.memory.update(unpacked(row["memory"]))

@@ -1,14 +1,16 @@
-"""A prepared trainer: programs, state, data, clock and hooks, and the moves that an operator makes with them.
+"""A session: a prepared trainer, the loop that trains it, and the commands that act on it.
 
-An operator's loop is: ``boundary()`` (commands act; False when it is over) - ``distance()`` (iterations until something
-is due) - ``advance(n)`` (one burst) - ``settle()`` (publish, run due hooks) - again.  All four belong to the training
-thread; others speak to it through ``control``, which answers at a boundary.
+An operator's loop is: ``boundary()`` (commands act; False when training is over) - ``distance()`` (iterations until
+something is due) - ``advance(n)`` (one burst) - ``settle()`` (publish, run due hooks) - again.  All four belong to the
+training thread; other threads send requests, which are answered at a boundary.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import inf, isfinite
 from typing import Any
@@ -16,336 +18,793 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import TimeScale, until_due
-from sigma_kernel.contracts import Burst
-from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.clock import Moment, Timed, TimeScale, until_due
+from sigma_kernel.contracts import Burst, Metric
+from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
+from sigma_kernel.registry.addresses import literal
+from sigma_kernel.registry.registry import Registry
+from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
+from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.commands.queue import Control
+from sigma_kernel.training.commands.changes import Changes
+from sigma_kernel.training.commands.queue import Queue, Request
+from sigma_kernel.training.commands.reconfigure import reconfigured
+from sigma_kernel.training.commands.undo import recorded, undoable, undone
 from sigma_kernel.training.data.feed import Batches
-from sigma_kernel.training.history.chronicle import Chronicle
-from sigma_kernel.training.history.replay import RESUMED, Replay, Row
+from sigma_kernel.training.history.recorder import Recorder
+from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background
-from sigma_kernel.training.hooks.order import REPEATED, ends
-from sigma_kernel.training.session.context import Context
-from sigma_kernel.training.session.state import State
-from sigma_kernel.training.step.iteration import Iteration
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.hooks.order import REPEATED, ends, seen
+from sigma_kernel.training.hooks.runner import Budgets, ended, fail, holds, limit
+from sigma_kernel.training.runs.compatibility import made_with
+from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, shown, written
+from sigma_kernel.training.session.context import HookView
+from sigma_kernel.training.session.progress import Phase, Progress, concerned
+from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.session.snapshot import restored, snapshot
+from sigma_kernel.training.session.state import RunState
+from sigma_kernel.training.step.iteration import Compute, Iteration
+from sigma_kernel.training.step.model import LAYERS, OPTIMISER, Model
+from sigma_kernel.training.step.steps import Steps
+
+Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
 
-@define(eq=False, kw_only=True)
-class Session(State):
-    """One trainer at work."""
+@define(eq=False, kw_only=True, repr=False)
+class Session:
+    """One trainer at work: its setup, its state, and its progress."""
 
-    initial: Callable[[], Mapping[str, np.ndarray]]
-    save_as: Callable[[Checkpoint], Any] | None = None
-    forsake: Callable[[int, int], None] = lambda after, branch: None  # what was saved on a branch that is left
-    workers: int = 1
-    _former: tuple[int | None, int | None] = field(default=(None, None), init=False)  # goals of what is done again
-    _last: float = field(factory=time.perf_counter, init=False)  # when the clock's seconds were counted last
+    setup: Setup
+    initial: Callable[[], Mapping[str, np.ndarray]]  # draws the arrays of the state at iteration 0
+    recorder: Recorder
+    registry: Registry
+    state: RunState = field(init=False)
+    progress: Progress = field(factory=Progress, init=False)
+    queue: Queue = field(factory=Queue, init=False)
+    background: Background = field(init=False)
+    phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
+    observed: Mapping[str, np.ndarray] = field(factory=dict, init=False)
+    iteration: Iteration | None = field(default=None, init=False)  # the last one, where a hook is due that repeats it
+    workers: int = field(default=1, init=False)
+    saver: Saver | None = field(default=None, init=False)
+    _settled: Moment = field(factory=Moment, init=False)
+    _budgets: Budgets = field(factory=Budgets, init=False)
+    _bound: dict[str, Binding] = field(factory=dict, init=False)
+    _saves: list[tuple[str, commands.Save]] | None = field(default=None, init=False)  # of hooks that act together
+    _changing: bool = field(default=False, init=False)  # a command acts that is undone as a whole
+    _goals: tuple[int | None, int | None] = field(default=(None, None), init=False)  # of the run that is replayed
+    _hurried: bool = field(default=False, init=False)  # by a signal
+    _stays_paused: bool = field(default=False, init=False)  # after a resume
+    _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were counted last
 
     def __attrs_post_init__(self) -> None:
-        """Put the initial state onto the device."""
-        self.control = Control(partial(self.act, self), lambda: self.records.journal.durable())
-        self.chronicle = Chronicle(self.records)
-        self.background = Background(evolve(self.evaluator), self.records.say)
-        self.reset()
+        """Put the initial state onto the device, and bind every address."""
+        self.background = Background(evolve(self.setup.evaluator), self.recorder.log)
+        self.state = restored(Checkpoint(self.initial(), {}), self.setup)
+        self._bind()
 
-    # -- the moves of an operator --------------------------------------------------------------------------------------
+    # -- the loop ------------------------------------------------------------------------------------------------------
+    def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
+        """Make a thread, by default the calling one, the training thread; SigmaStateError if there is one already."""
+        self.queue.claim(thread, again)
+        self._hurried = False
+
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
         """Start training; optionally end after so much more of it.  The calling thread must have been claimed.
 
-        A state that was saved during training goes on where it was: that is no new start.
+        A state that was saved while training was under way continues it, to its own goals if no others are given.
         """
-        replay = self.chronicle.replay
-        if replay is not None and (row := replay.begin(self.clock.moment.iteration)) is not None:
+        replay, before = self.recorder.replay, self.progress
+        if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
-        further, midway = epochs is not None or iterations is not None, self.midway
-        former = self.pause_at, self.until
-        if not midway or further:
-            self.pause_at, self.until = None, self.ahead(epochs, iterations)
-        self._former = former if midway else (self.pause_at, self.until)
-        self._elapsed()
-        self.control.over = self._reached(self.until) or (midway in ("over", "ended") and not further)
-        if not midway:
+        more = epochs is not None or iterations is not None
+        goals = before.pause_at, before.until
+        if not before.underway or more:
+            goals = None, self.ahead(epochs, iterations)
+        self._goals = (before.pause_at, before.until) if before.underway else goals
+        phase = before.phase if before.underway else Phase.RUNNING
+        if phase in (Phase.ENDING, Phase.ENDED) and more:
+            phase = Phase.RUNNING
+        progress = Progress(phase, *goals)
+        if progress.due_to_end(self.moment.iteration) and phase is not Phase.ENDED:
+            progress = progress.to(Phase.ENDING)
+        self.progress = progress
+        self._seconds()
+        if not before.underway:
             self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
             self.tick(TimeScale.START)
-        self.midway, self.halted = "ended" if midway == "ended" and not further else "", False
-        if midway == "paused":
-            self.control.status = midway  # for what the journal holds of it
-        if midway and replay is None:
-            self._onward()
+        elif replay is None:
+            self._train_on()
+        if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
+            self.recorder.log(f"nothing to train: {reason} already")
+            self.finished()
 
     def end(self, failed: bool = False, hold: bool = False) -> None:
-        """Leave the training thread after the hooks that are due at a stop; ``hold`` it if more is to be done again."""
+        """Leave the training thread after the hooks that are due at a stop; ``hold`` it if replay is to continue."""
         try:
-            self.clock.advance(0, seconds=self._elapsed())
+            self._count_seconds()
             if not failed:
                 failed = True  # if one of these fails
                 self.finish()
-                if self.midway != "ended":  # else it was saved after them
-                    self.midway = "ended"
+                if self.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
+                    self.progress = self.progress.to(Phase.ENDED)
                     self.tick(TimeScale.STOP)
                 failed = False
-            self.records.row(self.clock.moment, force=True)
+            self.recorder.row(self.moment, force=True)
             self.note({"event": "end", "failed": failed})
         finally:
-            self.midway = ""
             self.background.forget()
-            self.control.end("failed" if failed else "stopped", behind=hold and self.chronicle.behind)
+            self.leave(Phase.FAILED if failed else Phase.STOPPED, hold)
+
+    def leave(self, phase: Phase | None = None, hold: bool = False) -> None:
+        """Release the training thread, unless it is to ``hold`` it for the rest of a replay."""
+        if phase is not None:
+            self.progress = self.progress.to(phase)
+        if not (hold and self.recorder.behind):
+            self.queue.release()
 
     def boundary(self) -> bool:
-        """Let commands act, and wait here while paused; return whether training goes on."""
-        if (replay := self.chronicle.replay) is not None:
+        """Apply commands, and wait here while paused; return whether training continues."""
+        if (replay := self.recorder.replay) is not None:
             self.relive(replay)
             if replay.rows and replay.goes_on:
                 self._perhaps_leave(replay)
-                return not self.control.over  # who gives other commands waits until all is done again
+                return not self.over  # other commands are answered once all is replayed
         else:
             self.catch_up()
-        return self.control.boundary()
+        while True:
+            self.queue.serve(lambda: self.over)
+            if self.over or self.progress.phase is not Phase.PAUSED:
+                return not self.over
+            self.queue.wait()
 
-    def relive(self, replay: Replay) -> None:
-        """Let the commands act that the journal holds for this moment; when it is at its end, end, or go on freely."""
-        self.runner.spent()  # the journal says what becomes of them
-        while (found := replay.outside(self.clock.moment.iteration)) is not None:
-            if isinstance(found, commands.Command):
-                replay.attempt(partial(self.act, self, found), self.records.say)
-            elif found["event"] == RESUMED:
-                self.note(found)
-                self.chronicle.past.keep(self.clock.moment, self.snapshot())  # as whoever resumed the run did
-            else:
-                self.beside(found)
-        if replay.rows:
-            self.control.over |= replay.next(self.clock.moment.iteration, event="end") is not None
-            return
-        if not replay.goes_on:
-            self.control.over = True
-            return
-        self.chronicle.replay = None
-        if replay.differs:
-            self.records.say(f"{self.name}: what is done again differs from the journal. At {replay.differs}.")
-        self._onward()
-
-    def _onward(self) -> None:
-        """Train on where the run was paused, or stepped, when it broke off: whoever did that is gone."""
-        if self.chronicle.waits:
-            return
-        if self.pause_at is not None and self.control.status == "running":
-            self.act(self, commands.Pause())
-        if self.control.status == "paused":
-            self.act(self, commands.Go())
-
-    def _perhaps_leave(self, replay: Replay) -> None:
-        """End training, if that is asked for, before all is done again; the rest waits for who resumes the run."""
-        if self.control.awaits(commands.Stop) or (self.control.over and replay.ahead(self.clock.moment.iteration)):
-            self.control.over, replay.left = False, True
-            self.pause_at, self.until = self._former
-            self.act(self, commands.Stop("interrupted"))
+    def split(self, workers: int) -> None:
+        """Run hooks of local scope once for each of so many workers."""
+        self.workers = workers
 
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""
-        now = self.clock.moment
-        per_epoch, done = self.feed.iterations_per_epoch, self.feed.iteration_in_epoch
-        steps = [hook.every for hook in self.runner.active()]
-        due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=self.feed.batch_size)
-        goals = [goal - now.iteration for goal in (self.pause_at, self.until) if goal is not None]
-        if (replay := self.chronicle.replay) is not None and (ahead := replay.ahead(now.iteration)) is not None:
-            goals.append(ahead)
-        return max(1, min([per_epoch - done, *goals, *([] if due is None else [due])]))
+        now, feed, order = self.moment, self.setup.feed, self.setup.order
+        per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(self.state.cursor)
+        steps = [order.hooks[name].every for name in order.active(self.state.memory)]
+        due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
+        goals = (self.progress.pause_at, self.progress.until)
+        ahead = [goal - now.iteration for goal in goals if goal is not None]
+        if (replay := self.recorder.replay) is not None and (next_ := replay.ahead(now.iteration)) is not None:
+            ahead.append(next_)
+        return max(1, min([per_epoch - done, *ahead, *([] if due is None else [due])]))
 
-    def goal(self) -> int | None:
-        """Return the iteration at which training will end at the latest, if that is known."""
-        goals = [] if self.until is None else [float(self.until)]
-        for hook in self.runner.active():
-            if hook.ends:
-                goals += ends(hook, self.feed.iterations_per_epoch)
-        return int(min(goals)) if goals else None
-
-    def advance(self, n: int, burst: Callable[[Session, Batches], Burst] | None = None) -> int:
+    def advance(self, n: int, compute: Compute = Steps.fused) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
-        ``burst`` replaces the fused program, for operators that cut batches into shards.
+        ``compute`` replaces the fused program, for operators that cut batches into shards.
         """
         with self.timed("data"):
-            batches = self.feed.next(n)  # what one block holds
-        burst, wanted, self.observed = burst or Session.fused, self._observed_after(batches), {}
+            batches = self.batches(n)
+        wanted, self.observed = self._observed_after(batches), {}
         if not wanted:
-            return self._run(batches, burst)
+            return self._run(batches, compute)
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
-        done = self._run(before, burst) if len(before.rows) else 0
+        done = self._run(before, compute) if len(before.rows) else 0
         if done == len(before.rows) and (not done or self._finite()):
-            self.observed = self.evaluator.observe(self.arrays, self.steer, last.block, last.rows, wanted)
-            done += self._run(last, burst, REPEATED in wanted)
+            self.observed = self._observe(last, wanted)
+            done += self._run(last, compute, REPEATED in wanted)
         return done
 
-    def _run(self, batches: Batches, burst: Callable[[Session, Batches], Burst], repeatable: bool = False) -> int:
-        begun = Iteration.begun(self, burst, batches) if repeatable else None
-        with self.timed("burst"):
-            result = burst(self, batches)
-        self.arrays, self.repeatable = result.state, begun and begun.ended(result)
-        self._count(batches, result)
-        return result.done
-
-    def _finite(self) -> bool:
-        return isfinite(self.published.get("training.loss", 0.0))
-
-    def fused(self, batches: Batches) -> Burst:
-        """Run whole steps on the given minibatches."""
-        n, size = batches.rows.shape
-        step, program = self.programs.get(Model.training, size)
-        return program.run(self.arrays, batches.block, batches.rows, self.steer(step, n), n)
+    def batches(self, most: int) -> Batches:
+        """Return the next minibatches of the block that the cursor is in."""
+        return self.setup.feed.next(self.state.cursor, most)
 
     def settle(self) -> None:
         """Run the hooks that are due, and see whether a goal is reached."""
-        before, now = self.settled, self.clock.moment
-        self.settled = now
-        due = self.chronicle.due(self.runner, before, now)
-        with self.chronicle.together():
+        before, now = self._settled, self.moment
+        self._settled = now
+        due = self._due(before, now)
+        with self._together():
             with self.timed("hooks"):
                 for name in due if self._finite() else self._guards(due):
                     self.fire(name)
-            now = self.clock.moment  # a hook may have gone back
-            self.records.row(now, force=now.epoch > before.epoch)
-            self.chronicle.remember(now, self.snapshot, self.runner, now.epoch > before.epoch)
-            if self._reached(self.pause_at):
-                self.pause()
-            self.control.over |= self._reached(self.until)
+            now = self.moment  # a hook may have rewound
+            self.recorder.row(now, force=now.epoch > before.epoch)
+            self.recorder.remember(now, self.snapshot, self.setup.order, now.epoch > before.epoch)
+            if self.progress.due_to_pause(now.iteration):
+                self._pause()
+            if self.progress.due_to_end(now.iteration):
+                self.finished()
 
-    # -- their parts ---------------------------------------------------------------------------------------------------
+    # -- its parts -----------------------------------------------------------------------------------------------------
+    @property
+    def moment(self) -> Moment:
+        """Return the present moment."""
+        return self.state.moment
+
+    @property
+    def over(self) -> bool:
+        """Return whether training leaves at the next boundary."""
+        return self._hurried or self.progress.over
+
+    @property
+    def status(self) -> str:
+        """Return prepared, running, paused, stopped or failed."""
+        phase = self.progress.phase
+        if self.queue.busy:
+            return Phase.PAUSED if phase is Phase.PAUSED else Phase.RUNNING
+        return phase if phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
+
+    def hurry(self) -> None:
+        """End training at the next boundary; safe to be called by a signal's handler."""
+        self._hurried = True
+
+    def finished(self) -> None:
+        """End training at the next boundary, as a goal is reached."""
+        if not self.progress.over:
+            self.progress = self.progress.to(Phase.ENDING)
+
     def ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
         """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
         goals = [] if iterations is None else [iterations]
         if epochs is not None:
-            goals.append(epochs * self.feed.iterations_per_epoch - self.feed.iteration_in_epoch)
-        return self.clock.moment.iteration + min(goals) if goals else None
+            feed = self.setup.feed
+            goals.append(epochs * feed.iterations_per_epoch - feed.iteration_in_epoch(self.state.cursor))
+        return self.moment.iteration + min(goals) if goals else None
 
-    def _reached(self, goal: int | None) -> bool:
-        return goal is not None and self.clock.moment.iteration >= goal
+    def goal(self) -> int | None:
+        """Return the iteration at which training will end at the latest, if that is known."""
+        goals = [] if self.progress.until is None else [float(self.progress.until)]
+        hooks = (self.setup.order.hooks[name] for name in self.setup.order.active(self.state.memory))
+        goals += (goal for hook in hooks if hook.ends for goal in ends(hook, self.setup.feed.iterations_per_epoch))
+        return int(min(goals)) if goals else None
 
-    def _observed_after(self, batches: Batches) -> tuple[str, ...]:
-        """Return what hooks want to see of the last iteration; those that go by seconds might at any."""
-        if not self.runner.observers:
-            return ()
-        now, n = self.clock.moment, len(batches.rows)
-        turns = self.feed.iteration_in_epoch + n >= self.feed.iterations_per_epoch
-        then = evolve(
-            now, iteration=now.iteration + n, epoch=now.epoch + turns, sample=now.sample + batches.rows.size, second=inf
-        )
-        return tuple(dict.fromkeys(a for n in self.runner.due(now, then) for a in self.runner.observers.get(n, ())))
+    def steps(self) -> Steps:
+        """Return what computes iterations from the present state on."""
+        return Steps(self.setup.programs, self.state.arrays, self.state.live, self.moment)
 
-    def _elapsed(self) -> float:
-        """Return the seconds since this was last asked, or since training went on."""
-        last, self._last = self._last, time.perf_counter()
-        return self._last - last
+    def timed(self, phase: str) -> Timed:
+        """Add the seconds that are spent inside to a phase."""
+        return Timed(self.phases, phase)
+
+    def _run(self, batches: Batches, compute: Compute, repeatable: bool = False) -> int:
+        steps = self.steps()
+        begun = Iteration.begun(compute, steps, batches) if repeatable else None
+        with self.timed("burst"):
+            result = compute(steps, batches)
+        self.iteration = begun and begun.ended(result)
+        self._count(batches, result)
+        return result.done
 
     def _count(self, batches: Batches, result: Burst) -> None:
-        epoch, size = self.feed.cursor.epoch, batches.rows.shape[1]
-        self.feed.advance(batches, result.done)
-        self.clock.advance(result.done, samples=result.done * size, seconds=self._elapsed())
-        if self.feed.cursor.epoch > epoch:
-            self.clock.tick(TimeScale.EPOCH)
+        """Take the new state of a burst, and publish what it measured."""
+        state, size = self.state, batches.rows.shape[1]
+        cursor = self.setup.feed.after(state.cursor, batches, result.done)
         ring = self._measured(result.ring, size)
-        self.chronicle.measured(ring["training.loss"])
-        self.published.update({name: values[-1].tolist() for name, values in ring.items()})
-        self.records.measured({name: values for name, values in ring.items() if values.ndim == 1})
+        last = {name: values[-1].tolist() for name, values in ring.items()}
+        moment = state.moment.advanced(result.done, result.done * size, self._seconds())
+        if cursor.epoch > state.cursor.epoch:
+            moment = moment.ticked(TimeScale.EPOCH)
+        published = {**state.published, **result.published, **last}
+        self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published)
+        self._show(result.published)
+        self.recorder.losses(ring["training.loss"])
+        self.recorder.measured({name: values for name, values in ring.items() if values.ndim == 1})
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         measured = {"training.loss": ring["loss"]}
-        for name, metric in self.model.metrics.items():
+        for name, metric in self.setup.model.metrics.items():
             measured[f"training.{name}"] = np.array([metric.value(t, rows) for t in ring[f"metrics.{name}"]])
         return measured
 
-    def _guards(self, due: list[str]) -> list[str]:
-        for name in (name for name in due if self.runner.hooks[name].repeats):  # wrong numbers may be why
-            self.fire(name)
-        guards = self.runner.guards()
-        if not guards:
-            now = self.clock.moment
-            raise SigmaTrainingError(
-                f"{self.name}: the loss is {self.published['training.loss']} at iteration {now.iteration} "
-                f"(epoch {now.epoch}). Lower the learning rate, clip the gradients, or add a nan_guard hook."
-            )
-        return list(dict.fromkeys((*guards, *due)))
+    def _finite(self) -> bool:
+        return isfinite(self.state.published.get("training.loss", 0.0))
+
+    def _observed_after(self, batches: Batches) -> tuple[str, ...]:
+        """Return what hooks observe of the last iteration; those that go by seconds might at any."""
+        observers = self.setup.order.observers
+        if not observers:
+            return ()
+        now, n, feed = self.moment, len(batches.rows), self.setup.feed
+        turns = feed.iteration_in_epoch(self.state.cursor) + n >= feed.iterations_per_epoch
+        then = evolve(now.advanced(n, batches.rows.size), epoch=now.epoch + turns, second=inf)
+        due = self.setup.order.due(self.state.memory, now, then)
+        return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
+
+    def _observe(self, batches: Batches, wanted: Sequence[str]) -> Mapping[str, np.ndarray]:
+        steer = partial(self.state.live.at, now=self.moment)
+        return self.setup.evaluator.observe(self.state.arrays, steer, batches.block, batches.rows, wanted)
+
+    def _seconds(self) -> float:
+        """Return the seconds since this was last asked, or since training continued."""
+        last, self._counted = self._counted, time.perf_counter()
+        return self._counted - last
+
+    def _count_seconds(self) -> None:
+        self._moment(self.moment.advanced(0, 0, self._seconds()))
+
+    def _moment(self, moment: Moment) -> None:
+        self.state = evolve(self.state, moment=moment)
+
+    # -- hooks ---------------------------------------------------------------------------------------------------------
+    def tick(self, scale: TimeScale) -> None:
+        """Let an event happen: run the hooks that are due at it."""
+        before, now = self.moment, self.moment.ticked(scale)
+        self._moment(now)
+        self._settled = now
+        with self._together():
+            for name in self._due(before, now):
+                self.fire(name, at_once=scale is TimeScale.STOP)  # nothing trains meanwhile
 
     def fire(self, name: str, at_once: bool = False) -> None:
         """Run one hook, if its criterion holds; a hook of local scope once for each worker.
 
-        One in the background is only handed over, unless it is to run ``at_once``.
+        One in the background only gets a snapshot, unless it is to run ``at_once``.
         """
-        hook = self.runner.hooks.get(name)
+        hook = self.setup.order.hooks.get(name)
         local = hook is not None and hook.scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
-            if hook is not None and self.runner.wants(name, hook):  # still, after what was just done
-                self.runner.attempt(name, partial(self._fire, name, scope, at_once))
+            if self._active(name, hook):  # still, after what was just done
+                self._attempt(name, partial(self._fire, name, scope, at_once))
 
     def _fire(self, name: str, scope: str, at_once: bool) -> None:
-        context, runner = Context(self, name, scope), self.runner
-        holds, moment = partial(runner.holds, name, context, scope), self.clock.moment
-        if not (self.chronicle.judge(moment, name, scope, holds) if name in runner.judged else holds()):
+        view, order, memory = HookView(self, name, scope), self.setup.order, self.state.memory
+        asked = partial(holds, view.hook, memory[name], view, scope)
+        if not (self.recorder.judge(self.moment, name, scope, asked) if name in order.judged else asked()):
             return
-        if at_once or not runner.behind(name):
-            runner.run(name, context)
-        elif self.chronicle.replay is None:  # else the journal says what it did
-            self.background.hand_over(context.freeze())
+        if at_once or not order.in_background(name, memory):
+            self._budgets.run(name, view.hook, view)
+        elif self.recorder.replay is None:  # else the journal has what it did
+            self.background.submit(view.freeze())
 
-    def tick(self, scale: TimeScale) -> None:
-        """Let an event happen: run the hooks that are due at it."""
-        before = self.clock.moment
-        self.clock.tick(scale)
-        self.settled = self.clock.moment
-        with self.chronicle.together():
-            for name in self.chronicle.due(self.runner, before, self.clock.moment):
-                self.fire(name, at_once=scale is TimeScale.STOP)  # nothing goes on beside it
+    def _attempt(self, name: str, act: Callable[[], None]) -> None:
+        """Act for a hook; its error policy decides what becomes of whatever a plugin's code raises."""
+        hook = self.setup.order.hooks[name]
+        try:
+            act()
+        except (Exception, SystemExit) as error:  # it must not end the process
+            self._failed(name, hook, error)
 
-    def pause(self) -> None:
-        """Stop after the present burst, and wait."""
-        self.clock.advance(0, seconds=self._elapsed())
-        self.control.status, self.pause_at = "paused", None
-        self.tick(TimeScale.PAUSE)
+    def _failed(self, name: str, hook: Any, error: BaseException | str) -> None:
+        there = self.setup.order.hooks.get(name) is hook
+        fail(name, hook, self.state.memory[name] if there else {}, self.recorder.log, error)
 
-    def go(self) -> None:
-        """Go on after a pause."""
-        self.control.status = "running"
-        self._elapsed()
-        self.tick(TimeScale.RESUME)
+    def _active(self, name: str, hook: Any) -> bool:
+        """Return whether this hook is still attached, and not muted."""
+        return hook is not None and self.setup.order.hooks.get(name) is hook and not self.state.memory[name]["muted"]
 
-    # -- what comes back from beside training --------------------------------------------------------------------------
+    def _due(self, before: Moment, now: Moment) -> list[str]:
+        """Return the hooks that are due; during replay, also all that depend on the clock, as the journal decides."""
+        order = self.setup.order
+        due = order.due(self.state.memory, before, now)
+        if self.recorder.replay is None:
+            return due
+        return [name for name in order.names if name in due or name in order.judged]
+
+    def _guards(self, due: list[str]) -> list[str]:
+        order = self.setup.order
+        for name in (name for name in due if order.hooks[name].repeats):  # wrong numbers may be the cause
+            self.fire(name)
+        guards = order.guards(self.state.memory)
+        if not guards:
+            now = self.moment
+            raise SigmaTrainingError(
+                f"{self.setup.name}: the loss is {self.state.published['training.loss']} at iteration {now.iteration} "
+                f"(epoch {now.epoch}). Lower the learning rate, clip the gradients, or add a nan_guard hook."
+            )
+        return list(dict.fromkeys((*guards, *due)))
+
     def catch_up(self) -> None:
-        """Let act what has come about beside training: what hooks did, and budgets that were exceeded."""
+        """Apply what happened in the background: results of hooks, and budgets that were exceeded."""
         while (firing := self.background.result()) is not None:
             if isinstance(firing.error, KeyboardInterrupt):
                 raise firing.error
-            if self.runner.wants(firing.name, firing.hook):
-                self.runner.took(firing.name, firing.seconds)
-                self.beside(firing.row())
-        for name, then in self.runner.spent().items():
-            self.beside({"event": "budget", "hook": name, "then": then})
+            if self._active(firing.name, firing.hook):
+                self._budgets.took(firing.name, firing.hook, firing.seconds)
+                self._apply(firing.row())
+        for name, then in self._budgets.spent(self.setup.order, self.state.memory).items():
+            self._apply({"event": "budget", "hook": name, "then": then})
 
-    def beside(self, row: Row) -> None:
-        """Let something act that came about beside training, after it is written to the journal."""
+    def _apply(self, row: Row) -> None:
+        """Apply what happened in the background, after it is written to the journal."""
         self.note(row)
-        name, runner = row["hook"], self.runner
-        if name not in runner.hooks:  # any more
+        name, order, memory = row["hook"], self.setup.order, self.state.memory
+        if name not in order.hooks:  # any more
             return
+        hook = order.hooks[name]
         if row["event"] == "budget":
-            runner.limit(name, row["then"])
+            limit(name, hook, memory[name], self.recorder.log, row["then"])
             return
-        hook = runner.hooks[name]
-        with self.chronicle.together():
-            runner.attempt(name, lambda: Context(self, name, row["scope"]).do_again(row))
+        with self._together():
+            self._attempt(name, lambda: HookView(self, name, row["scope"]).apply(row))
             if "error" in row:
-                runner.failed(name, hook, row["error"])
+                self._failed(name, hook, row["error"])
 
     def finish(self) -> None:
-        """Wait for what is under way, and let it act, unless training was stopped from outside and may go on later."""
-        if self.chronicle.replay is None and not self.halted:
+        """Wait for hooks in the background, and apply what they did, unless training was interrupted."""
+        if self.recorder.replay is None and not self.progress.interrupted:
             self.background.finish()
             self.catch_up()
         if left := self.background.forget():
-            self.records.say(f"{self.name}: training ended before {', '.join(left)} in the background did: left out")
+            self.recorder.log(f"{self.setup.name}: training ended before {', '.join(left)} in the background: left out")
 
-    # -- the beginning -------------------------------------------------------------------------------------------------
-    def reset(self) -> None:
-        """Go back to the initial state, at iteration 0."""
-        self.restore(Checkpoint(self.initial(), {}))
+    # -- commands ------------------------------------------------------------------------------------------------------
+    def send(self, command: commands.Command) -> Request:
+        """Leave a command for the next boundary; the request's result is the moment at which it acted."""
+        return self.queue.submit(Request(partial(self.act, command), command, self.recorder.durable))
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Return the answer to a question about the state, asked between bursts."""
+        return self.queue.submit(Request(question)).result()
+
+    def set(self, address: str, value: Any) -> None:
+        """Set the value at an address of this session, at the next boundary."""
+        self.check_free()
+        self.send(commands.Set(address, value)).result()
+
+    def check(self, command: commands.Command) -> None:
+        """Raise a SigmaError, before it is queued, for a command that surely cannot act."""
+        self.check_free()
+        match command:
+            case commands.Set(pattern, value):
+                for address in self.registry.addresses(pattern):
+                    self.registry.kind(address).check(f"{self.setup.name}.{address}", value)
+            case commands.Attach() | commands.Detach() | commands.Swap():
+                self.setup.factory.changed(self.state.changes, command)
+            case commands.Undo():
+                undoable(self.setup.name, self.state)
+
+    def check_free(self) -> None:
+        """Raise SigmaStateError between a resume and the training that replays its journal."""
+        if self.recorder.behind and not self.queue.busy:
+            raise SigmaStateError(
+                f"{self.setup.name}: was resumed at iteration {self.moment.iteration}, and what its journal holds "
+                "after that is not replayed yet. Change it once it trains: that acts afterwards."
+            )
+
+    def act(self, command: commands.Command) -> Moment:
+        """Apply a command now, and write it to the journal; one that raises changes nothing."""
+        match command:
+            case commands.Set() | commands.Attach() | commands.Detach() | commands.Swap():
+                self._change(command)
+            case commands.Undo():
+                self._undo()
+            case commands.Pause() | commands.Go() | commands.StepBy():
+                self._steer(command)
+            case commands.Stop():
+                self._stop(command)
+            case commands.Save():
+                self._save(command)
+            case commands.Rewind():
+                self._rewind(command)
+            case commands.Reset():
+                self.note(command.to_dict())
+                self.restore(Checkpoint(self.initial(), {}))
+                self.tick(TimeScale.RESET)
+        return self.moment
+
+    def note(self, what: Mapping[str, Any]) -> None:
+        """Write what happens now into the journal."""
+        self.recorder.note(self.moment, what)
+
+    def _change(self, command: commands.Command) -> None:
+        """Change something, whole or not at all; commands from outside can be undone."""
+        if self._changing:  # a part of another command
+            self._apply_change(command)
+            return
+        setup, before, self._changing = self.setup, self.state, True
+        try:
+            self._apply_change(command)
+            self.note(command.to_dict())
+        except Exception:
+            self._adopt(setup, before)
+            raise
+        finally:
+            self._changing = False
+        if not self.recorder.inside:
+            self.state = recorded(commands.NAMES[type(command)], before, self.state, setup, self.setup)
+
+    def _apply_change(self, command: commands.Command) -> None:
+        if isinstance(command, commands.Set):
+            self.registry.set(command.pattern, command.value, self._write)
+        else:
+            self.reconfigure(self.setup.factory.changed(self.state.changes, command))
+
+    def _write(self, address: str, value: Any) -> None:
+        state = written(self.state, self.setup, address, value)
+        if state.published is not self.state.published:
+            self.publish(address, value)
+        else:
+            self._reconfigure(state)
+
+    def _undo(self) -> None:
+        entry, there = undoable(self.setup.name, self.state), self.setup.order.hooks
+        self.reconfigure(entry["changes"])
+        self._adopt(self.setup, undone(self.state, self.setup, entry, there))
+        self.note({**commands.Undo().to_dict(), "undoes": entry["command"]})
+
+    def _steer(self, command: commands.Command) -> None:
+        name = commands.NAMES[type(command)]
+        if self.status not in (wanted := concerned(name)):
+            raise SigmaStateError(f"{self.setup.name}: cannot {name} while {self.status}. It must be {wanted[0]}.")
+        self.note(command.to_dict())
+        if isinstance(command, commands.Pause):
+            self._pause()
+            return
+        if isinstance(command, commands.StepBy):
+            self.progress = evolve(self.progress, pause_at=self.ahead(**{f"{command.scale}s": command.count}))
+        self.progress = self.progress.to(Phase.RUNNING)
+        self._seconds()
+        self.tick(TimeScale.RESUME)
+
+    def _pause(self) -> None:
+        """Wait at the next boundary."""
+        self._count_seconds()
+        self.progress = self.progress.to(Phase.PAUSED)
+        self.tick(TimeScale.PAUSE)
+
+    def _stop(self, command: commands.Stop) -> None:
+        """End at this boundary; training that is stopped from outside is saved first, to be resumed."""
+        if self.over or not self.queue.busy:
+            return
+        place = self.recorder.position
+        self.note(command.to_dict())
+        if self.recorder.inside:
+            self.finished()
+            return
+        self.progress = evolve(self.progress, interrupted=True)
+        if self.saves:
+            with self.recorder.on_behalf(STOP):
+                self._write_checkpoint([(STOP, commands.Save(command.cause))], place)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    @property
+    def saves(self) -> bool:
+        """Return whether checkpoints can be saved, or a replay acts as if they were."""
+        return self.saver is not None or self.recorder.replays_only
+
+    def attach(self, saver: Saver) -> None:
+        """Save checkpoints by a saver from now on."""
+        saver.retain(self.setup.order.hooks.values())
+        self.saver = saver
+
+    def _save(self, command: commands.Save) -> None:
+        """Save now, or after all hooks that are due together, once for all of them."""
+        if not self.saves:
+            raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
+        if self.progress.interrupted and self.queue.busy:
+            return  # it was saved when it was stopped
+        if self._saves is None:
+            self._write_checkpoint([(self.recorder.by, command)])
+        else:
+            self._saves.append((self.recorder.by, command))
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Save once, after all hooks inside, if any of them wants that: a checkpoint stands between two boundaries."""
+        outer, self._saves = self._saves, [] if self._saves is None else self._saves
+        try:
+            yield
+        finally:
+            saves, self._saves = self._saves, outer
+        if saves and outer is None:
+            with self.recorder.on_behalf(saves[-1][0]):
+                self._write_checkpoint(saves)
+
+    def _write_checkpoint(self, wanted: Saves, place: int | None = None) -> None:
+        """Write one checkpoint that stands at a place of the journal, by default the present one.
+
+        It is kept if anybody wants that; of several scores, the last one counts.
+        """
+        recorder = self.recorder
+        for by, save in wanted:
+            with recorder.on_behalf(by):
+                self.note(save.to_dict())
+        found = self.snapshot()
+        recorder.past.keep(self.moment, found)  # a resume does, too: both rewind to the same
+        recorder.digest(self.moment, found, self.setup.order)
+        if self.saver is None:
+            return
+        values = {"journal": recorder.position if place is None else place, "branch": recorder.branch}
+        self.saver.retain(self.setup.order.hooks.values())  # they may have changed
+        self.saver.save(
+            self.moment.iteration,
+            evolve(
+                found,
+                values={**found.values, **values},
+                score=next((save.score for _, save in reversed(wanted) if save.score is not None), None),
+                keep=any(save.keep for _, save in wanted),
+                made_with=self.made_with(),
+                chain=recorder.journal.chain(self.setup.name),
+            ),
+        )
+
+    def made_with(self) -> dict[str, str]:
+        """Return what the bits of this session depend on: versions, libraries, the processor, the backend."""
+        return made_with(self.backend_name, self.setup.programs.backend.about)
+
+    @property
+    def backend_name(self) -> str:
+        """Return the name of the backend for people."""
+        return self.setup.factory.backend_name(self.state.changes)
+
+    def _rewind(self, command: commands.Rewind) -> None:
+        """Go back to a snapshot in memory, and continue from it as a new branch."""
+        recorder = self.recorder
+        moment, found = recorder.past.before(command.to, command.scale)
+        branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
+        self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
+        left = recorder.leave_branch()
+        self.restore(found, Progress())
+        if self.saves:
+            with recorder.on_behalf("rewind"):
+                self.act(commands.Save())
+        if self.saver is not None:
+            self.saver.forsake(moment.iteration, left)  # now that there is a checkpoint to resume from
+
+    # -- replay --------------------------------------------------------------------------------------------------------
+    def resumed(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
+        """Continue from a checkpoint: note that, and replay what the journal holds after it."""
+        self._stays_paused = stays_paused
+        self.note(row)
+        if replay is not None:
+            self.recorder.begin_replay(replay)
+
+    def relive(self, replay: Replay) -> None:
+        """Apply the commands that the journal holds for this moment; at its end, end or continue freely."""
+        self._budgets.spent(self.setup.order, self.state.memory)  # the journal has what becomes of them
+        while (found := replay.outside(self.moment.iteration)) is not None:
+            if isinstance(found, commands.Command):
+                replay.attempt(partial(self.act, found), self.recorder.log)
+            elif found["event"] == RESUMED:
+                self.note(found)
+                self.recorder.past.keep(self.moment, self.snapshot())  # as the resume did
+            else:
+                self._apply(found)
+        if replay.rows:
+            if replay.next(self.moment.iteration, event="end") is not None:
+                self.finished()
+            return
+        if not replay.goes_on:
+            self.finished()
+            return
+        self.recorder.end_replay()
+        if replay.differs:
+            self.recorder.log(f"{self.setup.name}: the replay differs from the journal. At {replay.differs}.")
+        self._train_on()
+
+    def _train_on(self) -> None:
+        """Continue where the run was paused, or stepped, when it broke off: whoever did that is gone."""
+        if self._stays_paused:
+            return
+        if self.progress.pause_at is not None and self.progress.phase is Phase.RUNNING:
+            self.act(commands.Pause())
+        if self.progress.phase is Phase.PAUSED:
+            self.act(commands.Go())
+
+    def _perhaps_leave(self, replay: Replay) -> None:
+        """Stop during replay if requested, or at a goal; the next resume replays the rest."""
+        early = self.over and replay.ahead(self.moment.iteration)
+        if self.queue.awaits(commands.Stop) or early:
+            phase = Phase.RUNNING if self.progress.phase is Phase.ENDING else self.progress.phase
+            self.progress, self._hurried = Progress(phase, *self._goals), False
+            replay.leave()
+            self.act(commands.Stop("interrupted"))
+
+    # -- the state -----------------------------------------------------------------------------------------------------
+    def snapshot(self) -> Checkpoint:
+        """Return the whole state: arrays by name, and everything else as JSON values."""
+        found = snapshot(self.state, self.setup)
+        return evolve(found, values={**found.values, "progress": self.progress.saved()})
+
+    def restore(self, saved: Checkpoint, progress: Progress | None = None) -> None:
+        """Put a snapshot back; training that is under way keeps its own progress."""
+        self.reconfigure(saved.values.get("changes", {}))
+        self._enter(restored(saved, self.setup), progress or Progress.restored(saved.values.get("progress")))
+
+    def adopt(self, setup: Setup, state: RunState, progress: Progress) -> None:
+        """Put a former setup and state back."""
+        self._adopt(setup, state)
+        self.progress = progress
+
+    def _enter(self, state: RunState, progress: Progress) -> None:
+        """Continue from another state."""
+        self.background.forget()
+        self._adopt(self.setup, state)
+        self._settled, self.observed = self.moment, {}
+        if not self.queue.busy and (progress.underway or self.progress.underway):
+            self.progress = progress
+
+    def reconfigure(self, changes: Changes) -> None:
+        """Replace components so that they differ from those of the settings by ``changes``; parameters stay."""
+        self._reconfigure(evolve(self.state, changes=changes))
+
+    def _reconfigure(self, state: RunState) -> None:
+        self._adopt(*reconfigured(self.setup, state, self.state.changes))
+
+    def _adopt(self, setup: Setup, state: RunState) -> None:
+        """Replace setup and state; what the former setup computed in the background is dropped."""
+        former, self.setup, self.state = self.setup, setup, state
+        if setup.feed is not former.feed:
+            former.feed.close()
+        if setup.evaluator is not former.evaluator:
+            former.evaluator.close()
+            self.background.evaluate_by(evolve(setup.evaluator))
+        if setup is not former:
+            self._bind()
+        else:
+            self._show(state.published)
+
+    def _bind(self) -> None:
+        """Bind every address anew, and remove those that are gone."""
+        wanted = bindings(self.setup, self.state.published)
+        for address in self._bound.keys() - wanted.keys():
+            self.registry.remove(address)
+        for placed in self.setup.model.network.layers if not self._bound else ():
+            self.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
+        for address, binding in wanted.items():
+            if self._bound.get(address) != binding:
+                self._bind_one(address, binding)
+        self._bound = wanted
+
+    def _show(self, addresses: Mapping[str, Any]) -> None:
+        """Bind published values at addresses that are not bound yet."""
+        new = [address for address in addresses if address not in self._bound]
+        for address, binding in shown(new).items() if new else ():
+            self._bind_one(address, binding)
+            self._bound[address] = binding
+
+    def _bind_one(self, address: str, binding: Binding) -> None:
+        put = None if binding.kind is None else partial(self.set, address)
+        self.registry.bind(address, partial(binding.read, self, binding.name), put, binding.kind, remote=True)
+
+    # -- reading and publishing ----------------------------------------------------------------------------------------
+    @property
+    def model(self) -> Model:
+        """Return the model that is trained."""
+        return self.setup.model
+
+    def host(self, name: str) -> np.ndarray:
+        """Return a copy of an array of the state; for the training thread, or within a request."""
+        return self.setup.to_host(self.state.arrays[name])
+
+    def lookup(self, address: str, scope: str = "") -> Any:
+        """Return what criteria and hooks see at an address, or None; local values first.
+
+        For a pattern, return a dictionary of all that match.
+        """
+        found = seen({**self.observed, **self.state.published}, address, scope)
+        bound = dict(self.registry.find(address))
+        if literal(address):
+            return bound.get(address) if found is None else found
+        return {**bound, **found}
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value at an address of this trainer."""
+        value = value.item() if isinstance(value, np.generic) else value
+        self.state = evolve(self.state, published={**self.state.published, address: value})
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self.recorder.measured({address: np.array([value], float)})
+        self._show({address: value})
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data, at the present parameters."""
+        with self.timed("evaluation"):
+            steer = partial(self.state.live.at, now=self.moment)
+            return self.setup.evaluator.evaluate(self.state.arrays, steer, on, metrics)
+
+    def keep(self, hook: str) -> None:
+        """Keep a copy of the parameters, of layer state and of the optimiser's slots, for a hook."""
+        names = [name for name in self.state.arrays if name.startswith((LAYERS, OPTIMISER))]
+        kept = {f"{KEPT}{hook}.{name}": self.host(name) for name in names}
+        self.state = evolve(self.state, kept={**self.state.kept, **kept})
+
+    def bring_back(self, hook: str) -> None:
+        """Put back what was kept last for a hook."""
+        kept, arrays = self.state.kept, self.state.arrays
+        held = {name: kept[f"{KEPT}{hook}.{name}"] for name in arrays if f"{KEPT}{hook}.{name}" in kept}
+        placed = {name: self.setup.to_device(value) for name, value in held.items()}
+        self.state = evolve(self.state, arrays={**arrays, **placed})
+
+    def close(self) -> None:
+        """End training if it is under way, and stop everything in the background."""
+        if self.queue.busy:
+            self.send(commands.Stop())
+        self.setup.close()
+        self.background.close()

@@ -54,9 +54,9 @@ class Evaluator:
         losses, rows, totals, costs = 0.0, 0, dict[str, Any](), dict[str, Any]()
         with self.alone:
             feed = self._feed(on)
-            feed.rewind()
-            while feed.cursor.epoch == 0:
-                batches = feed.next(feed.iterations_per_epoch)
+            at = feed.start()
+            while at.epoch == 0:
+                batches = feed.next(at, feed.iterations_per_epoch)
                 block, picked = batches.block, batches.rows
                 ring = self._ring(Model.evaluation, arrays, steer, block, picked, tuple(metrics.items()))
                 losses += float(np.mean(ring.get("loss", 0.0), dtype=np.float64)) * picked.size
@@ -66,7 +66,7 @@ class Evaluator:
                 for name, metric in metrics.items():
                     found = reduce(metric.merge, ring[f"metrics.{name}"])
                     totals[name] = metric.merge(totals[name], found) if name in totals else found
-                feed.advance(batches, len(picked))
+                at = feed.after(at, batches, len(picked))
         loss = losses / rows + sum(total / (weight or 1.0) for total, weight in costs.values())
         return {"loss": float(loss), **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
 
@@ -80,7 +80,7 @@ class Evaluator:
     def _ring(
         self, kind: Callable[..., Step], arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any],
         rows: np.ndarray, *about: Any,
-    ) -> dict[str, np.ndarray]:  # fmt: skip
+    ) -> Mapping[str, np.ndarray]:  # fmt: skip
         """Return what a step of some kind records on minibatches, one after the other."""
         step, program = self.programs.get(kind, rows.shape[1], *about)
         return program.run(arrays, block, rows, steer(step), len(rows)).ring

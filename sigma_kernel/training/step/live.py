@@ -6,12 +6,12 @@ once for each parameter, as ``optimiser.<address>.<setting>``; the group's value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Optimiser, Schedule, Step
@@ -161,30 +161,31 @@ class Elements(Kind):
         return value
 
 
-@define(eq=False)
+@frozen(eq=False)
 class Live:
-    """The live values of a session, as a burst wants them."""
+    """The live values of a state: what each one is, and its ``base``.
+
+    Raises SigmaConfigError for a configured base that the precision cannot hold.
+    """
 
     values: dict[str, LiveValue]
     dtype: str
-    base: dict[str, float] = field(init=False)
-    _ready: dict[str, Any] = field(factory=dict, init=False)
+    base: Mapping[str, float] = field()
+    _ready: dict[str, Any] = field(factory=dict, init=False)  # the same arrays each time: backends recognise them
 
-    def __attrs_post_init__(self) -> None:
-        """Start from the configured values; raises SigmaConfigError for those that the precision cannot hold."""
+    @base.default
+    def _(self) -> dict[str, float]:
         for base, name in {value.base: name for name, value in reversed(self.values.items())}.items():
             check_fits(name, base, self.dtype)
-        self.restore({})
+        return {name: value.base for name, value in self.values.items()}
 
-    def restore(self, base: Mapping[str, float]) -> None:
-        """Go back to the configured values, but for those that are given."""
-        self.base = {name: base.get(name, value.base) for name, value in self.values.items()}
-        self._ready.clear()
+    def changed(self, base: Mapping[str, float]) -> Live:
+        """Return these live values with other bases, which a :class:`Number` has checked; unknown names are ignored."""
+        return Live(self.values, self.dtype, {name: base.get(name, old) for name, old in self.base.items()})
 
-    def set(self, names: Iterable[str], value: float) -> None:
-        """Change base values, which a :class:`Number` has checked."""
-        self.base.update(dict.fromkeys(names, value))
-        self._ready.clear()
+    def configured(self) -> dict[str, float]:
+        """Return the bases as they are configured."""
+        return {name: value.base for name, value in self.values.items()}
 
     def at(self, step: Step, now: Moment, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the values in force for ``n`` iterations of a step, ``offset`` iterations from a moment.
@@ -203,5 +204,5 @@ class Live:
         if schedule is not None:
             factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
             return np.asarray(base * factors, self.dtype)
-        self._ready[name] = np.asarray(base, self.dtype)  # the same array each time: backends know it again
+        self._ready[name] = np.asarray(base, self.dtype)
         return self._ready[name]

@@ -27,13 +27,14 @@ class Sigma(Contestant):
             raise SigmaConfigError(f"bench: it measures one trainer, and here are {listed}. Keep one of them.")
         [self.trainer] = self.environment.trainers.values()
         self._place(backend)
-        self.name = backend or self.trainer.backend_name
         self.trainer.hooks = {name: hook for name, hook in self.trainer.hooks.items() if not _ends(hook)}
         prepare(configuration, self.environment)
         session = self.trainer.session
+        self.name = backend or session.backend_name
         if not drops:
             rates = [f"{LAYERS}{p.name}.rate" for p in session.model.network.layers if type(p.layer) is Dropout]
-            session.live.set(rates, 0.0)
+            for rate in rates:
+                session.set(rate, 0.0)
 
     def _place(self, backend: str) -> None:
         """Replace the backend, settings and all, if it is not the one that is wanted."""
@@ -50,12 +51,12 @@ class Sigma(Contestant):
 
     @property
     def _done(self) -> int:
-        return self.trainer.session.clock.moment.iteration
+        return self.trainer.session.moment.iteration
 
     @property
     def epoch(self) -> tuple[int, int]:
         """Return the rows that an epoch uses, and its iterations."""
-        feed = self.trainer.session.feed
+        feed = self.trainer.session.setup.feed
         rows, iterations = len(feed.dataset), feed.iterations_per_epoch
         return rows if feed.keep_last else iterations * feed.batch_size, iterations
 

@@ -1,4 +1,4 @@
-"""The gate: everything that is sent is answered, at a boundary while training goes on, at once while it does not."""
+"""The queue: everything that is sent is answered, at a boundary while training goes on, at once while it does not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, small_environment
-from sigma_kernel.training.commands.queue import Control, Ticket
+from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.types import Go, Pause, Save, Set, Stop, command
 
 PATIENCE = 60.0  # seconds after which a test says that nobody answers
@@ -28,27 +29,44 @@ class Trainer:
     def __init__(self) -> None:
         self.acted: list[tuple[Any, str]] = []
         self.bursts = 0
-        self.control = Control(self.act)
+        self.queue, self.status, self.over = Queue(), "prepared", False
 
     def act(self, command: Any) -> int:
         self.acted.append((command, threading.current_thread().name))
         match command:
             case Pause():
-                self.control.status = "paused"
+                self.status = "paused"
             case Go():
-                self.control.status = "running"
+                self.status = "running"
             case Stop():
-                self.control.over = True
+                self.over = True
             case Set(_, "banana"):
                 raise SigmaStateError("banana")
         return self.bursts
 
+    def send(self, command: Any) -> Request:
+        return self.queue.submit(Request(partial(self.act, command), command))
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        return self.queue.submit(Request(question)).result()
+
+    def boundary(self) -> bool:
+        while True:
+            self.queue.serve(lambda: self.over)
+            if self.over or self.status != "paused":
+                return not self.over
+            self.queue.wait()
+
+    def end(self, status: str) -> None:
+        self.status = status
+        self.queue.release()
+
     def train(self) -> None:
-        self.control.claim()
-        while self.control.boundary():
+        self.queue.claim()
+        while self.boundary():
             self.bursts += 1
             time.sleep(0.001)
-        self.control.end("stopped")
+        self.end("stopped")
 
     def start(self) -> threading.Thread:
         thread = threading.Thread(target=self.train, name="training", daemon=True)
@@ -66,16 +84,16 @@ def _until(holds: Callable[[], Any]) -> None:
 
 def test_while_nothing_trains_whoever_asks_answers() -> None:
     trainer = Trainer()
-    assert trainer.control.send(Save()).answer.result(0) == 0
-    assert trainer.control.ask(lambda: threading.current_thread().name) == threading.current_thread().name
+    assert trainer.send(Save()).future.result(0) == 0
+    assert trainer.ask(lambda: threading.current_thread().name) == threading.current_thread().name
 
 
 def test_while_training_goes_on_the_training_thread_answers_between_bursts() -> None:
     trainer = Trainer()
     thread = trainer.start()
-    assert trainer.control.ask(lambda: threading.current_thread().name) == "training"
-    assert trainer.control.send(Save()).answer.result(PATIENCE) > 0
-    trainer.control.send(Stop()).answer.result(PATIENCE)
+    assert trainer.ask(lambda: threading.current_thread().name) == "training"
+    assert trainer.send(Save()).future.result(PATIENCE) > 0
+    trainer.send(Stop()).future.result(PATIENCE)
     thread.join(PATIENCE)
     assert not thread.is_alive()
     assert trainer.acted == [(Save(), "training"), (Stop(), "training")]
@@ -85,9 +103,9 @@ def test_commands_act_in_the_order_in_which_they_were_sent() -> None:
     trainer = Trainer()
     thread = trainer.start()
     sent = [Set("x", i) for i in range(200)]
-    tickets = [trainer.control.send(command) for command in sent]
-    moments = [ticket.answer.result(PATIENCE) for ticket in tickets]
-    trainer.control.send(Stop())
+    requests = [trainer.send(command) for command in sent]
+    moments = [request.future.result(PATIENCE) for request in requests]
+    trainer.send(Stop())
     thread.join(PATIENCE)
     assert [command for command, _ in trainer.acted[:-1]] == sent
     assert moments == sorted(moments)
@@ -97,50 +115,50 @@ def test_an_error_is_the_askers_and_training_goes_on() -> None:
     trainer = Trainer()
     thread = trainer.start()
     with pytest.raises(SigmaStateError, match="banana"):
-        trainer.control.send(Set("x", "banana")).answer.result(PATIENCE)
+        trainer.send(Set("x", "banana")).future.result(PATIENCE)
     with pytest.raises(ZeroDivisionError):
-        trainer.control.ask(lambda: 1 / 0)
+        trainer.ask(lambda: 1 / 0)
     before = trainer.bursts
     _until(lambda: trainer.bursts > before)
-    trainer.control.send(Stop())
+    trainer.send(Stop())
     thread.join(PATIENCE)
 
 
 def test_a_pause_stops_the_bursts_but_not_the_answers() -> None:
     trainer = Trainer()
     thread = trainer.start()
-    trainer.control.send(Pause()).answer.result(PATIENCE)
+    trainer.send(Pause()).future.result(PATIENCE)
     before = trainer.bursts
-    assert trainer.control.ask(lambda: 42) == 42
+    assert trainer.ask(lambda: 42) == 42
     time.sleep(0.05)
     assert trainer.bursts == before
-    trainer.control.send(Go())
+    trainer.send(Go())
     _until(lambda: trainer.bursts > before)
-    trainer.control.send(Pause())
-    trainer.control.send(Stop())
+    trainer.send(Pause())
+    trainer.send(Stop())
     thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
 def test_a_pause_is_over_as_soon_as_it_is_told_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer()
-    wait = trainer.control._gate.wait
-    monkeypatch.setattr(trainer.control._gate, "wait", lambda seconds: wait(4 * PATIENCE))  # it never looks by itself
+    wait = trainer.queue._gate.wait
+    monkeypatch.setattr(trainer.queue._gate, "wait", lambda seconds: wait(4 * PATIENCE))  # it never looks by itself
     thread = trainer.start()
     for _ in range(6):
-        trainer.control.send(Pause()).answer.result(PATIENCE)
-        trainer.control.send(Go()).answer.result(PATIENCE)
-    trainer.control.send(Stop())
+        trainer.send(Pause()).future.result(PATIENCE)
+        trainer.send(Go()).future.result(PATIENCE)
+    trainer.send(Stop())
     thread.join(PATIENCE)
 
 
 def test_who_waits_when_training_ends_is_answered() -> None:
     trainer = Trainer()
-    trainer.control.claim(threading.Thread())  # one that never comes to a boundary
+    trainer.queue.claim(threading.Thread())  # one that never comes to a boundary
     with ThreadPoolExecutor() as pool:
-        answers = [pool.submit(trainer.control.ask, lambda: 7) for _ in range(5)]
-        _until(lambda: len(trainer.control._waiting) == 5)
-        trainer.control.end("failed")
+        answers = [pool.submit(trainer.ask, lambda: 7) for _ in range(5)]
+        _until(lambda: len(trainer.queue._waiting) == 5)
+        trainer.end("failed")
         assert [answer.result(PATIENCE) for answer in answers] == [7] * 5
 
 
@@ -148,36 +166,36 @@ def test_what_is_sent_behind_a_stop_acts_after_the_end_and_finds_it_over() -> No
     trainer = Trainer()
     seen: list[Any] = []
     thread = threading.Thread(target=trainer.train, name="training", daemon=True)
-    trainer.control.claim(thread)
-    stop = trainer.control.send(Stop())
-    asked = threading.Thread(target=lambda: seen.append(trainer.control.ask(lambda: trainer.control.status)))
+    trainer.queue.claim(thread)
+    stop = trainer.send(Stop())
+    asked = threading.Thread(target=lambda: seen.append(trainer.ask(lambda: trainer.status)))
     asked.start()
-    _until(lambda: len(trainer.control._waiting) == 2)
-    trainer.control._thread = None
+    _until(lambda: len(trainer.queue._waiting) == 2)
+    trainer.queue._thread = None
     thread.start()
     thread.join(PATIENCE)
     asked.join(PATIENCE)
-    assert (stop.answer.result(), seen) == (0, ["stopped"])
+    assert (stop.future.result(), seen) == (0, ["stopped"])
 
 
 def test_what_is_sent_to_a_thread_before_it_starts_waits_for_it() -> None:
     trainer = Trainer()
-    thread = threading.Thread(target=lambda: trainer.control.boundary())
-    trainer.control.claim(thread)
-    ticket = trainer.control.send(Stop())
-    assert not ticket.answer.done()
+    thread = threading.Thread(target=lambda: trainer.boundary())
+    trainer.queue.claim(thread)
+    request = trainer.send(Stop())
+    assert not request.future.done()
     thread.start()
-    ticket.answer.result(PATIENCE)
-    assert trainer.control.over
+    request.future.result(PATIENCE)
+    assert trainer.over
 
 
 def test_only_one_thread_trains() -> None:
     trainer = Trainer()
-    trainer.control.claim()
+    trainer.queue.claim()
     with pytest.raises(SigmaStateError, match="it is under way already. Wait for its end, or stop it first."):
-        trainer.control.claim()
-    trainer.control.end("stopped")
-    trainer.control.claim()
+        trainer.queue.claim()
+    trainer.end("stopped")
+    trainer.queue.claim()
 
 
 def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
@@ -188,9 +206,9 @@ def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
         def ask() -> None:
             asked[i] += 1
             if not over.is_set():
-                trainer.control._waiting.append(Ticket(ask))  # the next one is there before this one is answered
+                trainer.queue._waiting.append(Request(ask))  # the next one is there before this one is answered
 
-        trainer.control._waiting.append(Ticket(ask))
+        trainer.queue._waiting.append(Request(ask))
 
     thread = trainer.start()
     for i in range(4):
@@ -198,7 +216,7 @@ def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
     before = trainer.bursts
     _until(lambda: trainer.bursts > before + 3)
     over.set()
-    trainer.control.send(Stop())
+    trainer.send(Stop())
     thread.join(PATIENCE)
     assert not thread.is_alive()
     assert min(asked) > 3
@@ -222,7 +240,7 @@ def _do(what: str, sigma: Environment, draw: random.Random) -> Any:
         case "evaluate":
             return trainer.evaluate()
         case "ask":
-            return trainer.session.control.ask(lambda: trainer.session.clock.moment)
+            return trainer.session.ask(lambda: trainer.session.moment)
     return sigma.send(what)
 
 
@@ -277,7 +295,7 @@ def test_commands_of_one_thread_do_what_they_say_one_after_the_other(seed: int) 
         for _ in range(8):
             what = draw.choice(["pause", "go", "step", "reset", "set"])
             legal = {"pause": not paused, "go": paused, "step": paused}.get(what, True)
-            before = session.clock.moment.iteration
+            before = session.moment.iteration
             if not legal:
                 with pytest.raises(
                     SigmaStateError, match=f"cannot {what} while it is {sigma.state}. Legal from here: "
@@ -289,28 +307,28 @@ def test_commands_of_one_thread_do_what_they_say_one_after_the_other(seed: int) 
                 sigma.step(count, scale)
                 _until(lambda: sigma.state == "paused")
                 wanted = before + count if scale == "iteration" else 5 * (before // 5 + count)
-                assert session.clock.moment.iteration == wanted
+                assert session.moment.iteration == wanted
             else:
                 _do(what, sigma, draw)
             paused = what in ("pause", "step") or (paused and what != "go")
             assert sigma.state == ("paused" if paused else "running")
             if paused and what == "reset":
-                assert session.clock.moment == Moment(reset=1)
+                assert session.moment == Moment(reset=1)
         sigma.stop()
         running.join(PATIENCE)
         assert not running.is_alive()
 
 
-class Noting(deque[Ticket]):
+class Noting(deque[Request]):
     """Where commands wait, with a note of when they came."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()
         self.now, self.came = now, list[int]()
 
-    def append(self, ticket: Ticket) -> None:
+    def append(self, request: Request) -> None:
         self.came.append(self.now())
-        super().append(ticket)
+        super().append(request)
 
 
 def test_a_command_waits_for_one_burst_at_most() -> None:
@@ -319,7 +337,7 @@ def test_a_command_waits_for_one_burst_at_most() -> None:
         running.start()
         _until(lambda: sigma.state == "running")
         session = sigma.trainer("trainer").session
-        session.control._waiting = waiting = Noting(lambda: session.clock.moment.iteration)
+        session.queue._waiting = waiting = Noting(lambda: session.moment.iteration)
         sent = sigma.send("set", pattern="**.learning_rate", value=0.01)["trainer"]
         (came,) = waiting.came
         assert came <= sent.iteration <= came + 1  # the hook is due at every iteration, so that is a burst
@@ -331,6 +349,6 @@ def test_an_answer_is_the_moment_at_which_the_command_acted() -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=7)
-        moment = trainer.session.control.send(command("set", {"pattern": "**.learning_rate", "value": 0.01}))
-        assert moment.answer.result(0) == trainer.session.clock.moment
-        assert trainer.session.clock.moment.iteration == 7
+        moment = trainer.session.send(command("set", {"pattern": "**.learning_rate", "value": 0.01}))
+        assert moment.future.result(0) == trainer.session.moment
+        assert trainer.session.moment.iteration == 7

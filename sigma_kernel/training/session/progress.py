@@ -1,0 +1,83 @@
+"""How far training is: one state machine, and one table of what is legal when."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import evolve, frozen
+
+
+class Phase(StrEnum):
+    """What a trainer does; in a snapshot, what whoever restores it continues with."""
+
+    PREPARED = "prepared"
+    RUNNING = "running"
+    PAUSED = "paused"
+    ENDING = "ending"  # it leaves at the next boundary; hooks at ``stop`` have not run
+    ENDED = "ended"  # hooks at ``stop`` have run
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+# what may be asked of an environment in each state, and the state that follows; trainers have all but the first
+LEGAL: dict[str, dict[str, str]] = {
+    "created": {"prepare": "prepared", "run": "running"},
+    "prepared": {"run": "running"},
+    "running": {"pause": "paused", "stop": "stopped"},
+    "paused": {"go": "running", "step": "running", "stop": "stopped"},
+    "stopped": {"run": "running", "stop": "stopped"},
+    "failed": {},
+}
+STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these leave the state as it is
+for _state in ("prepared", "running", "paused", "stopped"):
+    LEGAL[_state] |= dict.fromkeys(STEERING, _state)
+
+
+def concerned(command: str) -> tuple[str, ...]:
+    """Return the states of the trainers that a command concerns, as it changes them; none, where it concerns all."""
+    return tuple(state for state, moves in LEGAL.items() if moves.get(command, state) != state)
+
+
+@frozen
+class Progress:
+    """The phase of training, and its goals: the iterations at which it pauses and ends.
+
+    ``interrupted`` training ends at the next boundary, but keeps the phase that a resume continues with.
+    """
+
+    phase: Phase = Phase.PREPARED
+    pause_at: int | None = None
+    until: int | None = None
+    interrupted: bool = False
+
+    @property
+    def underway(self) -> bool:
+        """Return whether training has begun and not left its loop for good: a snapshot of it is continued."""
+        return self.phase in (Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED)
+
+    @property
+    def over(self) -> bool:
+        """Return whether training leaves at the next boundary."""
+        return self.interrupted or self.phase not in (Phase.RUNNING, Phase.PAUSED)
+
+    def to(self, phase: Phase) -> Progress:
+        """Return this progress in another phase; paused training has no goal to pause at."""
+        return evolve(self, phase=phase, pause_at=None if phase is Phase.PAUSED else self.pause_at)
+
+    def due_to_pause(self, iteration: int) -> bool:
+        """Return whether the iteration is reached at which training pauses."""
+        return self.pause_at is not None and iteration >= self.pause_at
+
+    def due_to_end(self, iteration: int) -> bool:
+        """Return whether the iteration is reached at which training ends."""
+        return self.until is not None and iteration >= self.until
+
+    def saved(self) -> list[int | str | None]:
+        """Return the phase and the goals as a snapshot holds them; training that is not under way begins anew."""
+        return [self.phase.value, self.pause_at, self.until] if self.underway else [Phase.PREPARED.value, None, None]
+
+    @classmethod
+    def restored(cls, saved: list[int | str | None] | None) -> Progress:
+        """Return the progress that a snapshot holds."""
+        phase, pause_at, until = saved or (Phase.PREPARED, None, None)
+        return cls(Phase(str(phase)), pause_at, until)  # type: ignore[arg-type]

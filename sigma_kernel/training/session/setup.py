@@ -1,0 +1,64 @@
+"""The components of a session, and what is built from them: programs, feed, evaluator, and the order of hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.training.commands.changes import Factory, Parts
+from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.hooks.order import HookOrder
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.live import LiveValue
+from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.programs import Programs
+
+
+@frozen(eq=False, kw_only=True)
+class Setup:
+    """What computes a run.  It is replaced as a whole when a command changes a component."""
+
+    name: str  # of the trainer
+    factory: Factory
+    parts: Parts
+    programs: Programs
+    feed: Feed
+    evaluator: Evaluator
+    order: HookOrder
+    live_values: dict[str, LiveValue]
+    classes: Sequence[str] = ()  # the data set's names for them, in the order of their indices
+    learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
+
+    @property
+    def model(self) -> Model:
+        """Return the model that is trained."""
+        return self.programs.model
+
+    def to_device(self, value: np.ndarray) -> Any:
+        """Return a copy of a host array on the device."""
+        return self.programs.backend.to_device(value)
+
+    def to_host(self, value: Any) -> np.ndarray:
+        """Return a copy of a device array on the host."""
+        return self.programs.backend.to_host(value)
+
+    def held(self) -> dict[str, Spec]:
+        """Return the specs of what layers hold, parameters and their own state, by name."""
+        model = self.model
+        return {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
+
+    def group(self, address: str) -> list[str]:
+        """Return the live values that an address sets: one, or one for each parameter (``optimiser.<setting>``)."""
+        if address in self.live_values:
+            return [address]
+        setting = address.removeprefix("optimiser.")
+        return [f"optimiser.{parameter}.{setting}" for parameter in self.model.trainable()]
+
+    def close(self) -> None:
+        """Stop whatever runs in the background."""
+        self.feed.close()
+        self.evaluator.close()

@@ -1,0 +1,79 @@
+"""Snapshots: a state copied to the host as arrays and JSON values, and put back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from attrs import asdict
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
+from sigma_kernel.training.data.feed import Cursor
+from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.session.state import RunState, plain
+from sigma_kernel.training.step.live import Live
+
+
+def snapshot(state: RunState, setup: Setup) -> Checkpoint:
+    """Return a copy of a state on the host: arrays by name, and everything else as JSON values."""
+    values = {
+        "trainer": setup.name,
+        "clock": asdict(state.moment),
+        "cursor": [state.cursor.epoch, state.cursor.block, state.cursor.row],
+        "live": dict(state.live.base),
+        "configured": state.live.configured(),
+        "hooks": {name: _copied(name, memory) for name, memory in state.memory.items()},
+        "streams": dict(setup.model.shapes.streams.numbers),
+        "classes": list(setup.classes),  # this and the next two for predictions without the data
+        "learned": setup.learned,
+        "batch_size": setup.feed.batch_size,
+        "published": plain(state.published),
+        "changes": deepcopy(dict(state.changes)),
+        "undo": deepcopy(list(state.undo)),
+    }
+    return Checkpoint({**{name: setup.to_host(value) for name, value in state.arrays.items()}, **state.kept}, values)
+
+
+def restored(saved: Checkpoint, setup: Setup) -> RunState:
+    """Return the state of a snapshot for a setup that has its changes; what it does not hold starts afresh.
+
+    Where a live value was configured otherwise when the snapshot was taken, the present configuration holds.
+    """
+    values = saved.values
+    kept = {name: value for name, value in saved.arrays.items() if name.startswith((KEPT, UNDO))}
+    memory = {n: m for n, m in deepcopy(values.get("hooks", {})).items() if n in setup.order.hooks}
+    live = Live(setup.live_values, setup.model.precision)
+    return RunState(
+        arrays={name: setup.to_device(value) for name, value in saved.arrays.items() if name not in kept},
+        kept=kept,
+        moment=Moment(**values.get("clock", {})),
+        cursor=Cursor(*values["cursor"]) if "cursor" in values else setup.feed.start(),
+        live=live.changed(_steered(live.configured(), values)),
+        memory=setup.order.blank() | memory,
+        published=dict(values.get("published", {})),
+        changes=values.get("changes", {}),
+        undo=deepcopy(values.get("undo", [])),
+    )
+
+
+def _copied(hook: str, memory: Mapping[str, Any]) -> Any:
+    """Return a copy of what a hook remembers; raises SigmaTrainingError for values that cannot be saved."""
+    for key, value in memory["hook"].items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SigmaTrainingError(
+                f"hook {hook!r}: memory[{key!r}] cannot be saved: {error}. Keep plain values in it: numbers, texts, "
+                "lists, dictionaries."
+            ) from error
+    return deepcopy(memory)
+
+
+def _steered(now: Mapping[str, float], values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the saved bases of live values, without those whose configuration has changed since."""
+    then = {**now, **values.get("configured", {})}
+    return {n: base for n, base in values.get("live", {}).items() if n in now and then[n] == now[n]}
