@@ -7,6 +7,7 @@ it; ``exit_code`` is what the ``sigma`` command returns for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 
 LONGEST = 100  # letters of a name that is compared with others: the time that this takes grows with their square
@@ -74,3 +75,14 @@ def near(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` when a known name is close, else nothing."""
     found = get_close_matches(name, list(known), n=1) if len(name) <= LONGEST else []
     return f" Did you mean {found[0]!r}?" if found else ""
+
+
+class Mistakes:
+    """Raise the first mistake of somebody's settings; a subclass may collect them all instead."""
+
+    def at(self, *path: str | int) -> AbstractContextManager[None]:
+        """Check one thing in a ``with`` block: a mistake that is raised there belongs to this path of the settings."""
+        return nullcontext()
+
+
+FIRST = Mistakes()

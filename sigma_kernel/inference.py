@@ -1,4 +1,4 @@
-"""Open a run folder: what it was configured as, and the networks that it trained.
+"""Load the networks that a run trained from its folder.
 
 ::
 
@@ -20,27 +20,25 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.config import Configuration, Document, build, read, structured
+from sigma_kernel.config.stored import opened
 from sigma_kernel.contracts import Backend, Metric
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
-from sigma_kernel.training import components as choices
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.format import Checkpoint, Say
 from sigma_kernel.training.data.dataset import as_array, specs
-from sigma_kernel.training.data.preprocessing import Preparation
+from sigma_kernel.training.data.preprocessing import FITTED, Preparation
+from sigma_kernel.training.preparation import BATCH, Stages
 from sigma_kernel.training.runs import files as folders
 from sigma_kernel.training.runs.compatibility import check_fit
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
-from sigma_kernel.training.trainer import BATCH, Trainer, supported
-
-FITTED = "data.preprocessors."
+from sigma_kernel.training.trainer import Trainer
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------
@@ -57,14 +55,14 @@ class Trained:
     checkpoint: Checkpoint
     summary: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
-    _backend: Backend
+    _stages: Stages
     _arrays: dict[str, Any] = field(init=False)  # on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Put what layers hold onto the device."""
         held = self.checkpoint.arrays.items()
-        self._arrays = {name: self._backend.to_device(value) for name, value in held if name.startswith(LAYERS)}
+        self._arrays = {name: self._stages.backend.to_device(value) for name, value in held if name.startswith(LAYERS)}
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -92,7 +90,7 @@ class Trained:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return a copy of every parameter by its address."""
-        model = _model(self.trainer, self.network, self.shapes, {})
+        model = self._model({})
         return {a: np.array(self.checkpoint.arrays[a]) for a in sorted(LAYERS + name for name in model.parameters())}
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
@@ -102,13 +100,17 @@ class Trained:
         types = {name: spec.dtype for name, spec in specs(prepare({n: v[:1] for n, v in batches.items()})).items()}
         key = tuple(types.get(name, "") for name in self.shapes)
         if key not in self._evaluators:
-            model = _model(self.trainer, self.network, self.shapes, types)
-            programs = Programs(model, self._backend)
+            programs = Programs(self._model(types), self._stages.backend)
             self._evaluators[key] = Evaluator(programs, {}, self._batch_size(), prepare, prepare)
         return self._evaluators[key]
 
+    def _model(self, types: Mapping[str, str]) -> Model:
+        """Return what computes predictions, of samples of these types; costs have no part in it."""
+        known = {name: types.get(name, self.trainer.precision) for name in self.shapes}
+        return self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
+
     def _preparation(self) -> Preparation:
-        steps, arrays = self.trainer.preprocessors, self.checkpoint.arrays.items()
+        steps, arrays = self._stages.chosen.preprocessors, self.checkpoint.arrays.items()
         homes = {name: f"{FITTED}{name}." for name in steps}
         fitted = {n: {a.removeprefix(home): x for a, x in arrays if a.startswith(home)} for n, home in homes.items()}
         return Preparation(self.trainer.precision, steps, fitted)
@@ -137,11 +139,9 @@ def load(
     chosen = _chosen(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend
-    made = choices.one(chosen.resolve, f"{chosen.name}.backend", "backend", Backend, chosen.backend)
-    supported(chosen, made)
-    network = choices.network(chosen.resolve, chosen.name, chosen.network)
-    shapes = _shapes(chosen, network)
-    wanted = _layers(_model(chosen, network, shapes, {}))
+    stages = Stages(chosen)
+    model = stages.own or stages.fitting  # data are read where an input layer leaves its shape to them
+    wanted = _layers(model)
 
     def fits(path: Path, found: Checkpoint) -> None:
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
@@ -152,7 +152,9 @@ def load(
         history(folder, environment.trainers, say)  # tells whether it was changed by `sigma resume --set`
     for line in changed_plugins(folder, catalogue(), say):
         say(line)
-    return Trained(chosen, network, path, found, stored(folder / "summary.json", say), shapes, made)
+    shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
+    summary = stored(folder / "summary.json", say)
+    return Trained(chosen, stages.network, path, found, summary, shapes, stages)
 
 
 def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
@@ -173,25 +175,6 @@ def _saved(run: Path, trainer: str, iteration: int | None, fits: Any, say: Say) 
     return there[iteration], found
 
 
-# -- networks without data ---------------------------------------------------------------------------------------------
-def _shapes(trainer: Trainer, network: Network) -> dict[str, tuple[int, ...]]:
-    """Return the shape of one sample of each input section; where an input layer does not say, the data are read."""
-    layers = [placed.layer for placed in network.inputs]
-    if all(hasattr(layer, "shape") for layer in layers):
-        return {layer.section: tuple(layer.shape) for layer in layers}
-    sections = trainer.session.model.sections
-    return {name: sections[name].shape for name in network.sections(costs=False)}
-
-
-def _model(
-    trainer: Trainer, network: Network, shapes: Mapping[str, tuple[int, ...]], types: Mapping[str, str]
-) -> Model:
-    """Return what computes predictions, of samples of these types; costs have no part in it."""
-    sections = {name: Spec(shape, types.get(name, trainer.precision)) for name, shape in shapes.items()}
-    declared = network.declare(sections, trainer.precision, trainer.resolve)
-    return Model(network, declared, sections, trainer.precision, trainer.resolve)
-
-
 def _layers(model: Model) -> dict[str, str]:
     """Return how the arrays are described that layers hold."""
     held = {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
@@ -199,29 +182,6 @@ def _layers(model: Model) -> dict[str, str]:
 
 
 # -- run folders -------------------------------------------------------------------------------------------------------
-def opened(run: Path) -> tuple[Configuration, Environment]:
-    """Return the configuration of a run folder, and an environment for it that nobody watches; nothing is read yet."""
-    configuration = structured(described_in(run), catalogue())
-    configuration.monitors = {}
-    return configuration, build(configuration, catalogue())
-
-
-def described_in(run: Path) -> Document:
-    """Return the configuration of a run folder as a document."""
-    path = run / "config.toml"
-    if not os.path.lexists(path):
-        what = "holds no config.toml" if os.path.isdir(run) else "there is no such folder"
-        raise SigmaConfigError(f"{run}: is no run folder: {what}. Those of `sigma run` lie below runs/.")
-    folders.get_bytes(path, folders.LARGEST)  # so that nothing is followed or waited for
-    described = read(path)
-    if not described.values:
-        raise SigmaConfigError(
-            f"{run}: was trained from Python, and no file says how. Make its trainers again in Python; then "
-            "Environment.resume(RUN) puts them where they stood, and run() goes on."
-        )
-    return described
-
-
 def changed_plugins(run: Path, found: Catalogue, say: Say) -> list[str]:
     """Return a line for each plugin that is of another version than when the run was made."""
     known, then = found.versions(found.used()), stored(run / "plugins.json", say).get("plugins", {})

@@ -156,7 +156,7 @@ def test_a_plugin_file_imports_nothing_heavy(room):
 
 @pytest.mark.rooms
 def test_a_run_in_which_nothing_is_wrong_starts_without_what_it_can_do_without(tmp_path):
-    spared = "numpy.ma", "pooch", "pytest", "sigma_kernel.launcher.examination", "sigma_kernel.launcher.partial"
+    spared = "numpy.ma", "pooch", "pytest", "sigma_kernel.launcher.partial"
     arguments = [
         "run",
         "digits",
@@ -179,17 +179,16 @@ def test_a_run_in_which_nothing_is_wrong_starts_without_what_it_can_do_without(t
 # -- state -------------------------------------------------------------------------------------------------------------
 OWN = ("self", "cls")
 FLOORS = 8  # of training: the modules on its longest chain of imports
-RESOLVED = "data hooks metrics preprocessors initialisers order optimiser"
 FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"found.document"},  # a function's own table
     "environment": {"made.__init__"},  # of the class that is decorated
-    "inference": {"configuration.monitors", "chosen.backend"},  # settings of objects that it has just made
+    "config.stored": {"configuration.monitors"},
+    "inference": {"chosen.backend"},  # settings of objects that it has just made
     "launcher.group": {"warnings.showwarning"},
     "launcher.run": {"environment.monitors"},
     "network.architecture": {"copy._called"},
     "network.notation": {"made._called"},
     "scanning": {"word.at"},
-    "training.trainer": {f"trainer.{name}" for name in RESOLVED.split()},
 }
 
 
@@ -238,7 +237,7 @@ def code(path: Path) -> int:
 def test_the_kernel_stays_small():
     apart = {name: list((KERNEL / name).rglob("*.py")) for name in ("config", "launcher", "testing")}
     core = [path for path in KERNEL.rglob("*.py") if not any(path in paths for paths in apart.values())]
-    assert sum(map(code, core)) < 9_150
+    assert sum(map(code, core)) < 9_250
     most = {"config": 1_500, "launcher": 1_500, "testing": 1_550}
     assert all(sum(map(code, paths)) < most[name] for name, paths in apart.items())
 

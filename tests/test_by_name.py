@@ -193,7 +193,7 @@ def test_blocks_are_trained_on_one_after_the_other(data: Any) -> None:
         trainer = sigma.create_trainer(data=data, batch_size=2, optimiser="adam")
         trainer.network = Input(4) + Output(2) + SoftmaxCrossEntropy()
         trainer.fit(epochs=2)
-        blocks = [trainer.data["training"].block(i)["inputs"].tolist() for i in range(2)]
+        blocks = [trainer.session.setup.feed.dataset.block(i)["inputs"].tolist() for i in range(2)]
         assert sigma.summary().iterations == 4
     assert blocks == [X[:2].tolist(), X[2:].tolist()]
 
@@ -203,7 +203,7 @@ def test_a_data_set_may_be_named_with_its_splits() -> None:
         trainer = sigma.create_trainer(data="iris", batch_size=10, optimiser="adam")
         trainer.network = "input(4) + output(3) + softmax_cross_entropy()"
         trainer.fit(epochs=1)
-        assert set(trainer.data) == {"training", "validation"}
+        assert set(trainer.session.setup.evaluator.splits) == {"training", "validation"}
         assert trainer.evaluate()["loss"] > 0
 
 
@@ -253,7 +253,7 @@ def test_preprocessors_of_a_list_are_called_by_what_they_are() -> None:
         trainer = sigma.create_trainer(data=(X, Y), network="input(4) + output(2) + softmax_cross_entropy()")
         trainer.preprocessors, trainer.optimiser = ["sigma-data:standardise", Standardise()], "adam"
         trainer.prepare()
-        assert list(trainer.preprocessors) == ["standardise", "1-standardise"]
+        assert list(trainer.session.setup.evaluator.prepare.preprocessors) == ["standardise", "1-standardise"]
 
 
 @pytest.mark.parametrize("metrics", [{"accuracy": "accuracy"}, ["accuracy"], {"accuracy": AccuracyMetric()}])

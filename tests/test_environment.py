@@ -411,13 +411,13 @@ def test_a_trainer_that_fails_before_it_begins_still_answers(monkeypatch: pytest
 
 
 def test_two_threads_that_ask_for_the_session_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = module_of_trainers.prepare
+    made = module_of_trainers.prepared
 
-    def slowly(trainer: Any) -> Any:
+    def slowly(*settings: Any) -> Any:
         time.sleep(0.05)
-        return made(trainer)
+        return made(*settings)
 
-    monkeypatch.setattr(module_of_trainers, "prepare", slowly)
+    monkeypatch.setattr(module_of_trainers, "prepared", slowly)
     with _small() as sigma, ThreadPoolExecutor(4) as people:
         found = list(people.map(lambda _: sigma.trainer("trainer").session, range(4)))
         assert len({id(session) for session in found}) == 1

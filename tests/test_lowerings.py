@@ -86,7 +86,7 @@ def trained(backend: str) -> dict[str, np.ndarray]:
         trainer.network = Input(4) + Bends() + Output(3) + SoftmaxCrossEntropy()
         trainer.data = {"inputs": x, "targets": (x[:, 0] > 0).astype("i4") + (x[:, 1] > 0.5)}
         trainer.fit(epochs=4)
-        return {name: np.asarray(trainer.session.host(name)) for name in trainer.session.arrays}
+        return {name: np.asarray(trainer.session.host(name)) for name in trainer.session.state.arrays}
 
 
 @pytest.fixture

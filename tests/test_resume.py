@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.config import build
-from sigma_kernel.launcher.configured import opened, prepared, understood
+from sigma_kernel.config import build, prepare
+from sigma_kernel.launcher.configured import opened, understood
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.testing.journals import journalled, resealed
 from sigma_kernel.testing.steering import decisive, steered
@@ -81,7 +81,7 @@ def test_an_edited_setting_holds_from_the_checkpoint_on_until_somebody_sets_it_a
     def trained(edits=()):
         configuration = understood(opened("xor", edits))
         made = build(configuration, catalogue(), tmp_path)
-        prepared(configuration, made)
+        prepare(configuration, made)
         return made
 
     with trained() as first:

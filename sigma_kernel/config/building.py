@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,14 @@ from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
 from sigma_kernel.config.document import Document, Path as Place
+from sigma_kernel.config.examination import check_cost, examine
 from sigma_kernel.config.schema import Configuration, Data, Run, Trainer as Declared
 from sigma_kernel.config.writing import resolved
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
-from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
-from sigma_kernel.training.trainer import Trainer
 
 Mistakes = list[tuple[Place, Exception]]
 
@@ -86,31 +85,18 @@ def _table(choice: Choice[Any] | None) -> dict[str, Any] | None:
     return {"type": choice.name, **made(choice.settings)} if choice else None
 
 
-def prepare(
-    configuration: Configuration,
-    environment: Environment,
-    examine: Callable[[Trainer], Mistakes] | None = None,
-) -> None:
-    """Prepare every trainer, which infers all shapes and reads the data; mistakes name their place in the file.
-
-    A trainer stops at its first mistake; ``examine`` may then tell all of them, each with its path in the trainer.
-    """
+def prepare(configuration: Configuration, environment: Environment) -> None:
+    """Prepare every trainer, which infers all shapes and reads the data; raises one error for every mistake."""
     wrong: Mistakes = []
     for name, trainer in environment.trainers.items():
         try:
             trainer.prepare()
             check_cost(trainer.session.model.network)
         except SigmaError as error:
-            wrong += in_file(configuration.document, name, (examine and examine(trainer)) or [((), error)])
+            wrong += in_file(configuration.document, name, examine(trainer) or [((), error)])
     if wrong:
         raise complaint(configuration.document, wrong)
     environment.prepare()
-
-
-def check_cost(network: Network) -> None:
-    """Raise SigmaNetworkError where there is nothing to minimise."""
-    if not network.costs:
-        raise SigmaNetworkError("there is no cost to minimise. End it with one, such as + softmax_cross_entropy().")
 
 
 def in_file(

@@ -10,8 +10,7 @@ from typing import Any
 from sigma_kernel.config.document import Document, Path as Place
 from sigma_kernel.config.structure import sentence
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError
-
-LOADING: Place = ("data", "dataset")  # where it is said that data cannot be had
+from sigma_kernel.training.preparation import DATASET
 
 
 class InText(SigmaError):
@@ -47,7 +46,7 @@ def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception
     address, colon, text = sentence(error).partition(": ")
     parts = tuple(address.split(".")) if colon else ()
     # the settings of a data set may stand beside its name
-    within = place[:-1] if path == LOADING else place
+    within = place[:-1] if path == DATASET else place
     meant = list(_meant(head, path, parts))
     exact = next((p for p in meant if p[: len(within)] == within and holds(values, p)), None)
     said = parts == (head or ("trainer",))[-1:] or any(p == place[: len(p)] for p in meant)
@@ -56,7 +55,7 @@ def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception
     base = within if exact is None else place
     named = next(_named(_at(values, base), text), ())
     place = base if named else place
-    unexplained = isinstance(error, SigmaDataError) and path == LOADING and not named and exact is None
+    unexplained = isinstance(error, SigmaDataError) and path == DATASET and not named and exact is None
     own = unexplained or isinstance(error, SigmaPluginError)
     return (*place, *named), type(error)(text) if own else SigmaConfigError(text)
 

@@ -18,7 +18,7 @@ from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, setting
 from sigma_kernel.config.document import Override, Path as Place
 from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaError, near
+from sigma_kernel.errors import Mistakes, SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.settings import phrase
 
@@ -57,7 +57,7 @@ class Wrong(Exception):
 
 
 @frozen
-class Faults:
+class Faults(Mistakes):
     """Collect what is wrong, each mistake with its path."""
 
     found: list[tuple[Place, Exception]] = field(factory=list)

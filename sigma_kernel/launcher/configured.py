@@ -9,14 +9,12 @@ from typing import Any
 
 import click
 
-from sigma_kernel.config import Configuration, Document, override, parse, prepare, read, structured
+from sigma_kernel.config import Configuration, Document, override, parse, read, structured
 from sigma_kernel.contracts import Recipe
-from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue, later
 
-examine = later("sigma_kernel.launcher.examination:examine")  # both are asked only where something is wrong
-beyond = later("sigma_kernel.launcher.partial:beyond")
+beyond = later("sigma_kernel.launcher.partial:beyond")  # is asked only where something is wrong
 
 
 def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,11 +35,6 @@ def opened(what: str, overrides: Iterable[str] = ()) -> Document:
 def understood(document: Document) -> Configuration:
     """Return what a document means; raises one error for every mistake that can be told."""
     return structured(document, catalogue(), beyond)
-
-
-def prepared(configuration: Configuration, environment: Environment) -> None:
-    """Prepare an environment; raises one error for every mistake that can be told."""
-    prepare(configuration, environment, examine)
 
 
 def recipe(name: str) -> Recipe:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sigma_kernel.config import prepare
-from sigma_kernel.inference import opened
+from sigma_kernel.config.stored import opened
 from sigma_kernel.launcher.configured import offered
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.training.history.chain import rows

@@ -10,9 +10,10 @@ import attrs
 from sigma_kernel.contracts import Initialiser
 from sigma_kernel.training.hooks.order import Reason, reasons
 from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.live import setting_rule
 from sigma_kernel.training.step.model import Model
-from sigma_kernel.training.trainer import Trainer, initialiser_rule
+from sigma_kernel.training.trainer import Trainer
 
 
 def explained(trainer: Trainer) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def explained(trainer: Trainer) -> dict[str, Any]:
         "about": dict(session.setup.programs.backend.about),
         "precision": trainer.precision,
         "layers": _layers(session),
-        "parameters": _parameters(trainer, session),
+        "parameters": _parameters(session.initial, session),
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in _reasons(session)],
         "memory": _memory(trainer, session),
@@ -57,19 +58,17 @@ def _layers(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _parameters(trainer: Trainer, session: Session) -> list[dict[str, Any]]:
-    declared = session.model.shapes.parameters
-    rules = {address: initialiser_rule(trainer, session.model, address) for address in declared}
+def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:
     return [
         {
             "address": address,
             "shape": list(parameter.shape),
-            "initialiser": words(trainer.initialisers[rule][1] if (rule := rules[address]) else parameter.initialiser),
-            "rule": rule,
+            "initialiser": words(initial.initialiser(address, parameter)),
+            "rule": initial.rule(address),
             "settings": _settings(session, address),
             "frozen": address in session.model.frozen,
         }
-        for address, parameter in declared.items()
+        for address, parameter in session.model.shapes.parameters.items()
     ]
 
 

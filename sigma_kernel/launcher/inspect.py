@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from sigma_kernel.config import Configuration, build
+from sigma_kernel.config import Configuration, build, prepare
 from sigma_kernel.config.building import in_file
 from sigma_kernel.config.complaints import complaint
+from sigma_kernel.config.examination import examine
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import opened, prepared, recipe_or_file, understood
-from sigma_kernel.launcher.examination import examine
+from sigma_kernel.launcher.configured import opened, recipe_or_file, understood
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.partial import OFFLINE, offline
@@ -43,7 +43,7 @@ def _checked(what: str, overrides: tuple[str, ...]) -> bool:
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
-            prepared(configuration, environment)
+            prepare(configuration, environment)
         except SigmaError as error:
             if OFFLINE not in str(error):
                 raise
@@ -67,7 +67,7 @@ def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Explain a recipe or a configuration file: layers, parameters and their rules, hooks and why, memory, bursts."""
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment:
-        prepared(configuration, environment)
+        prepare(configuration, environment)
         trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
     run = configuration.run
     if as_json:

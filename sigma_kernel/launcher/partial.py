@@ -15,11 +15,11 @@ from sigma_kernel.config.building import settings_of
 from sigma_kernel.config.choice import settings
 from sigma_kernel.config.complaints import placed
 from sigma_kernel.config.document import Path as Place
+from sigma_kernel.config.examination import examine
 from sigma_kernel.config.schema import Run, Trainer as Declared
 from sigma_kernel.config.structure import Structure, Wrong
 from sigma_kernel.environment import Resolver
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.examination import examine
 from sigma_kernel.training.trainer import Trainer
 
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources download nothing, and say so
@@ -79,7 +79,7 @@ class _Parts:
     def _read(self, name: str, value: Any, type_: Any) -> Any:
         with suppress(Wrong, ValueError, TypeError, SigmaError):  # told already
             return self.structure.read(value, type_)
-        self.missing.add("run" if name in ("backend", "operator") else name)
+        self.missing.add("backend" if name in ("backend", "operator") else name)
         return None
 
     def _tables(self, name: str, kind: Any) -> dict[str, Any]:

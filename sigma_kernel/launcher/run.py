@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from sigma_kernel.config import Document, build, override
+from sigma_kernel.config import Document, build, override, prepare
 from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import offered, opened, prepared, recipe_or_file, understood
+from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins.catalogue import catalogue
 
@@ -36,7 +36,7 @@ def run(
     described = _optioned(opened(what, overrides), backend, seed)
     configuration = understood(watched(described, monitors, quiet))
     with build(configuration, catalogue(), configuration.run.folder) as environment:
-        prepared(configuration, environment)
+        prepare(configuration, environment)
         return trained(environment, as_json, quiet)
 
 

@@ -1,27 +1,74 @@
-"""What people choose for a trainer, by name, as a table or as objects; and the objects that it comes to."""
+"""Resolve a trainer's settings, which are objects, names or tables, to components."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, cast
 
-from attrs import has
+from attrs import define, field, fields, has
 
+from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Preprocessor
+from sigma_kernel.contracts import Dataset, Hook, Metric, Optimiser, Order, Preprocessor
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, near, said
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, near, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
+from sigma_kernel.settings import PRECISIONS
 from sigma_kernel.training.data.dataset import dataset
+from sigma_kernel.training.data.iterators import Shuffled
 
 TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: what reads a text, and what that gives
     "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),
     "when": (Criterion.parse, Criterion | None, "a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3)"),
 }
+
+
+@define(eq=False)
+class Settings:
+    """What a trainer is to do, as it was given.
+
+    Components may be objects, names or tables ``{"type": name, setting: value}``.  ``network`` is an architecture, or
+    its text form.  ``data`` is one data set, or one for each split (``training``, ``validation``, ...): arrays by
+    section, a pair ``(inputs, targets)``, an iterable of such blocks, or a Dataset.  ``preprocessors`` and ``metrics``
+    are a list, or have names.  ``initialisers`` are named rules ``(match, initialiser)``, the most specific match
+    winning.
+    """
+
+    name: str
+    resolve: Resolve
+    seed: int = 0
+    precision: str = "float32"
+    backend: contracts.Backend | str | Mapping[str, Any] = "numpy"
+    operator: contracts.Operator | str | Mapping[str, Any] = "local"
+    network: Any = None
+    data: Any = None
+    optimiser: Optimiser | None = None
+    batch_size: int | None = None  # BATCH, or all rows if there are fewer
+    last_batch: str = "keep"
+    order: Order = field(factory=Shuffled)
+    preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
+    initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
+    hooks: Mapping[str, Hook] = field(factory=dict)
+    metrics: Mapping[str, Metric] = field(factory=dict)
+
+
+def resolved(given: Settings) -> Settings:
+    """Return settings with objects in place of names and tables, but for the network, the backend and hooks."""
+    resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
+    found = {one.name: getattr(given, one.name) for one in fields(Settings)}
+    found["data"] = data(resolve, given.data)
+    found["metrics"] = several(resolve, where + "metrics", "metric", Metric, given.metrics)
+    found["preprocessors"] = several(resolve, where + "preprocessors", "preprocessor", Preprocessor, steps)
+    found["initialisers"] = initialisers(where + "initialisers", given.initialisers)
+    found["order"] = one(resolve, where + "order", "iterator", Order, given.order)
+    if given.optimiser is not None:
+        found["optimiser"] = one(resolve, where + "optimiser", "optimiser", Optimiser, given.optimiser)
+    return Settings(**found)
 
 
 def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
@@ -43,6 +90,13 @@ def name_of(chosen: Any, suffix: str) -> str:
     return (thing if isinstance(thing, type) else type(thing)).__name__.removesuffix(suffix).lower()
 
 
+def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
+    """Raise SigmaConfigError for a precision that a backend does not have."""
+    known = sorted(dtype for dtype in backend.dtypes if dtype in PRECISIONS)
+    if precision not in known:
+        raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(known)}.")
+
+
 def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
     """Return components by name; those of a list are called by what they are, one that comes again by its place too."""
     if isinstance(chosen, Mapping) and not isinstance(chosen.get("type"), str):
@@ -56,16 +110,22 @@ def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any
     return found
 
 
-def hooks(resolve: Resolve, where: str, chosen: Any, splits: Mapping[str, Dataset]) -> dict[str, Hook]:
-    """Return hooks by name; times and criteria in them that are texts are read."""
+def hooks(
+    resolve: Resolve, where: str, chosen: Any, splits: Collection[str] | None, mistakes: Mistakes = FIRST
+) -> dict[str, Hook]:
+    """Return hooks by name; times and criteria in them that are texts are read.
+
+    Where the ``splits`` of the data are not known, those that hooks measure on are not checked.
+    """
     if not isinstance(chosen, Mapping):
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
     found: dict[str, Hook] = several(resolve, where, "hook", Hook, chosen)
     for name, hook in found.items():
-        _read_times(f"{where}.{name}", hook)
-        _check_declared(f"{where}.{name}", hook)
-        for split in hook.splits:
-            check_split(f"{where}.{name}", split, splits)
+        with mistakes.at("hooks", name):
+            found[name] = _timed(f"{where}.{name}", hook)
+            _check_declared(f"{where}.{name}", hook)
+            for split in hook.splits if splits is not None else ():
+                check_split(f"{where}.{name}", split, splits or ())
     return found
 
 
@@ -76,14 +136,16 @@ def check_split(where: str, split: str, splits: Collection[str]) -> None:
         raise SigmaConfigError(f"{where}: the data has no split {split!r}.{known}")
 
 
-def _read_times(where: str, hook: Hook) -> None:
-    """Read times and criteria that are texts; SigmaConfigError for those that are none."""
+def _timed(where: str, hook: Hook) -> Hook:
+    """Return a hook whose times and criteria that are texts are read; SigmaConfigError for those that are none."""
     for what, (read, kind, words) in TIMES.items():
         chosen = getattr(hook, what)
         if isinstance(chosen, str):
+            hook = copy(hook)  # the user's own stays as it is
             setattr(hook, what, read(chosen))
         elif not isinstance(chosen, kind):
             raise SigmaConfigError(f"{where}.{what}: must be {words} (got {chosen!r}).")
+    return hook
 
 
 def _check_declared(where: str, hook: Hook) -> None:
@@ -162,10 +224,10 @@ def _in_splits(chosen: Mapping[str, Any]) -> bool:
     return "training" in chosen or any(isinstance(given, Dataset | Mapping | tuple) for given in chosen.values())
 
 
-def network(resolve: Resolve, where: str, chosen: Any) -> Any:
+def network(resolve: Resolve, where: str, chosen: Any) -> Network:
     """Return the network: of its text form, of an architecture, of several ends; what can declare itself is one."""
     if chosen is None:
         raise SigmaNetworkError(f"{where}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
     if hasattr(chosen, "declare"):
-        return chosen
+        return cast("Network", chosen)
     return Network.build(parse(chosen, resolve) if isinstance(chosen, str) else chosen)

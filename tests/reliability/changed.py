@@ -23,8 +23,8 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sigma_kernel.config import build
-from sigma_kernel.launcher.configured import opened, prepared, understood
+from sigma_kernel.config import build, prepare
+from sigma_kernel.launcher.configured import opened, understood
 from sigma_kernel.launcher.group import main as sigma
 from sigma_kernel.plugins.catalogue import catalogue
 
@@ -39,7 +39,7 @@ def killed(parent: Path) -> Path:
     (parent / "x.csv").write_text("0,1\n1,1\n0.5,0.25\n")
     configuration = understood(opened("xor", [GOAL]))
     with build(configuration, catalogue(), parent / "runs") as environment:
-        prepared(configuration, environment)
+        prepare(configuration, environment)
         trainer = environment.trainer("trainer")
         for rate in (0.3, 0.2):
             trainer.fit(iterations=5)

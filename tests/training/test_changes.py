@@ -120,7 +120,7 @@ def test_a_hook_of_the_settings_can_be_detached_and_comes_back_with_a_reset() ->
         assert trainer(sigma).session.setup.order.names == []
         sigma.reset()
         assert trainer(sigma).session.setup.order.names == ["it"]
-        assert trainer(sigma).session.setup.order.hooks["it"] is trainer(sigma).hooks["it"]
+        assert trainer(sigma).session.setup.order.hooks["it"] is trainer(sigma).session.setup.factory.base.hooks["it"]
 
 
 def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
@@ -238,7 +238,7 @@ def test_the_time_of_a_hook_can_be_set_while_it_runs() -> None:
         sigma.run()
         assert sigma.get("trainer.count") == 4 + 2  # each of four, then 8 and 12
         assert sigma.get("trainer.hooks.it.every") == "every 4 iterations"
-        assert str(trainer(sigma).hooks["it"].every) == "every 1 iteration"  # the settings stay
+        assert str(trainer(sigma).session.setup.factory.base.hooks["it"].every) == "every 1 iteration"
 
 
 def test_the_criterion_of_a_hook_can_be_set_and_taken_away_while_it_runs() -> None:

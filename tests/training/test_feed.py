@@ -18,7 +18,8 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.data.feed import Batches, Cursor, Feed, Shuffled
+from sigma_kernel.training.data.feed import Batches, Cursor, Feed
+from sigma_kernel.training.data.iterators import Shuffled
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 
 
@@ -323,9 +324,17 @@ class Several(Blocks):
         return {"x": self._blocks[block]}
 
 
+def fitted(precision: str, steps: Mapping[str, Preprocessor], data: Dataset) -> Preparation:
+    """Return the preparation that comes of fitting all steps, one after the other."""
+    done = Preparation(precision)
+    for name, step in steps.items():
+        done = done.then(name, step, data)
+    return done
+
+
 def test_preprocessors_are_fitted_on_all_blocks_each_on_what_those_before_it_leave() -> None:
     data = Several(np.array([1.0, 2.0]), np.array([6.0]))
-    preparation = Preparation("float64", {"a": Double(), "b": Centre()}).fit(data)
+    preparation = fitted("float64", {"a": Double(), "b": Centre()}, data)
     assert preparation.fitted["b"]["mean"] == 6.0
     assert preparation({"x": np.array([4.0])})["x"].tolist() == [2.0]
 
@@ -344,9 +353,9 @@ class Counting(Several):
 
 def test_a_preprocessor_that_learns_nothing_reads_nothing_and_others_read_block_by_block() -> None:
     data = Counting(np.array([1.0, 2.0]), np.array([6.0]))
-    Preparation("float64", {"a": Double(), "b": Double()}).fit(data)
+    fitted("float64", {"a": Double(), "b": Double()}, data)
     assert data.asked == []
-    Preparation("float64", {"a": Double(), "b": Centre()}).fit(data)
+    fitted("float64", {"a": Double(), "b": Centre()}, data)
     assert data.asked == [0, 1]
 
 
@@ -365,14 +374,14 @@ def test_blocks_can_be_gone_through_again_and_only_one_is_held() -> None:
         def block(self, block: int) -> Mapping[str, np.ndarray]:
             return {"x": super().block(block)["x"].copy()}
 
-    fitted = Preparation("float64", {"a": Twice()}).fit(Made(np.array([1.0, 2.0]), np.array([6.0]))).fitted
-    assert fitted["a"]["sums"].tolist() == [3.0, 6.0]
+    preparation = fitted("float64", {"a": Twice()}, Made(np.array([1.0, 2.0]), np.array([6.0])))
+    assert preparation.fitted["a"]["sums"].tolist() == [3.0, 6.0]
 
 
 def test_a_number_that_is_not_finite_is_named_by_block_and_row_where_there_are_several() -> None:
     data = Several(np.array([1.0, 2.0]), np.array([6.0, np.nan]))
     with pytest.raises(SigmaDataError, match="^block 1: data: section 'x' holds a value that is not finite, .* row 1"):
-        Preparation("float32", {"a": Centre()}).fit(data)
+        fitted("float32", {"a": Centre()}, data)
 
 
 def test_preprocessors_are_fitted_on_the_training_split_alone() -> None:
@@ -392,7 +401,7 @@ def test_preprocessors_are_fitted_on_the_training_split_alone() -> None:
 
 def test_a_preprocessor_of_a_section_that_is_not_there_is_refused() -> None:
     with pytest.raises(SigmaDataError, match="preprocessor 'a': the data has no section 'y'"):
-        Preparation("float32", {"a": Double("y")}).fit(Rows({"x": np.ones(3)}))
+        fitted("float32", {"a": Double("y")}, Rows({"x": np.ones(3)}))
 
 
 @pytest.mark.parametrize(
@@ -447,7 +456,7 @@ def test_the_row_is_found_behind_a_preprocessor_that_spreads_it() -> None:
     values = np.ones((9, 2))
     values[6, 1] = np.nan
     with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6"):
-        Preparation("float32", {"a": Centre()}).fit(Rows({"x": values}))
+        fitted("float32", {"a": Centre()}, Rows({"x": values}))
 
 
 def test_a_preprocessor_may_fill_what_is_missing() -> None:
@@ -455,7 +464,7 @@ def test_a_preprocessor_may_fill_what_is_missing() -> None:
         def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
             return np.nan_to_num(values, nan=3.0)
 
-    preparation = Preparation("float32", {"fill": Fill(), "centre": Centre()}).fit(Rows({"x": np.array([1.0, np.nan])}))
+    preparation = fitted("float32", {"fill": Fill(), "centre": Centre()}, Rows({"x": np.array([1.0, np.nan])}))
     assert preparation({"x": np.array([np.nan])})["x"].tolist() == [1.0]
 
 

@@ -16,7 +16,7 @@ from sigma_kernel.contracts import Backend, Metric, Preprocessor
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.training.step.evaluator import InOrder
+from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.step.programs import Programs
 
 Deep = Callable[..., Environment]

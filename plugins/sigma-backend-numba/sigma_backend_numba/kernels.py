@@ -39,7 +39,7 @@ from sigma_kernel.graph.shapes import ELEMENTWISE
 LOWERINGS = Lowerings("numba")
 LONGEST = 400  # characters of what Numba says
 PYTHON_FAILED = 3  # the fault of a meaning that raised
-_APART = re.compile(r"(?m)^(attributes #\d+ = \{.*)\bnoinline\b")  # so Numba calls functions
+_ATTRIBUTES = re.compile(r"(?m)^attributes #\d++ = \{[^\n]*+")  # of functions, which Numba does not let be inlined
 _log = logging.getLogger("sigma.numba")
 _warned: set[str] = set()  # ops, by this process
 _raised: dict[int, BaseException] = {}  # by meanings, by where the fault of a burst lies
@@ -58,7 +58,9 @@ class Compiled:
 
     def code(self) -> tuple[str, str]:
         """Return LLVM's text of the kernel, and the name that it has there."""
-        return _APART.sub(r"\1nounwind", self._made.inspect_llvm()), self._made.native_name
+        return _ATTRIBUTES.sub(
+            lambda line: line[0].replace("noinline", "nounwind"), self._made.inspect_llvm()
+        ), self._made.native_name
 
     def address(self) -> int:
         """Return where the kernel lies in this process."""

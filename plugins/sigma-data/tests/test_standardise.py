@@ -67,7 +67,7 @@ def test_a_feature_that_never_changes_becomes_0(value, dtype):
 
 def test_only_the_training_split_is_looked_at():
     training, validation = Arrays(inputs=np.array([[1.0], [3.0]])), Arrays(inputs=np.array([[100.0], [300.0]]))
-    prepared = Preparation("float64", {"scale": Standardise()}).fit(training)
+    prepared = Preparation("float64").then("scale", Standardise(), training)
     assert {name: value.tolist() for name, value in prepared.fitted["scale"].items()} == {
         "mean": [2.0],
         "deviation": [1.0],

@@ -11,16 +11,17 @@ from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.contracts import Hook, Optimiser
+from sigma_kernel.contracts import Hook
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.checking import check_hooks, check_precision, check_reads, slots
 from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.commands.changes import Changes, Parts
+from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.hooks.order import HookOrder, inner
+from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.bindings import bindings, check_settable
 from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.state import RunState
-from sigma_kernel.training.step.live import Live, check_matches, frozen_parameters, live_values, patterns
+from sigma_kernel.training.step.live import Live, live_values, optimised
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
 
@@ -68,14 +69,6 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
     return programs
 
 
-def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
-    """Return a model with an optimiser, whose rules freeze parameters; SigmaConfigError for a rule without a match."""
-    model = evolve(model, optimiser=optimiser, frozen=frozenset())
-    model = evolve(model, frozen=frozen_parameters(model))
-    check_matches(trainer, dict(patterns(optimiser)), model)
-    return model
-
-
 def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
     """Return the addresses that hooks published, or that could be set, and that no hook has any more."""
     were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
@@ -120,7 +113,7 @@ def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
         arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
     if new.model is not old.model:
         arrays = {name: value for name, value in arrays.items() if not name.startswith("optimiser.")}
-        arrays |= {name: new.to_device(value) for name, value in slots(new.model).items()}
+        arrays |= {name: new.to_device(value) for name, value in new.model.first_slots().items()}
     return arrays
 
 

@@ -17,19 +17,10 @@ from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Dataset, Order
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.graph.random import permutation
 from sigma_kernel.training.data.dataset import Host, placed
+from sigma_kernel.training.data.iterators import Shuffled
 
 MANY = 2048  # rows whose order is drawn ahead
-
-
-@frozen
-class Shuffled(Order):
-    """Every row once in each epoch, in an order drawn from the seed."""
-
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-        """Return the permutation of one epoch and block."""
-        return permutation(seed, block, epoch, rows)
 
 
 @frozen

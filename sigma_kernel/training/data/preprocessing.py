@@ -17,6 +17,8 @@ from sigma_kernel.errors import SigmaDataError, near
 from sigma_kernel.graph.node import FLOATS, Spec
 from sigma_kernel.training.data.dataset import Host, placed
 
+FITTED = "data.preprocessors."  # where the state tree holds what preprocessors learned
+
 
 @frozen
 class Preparation:
@@ -26,26 +28,38 @@ class Preparation:
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     fitted: Mapping[str, Host] = field(factory=dict)
 
-    def fit(self, dataset: Dataset) -> Preparation:
-        """Return this preparation with every preprocessor fitted, each on what those before it leave."""
-        fitted: dict[str, Host] = {}
-        for name, step in self.preprocessors.items():
-            if step.section not in dataset.sections:
-                raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
-            before = [(self.preprocessors[n], state) for n, state in fitted.items()]
-            left = Left(dataset, step.section, [one for one in before if one[0].section == step.section])
-            fitted[name] = step.fit(left)
-            if not all(map(_finite, fitted[name].values())):
-                left.check_finite()  # else every row would be blamed
-        return evolve(self, fitted=fitted)
+    def then(self, name: str, step: Preprocessor, dataset: Dataset) -> Preparation:
+        """Return this preparation with one more preprocessor, fitted on what those before it leave of a data set."""
+        if step.section not in dataset.sections:
+            raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
+        before = [(one, self.fitted[n]) for n, one in self.preprocessors.items() if one.section == step.section]
+        left = Left(dataset, step.section, before)
+        fitted = step.fit(left)
+        if not all(map(_finite, fitted.values())):
+            left.check_finite()  # else every row would be blamed
+        return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted={**self.fitted, name: fitted})
+
+    def arrays(self) -> Host:
+        """Return what the preprocessors learned, by their addresses in the state tree."""
+        learned = [(name, *item) for name, fitted in self.fitted.items() for item in fitted.items()]
+        return {f"{FITTED}{name}.{key}": np.asarray(value) for name, key, value in learned}
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
         """Return a block as the step wants it."""
-        values = dict(block)
-        for name, step in self.preprocessors.items():
-            if step.section in values:
-                values[step.section] = self._applied(name, step, np.asarray(values[step.section]))
-        return {name: self._cast(name, value) for name, value in values.items()}
+        for name in self.preprocessors:
+            block = self.apply(name, block)
+        return self.cast(block)
+
+    def apply(self, name: str, block: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return what one preprocessor makes of what those before it left of a block."""
+        step = self.preprocessors[name]
+        if step.section not in block:
+            return block
+        return {**block, step.section: self._applied(name, step, np.asarray(block[step.section]))}
+
+    def cast(self, block: Mapping[str, np.ndarray]) -> Host:
+        """Return a block, on which all preprocessors have been applied, in the dtypes of the trainer."""
+        return {name: self._cast(name, values) for name, values in block.items()}
 
     def _applied(self, name: str, step: Preprocessor, values: np.ndarray) -> np.ndarray:
         try:

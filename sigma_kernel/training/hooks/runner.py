@@ -5,16 +5,13 @@ A hook that exceeds its budget three times in a row is muted, or moved to the ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from copy import deepcopy
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.criteria import Lookup
 from sigma_kernel.errors import SigmaTrainingError, said
 from sigma_kernel.training.hooks.order import HookOrder, Memory
 
@@ -80,29 +77,3 @@ class Budgets:
         moved = {name: order.hooks[name].over_budget == "background" for name in over if name in active}
         already = {name for name in moved if moved[name] and order.in_background(name, memory)}
         return {n: "background" if to else "muted" for n, to in moved.items() if n not in already}
-
-
-# -- nothing left to do ------------------------------------------------------------------------------------------------
-def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
-    """Return what ends training before it begins: a hook for that, whose time has come or whose criterion holds."""
-    for name in order.active(memory):
-        hook = order.hooks[name]
-        if hook.over(memory[name]["hook"]):
-            return f"hook {name!r} has ended it"
-        if hook.ends and _comes(hook, memory[name]["criterion"], lookup, now):
-            return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
-    return None
-
-
-def _comes(hook: Hook, asked: Mapping[str, Any], lookup: Lookup, now: Moment) -> bool:
-    if hook.when is None:
-        return hook.every.next(now.on(hook.every.scale)) is None
-    if now.on(hook.every.scale) < hook.every.first:
-        return False
-    memory = deepcopy(asked.get("", {}))
-    return bool(hook.when.ask(lookup, memory, now)) and _steady(memory)
-
-
-def _steady(memory: dict[str, Any]) -> bool:
-    """Return whether a criterion answers the same when it is asked again at once: it compares with no earlier value."""
-    return "asked" in memory or all(isinstance(inner, dict) and _steady(inner) for inner in memory.values())

@@ -35,7 +35,8 @@ from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background
 from sigma_kernel.training.hooks.order import REPEATED, ends, seen
-from sigma_kernel.training.hooks.runner import Budgets, ended, fail, holds, limit
+from sigma_kernel.training.hooks.outlook import ended
+from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.runs.compatibility import made_with
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, shown, written
 from sigma_kernel.training.session.context import HookView
@@ -43,6 +44,7 @@ from sigma_kernel.training.session.progress import Phase, Progress, concerned
 from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState
+from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.iteration import Compute, Iteration
 from sigma_kernel.training.step.model import LAYERS, OPTIMISER, Model
 from sigma_kernel.training.step.steps import Steps
@@ -55,7 +57,7 @@ class Session:
     """One trainer at work: its setup, its state, and its progress."""
 
     setup: Setup
-    initial: Callable[[], Mapping[str, np.ndarray]]  # draws the arrays of the state at iteration 0
+    initial: Initial
     recorder: Recorder
     registry: Registry
     state: RunState = field(init=False)
@@ -80,7 +82,7 @@ class Session:
     def __attrs_post_init__(self) -> None:
         """Put the initial state onto the device, and bind every address."""
         self.background = Background(evolve(self.setup.evaluator), self.recorder.log)
-        self.state = restored(Checkpoint(self.initial(), {}), self.setup)
+        self.state = restored(Checkpoint(self.initial.arrays(), {}), self.setup)
         self._bind()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
@@ -475,7 +477,7 @@ class Session:
                 self._rewind(command)
             case commands.Reset():
                 self.note(command.to_dict())
-                self.restore(Checkpoint(self.initial(), {}))
+                self.restore(Checkpoint(self.initial.arrays(), {}))
                 self.tick(TimeScale.RESET)
         return self.moment
 

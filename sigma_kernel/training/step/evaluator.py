@@ -10,24 +10,17 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.contracts import Dataset, Metric, Order, Step
+from sigma_kernel.contracts import Dataset, Metric, Step
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, as_array
 from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.model import DIRECTIONS, TOTALS, Model
 from sigma_kernel.training.step.programs import Programs
 
 Steer = Callable[[Step], Mapping[str, Any]]
-
-
-class InOrder(Order):
-    """The rows as they come."""
-
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-        """Return the identity."""
-        return np.arange(rows)
 
 
 @define(eq=False)

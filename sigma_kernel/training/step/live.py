@@ -11,11 +11,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Optimiser, Schedule, Step
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
+from sigma_kernel.errors import FIRST, Mistakes, SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import LiveSetting, live_settings
 from sigma_kernel.registry.addresses import matches, specificity
@@ -42,23 +42,26 @@ def setting_rule(model: Model, address: str, setting: str) -> str | None:
     return next(iter(hits(model, rules, address)), None)
 
 
-def check_matches(trainer: str, rules: Mapping[str, str], model: Model) -> None:
-    """Raise SigmaConfigError for a rule, by what it is called, whose pattern matches no parameter."""
+def check_matches(trainer: str, rules: Mapping[str, str], model: Model, mistakes: Mistakes = FIRST) -> None:
+    """Refuse a rule, by what it is called, whose pattern matches no parameter."""
     first, more = [*model.shapes.parameters][:LISTED], ", ..." if len(model.shapes.parameters) > LISTED else ""
     for name, pattern in rules.items():
-        if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
-            raise SigmaConfigError(
-                f"{trainer}.{name}: {pattern!r} matches no parameter. "
-                f"There are {', '.join(first) or 'none'}{more}; "
-                "'*' stands for a part of one level, '**' for any number of levels."
-            )
+        with mistakes.at(*name.split("."), "match"):
+            if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
+                raise SigmaConfigError(
+                    f"{trainer}.{name}: {pattern!r} matches no parameter. "
+                    f"There are {', '.join(first) or 'none'}{more}; "
+                    "'*' stands for a part of one level, '**' for any number of levels."
+                )
 
 
 def patterns(optimiser: Optimiser | None) -> Iterator[tuple[str, str]]:
     """Yield every pattern of an optimiser that should match a parameter, by what the user called it."""
     if optimiser is None:
         return
-    yield from ((f"optimiser.settings.{name}", rule["match"]) for name, rule in optimiser.settings.items())
+    for name, rule in optimiser.settings.items():
+        if isinstance(rule.get("match"), str):  # else it is refused itself
+            yield f"optimiser.settings.{name}", rule["match"]
     for kind in ("transforms", "modifiers"):
         yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
@@ -67,9 +70,17 @@ def frozen_parameters(model: Model) -> frozenset[str]:
     """Return the parameters that the optimiser's rules freeze; raises SigmaConfigError for rules that are none."""
     if model.optimiser is None:
         return frozenset()
-    check_rules(model.optimiser, live_settings(model.optimiser))
+    check_rules(model.optimiser, model.precision)
     found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
     return frozenset(address for address, rule in found.items() if rule and model.optimiser.settings[rule]["frozen"])
+
+
+def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
+    """Return a model with an optimiser, whose rules freeze parameters; SigmaConfigError for a rule without a match."""
+    model = evolve(model, optimiser=optimiser, frozen=frozenset())
+    model = evolve(model, frozen=frozen_parameters(model))
+    check_matches(trainer, dict(patterns(optimiser)), model)
+    return model
 
 
 @frozen
@@ -102,22 +113,34 @@ def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue
     return values
 
 
-def check_rules(optimiser: Optimiser, settings: Mapping[str, LiveSetting]) -> None:
-    """Raise SigmaConfigError for a rule or schedule about something that the optimiser does not have."""
-    known = [*settings, "match", "frozen"]
+def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST) -> None:
+    """Refuse numbers that the precision cannot hold, and rules and schedules about what the optimiser does not have."""
+    known = live_settings(optimiser)
+    for name, setting in known.items():
+        with mistakes.at("optimiser", name):
+            check_fits(f"optimiser.{name}", setting.value, precision)
     for name, rule in optimiser.settings.items():
-        if not isinstance(rule.get("match"), str):
-            raise SigmaConfigError(f"optimiser.settings.{name}: says nothing of whom it concerns. Add match = '**'.")
+        where = "optimiser", "settings", name
+        with mistakes.at(*where, *({"match"} & rule.keys())):
+            if not isinstance(rule.get("match"), str):
+                raise SigmaConfigError(f"{'.'.join(where)}: says nothing of whom it concerns. Add match = '**'.")
         for key in rule:
-            if key not in known:
-                raise SigmaConfigError(f"optimiser.settings.{name}.{key}: no such setting.{near(key, known)}")
-            if key in settings:
-                settings[key].check(f"optimiser.settings.{name}.{key}", rule[key])
-        if not isinstance(rule.get("frozen", True), bool):
-            raise SigmaConfigError(f"optimiser.settings.{name}.frozen: must be true or false (got {rule['frozen']!r}).")
+            with mistakes.at(*where, key):
+                _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], known, precision)
     for key in optimiser.schedules:
-        if key not in settings:
-            raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, settings)}")
+        with mistakes.at("optimiser", "schedules", key):
+            if key not in known:
+                raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, known)}")
+
+
+def _check_setting(where: str, key: str, value: Any, known: Mapping[str, LiveSetting], precision: str) -> None:
+    if key in known:
+        known[key].check(where, value)
+        check_fits(where, value, precision)
+    elif key not in ("match", "frozen"):
+        raise SigmaConfigError(f"{where}: no such setting.{near(key, [*known, 'match', 'frozen'])}")
+    elif key == "frozen" and not isinstance(value, bool):
+        raise SigmaConfigError(f"{where}: must be true or false (got {value!r}).")
 
 
 def check_fits(where: str, value: Any, dtype: str, error: type[SigmaError] = SigmaConfigError) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Metric, Optimiser, Parameter, Slot, Step, Update
@@ -93,6 +94,11 @@ class Model:
             for address, spec in self.trainable().items()
             for name, slot in self.optimiser.slots(spec).items()
         }
+
+    def first_slots(self) -> dict[str, np.ndarray]:
+        """Return what the optimiser starts with."""
+        found = {f"{SLOTS}{a}.{name}": np.full(s.shape, t.fill, s.dtype) for (a, name), (s, t) in self.slots().items()}
+        return {**found, "optimiser.step": np.zeros((), np.int32)}
 
     def observable(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of gradients, updates and activations that the patterns match."""

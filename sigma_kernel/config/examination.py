@@ -1,0 +1,87 @@
+"""Every mistake of a trainer at once: its stages are asked for one by one, and each says what is wrong with its part.
+
+A trainer that is prepared stops at its first mistake.  Only then is this asked: it costs nothing where all is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from operator import attrgetter
+
+from sigma_kernel.clock import COUNTED
+from sigma_kernel.config.document import Path as Place
+from sigma_kernel.config.structure import Faults
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.network.network import Network
+from sigma_kernel.training import components as choices
+from sigma_kernel.training.hooks.order import ordered
+from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
+from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, ready_block
+from sigma_kernel.training.step.live import check_matches, check_rules, patterns
+from sigma_kernel.training.trainer import Trainer
+
+
+def examine(trainer: Trainer, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:
+    """Return every mistake, each with its path in the trainer's tables; stages that are ``left_out`` are not asked for.
+
+    These are ``backend``, ``data``, ``network`` and ``hooks``.
+    """
+    faults = Faults()
+    stages = Stages(trainer, faults, {*left_out})
+    for look in (attrgetter("backend"), _costs, attrgetter("feed"), _optimiser, _block, _parameters, _reads, _hooks):
+        with suppress(Missing):
+            look(stages)
+    return faults.found
+
+
+def check_cost(network: Network) -> None:
+    """Raise SigmaNetworkError where there is nothing to minimise."""
+    if not network.costs:
+        raise SigmaNetworkError("there is no cost to minimise. End it with one, such as + softmax_cross_entropy().")
+
+
+def _costs(stages: Stages) -> None:
+    with stages.mistakes.at(*ARCHITECTURE):
+        check_cost(stages.network)
+
+
+def _optimiser(stages: Stages) -> None:
+    optimiser = stages.chosen.optimiser
+    if optimiser is not None:
+        check_rules(optimiser, stages.precision, stages.mistakes)
+        check_matches(stages.settings.name, dict(patterns(optimiser)), stages.model, stages.mistakes)
+
+
+def _block(stages: Stages) -> None:
+    """Look at the first block as training would."""
+    model, (preparation, _) = stages.fitting, stages.rows
+    with stages.mistakes.at("data"):
+        splits = choices.encoded(stages.encoded, model.network, stages.chosen.preprocessors, model.shapes.outputs)
+        ready_block(model, preparation, splits["training"].block(0))
+
+
+def _parameters(stages: Stages) -> None:
+    """Draw first values by each rule, until one fails."""
+    initial, failed = stages.initial, set[str]()
+    for address, parameter in stages.model.shapes.parameters.items():
+        rule = initial.rule(address)
+        if rule is not None and rule not in failed:
+            failed.add(rule)
+            with stages.mistakes.at("initialisers", rule):
+                initial.values(address, parameter)
+                failed.remove(rule)
+
+
+def _reads(stages: Stages) -> None:
+    hooks = stages.hooks
+    with stages.mistakes.at("hooks"):
+        ordered(hooks)
+    there = {*(scale.value for scale in COUNTED), "goal", "training.loss"}
+    there |= {address for hook in hooks.values() for address in hook.settable}
+    check_reads(stages.settings.name, hooks, None, there, stages.mistakes)
+
+
+def _hooks(stages: Stages) -> None:
+    if stages.network.costs and {*stages.network.sections()} <= {*stages.model.sections}:
+        check_hooks(f"{stages.settings.name}.hooks", stages.hooks, stages.model, stages.mistakes)

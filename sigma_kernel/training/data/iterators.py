@@ -1,0 +1,26 @@
+"""The order of rows within each block: shuffled, the default, or as they come."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel.contracts import Order
+from sigma_kernel.graph.random import permutation
+
+
+@frozen
+class Shuffled(Order):
+    """Every row once in each epoch, in an order drawn from the seed."""
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return the permutation of one epoch and block."""
+        return permutation(seed, block, epoch, rows)
+
+
+class InOrder(Order):
+    """The rows as they come."""
+
+    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        """Return the identity."""
+        return np.arange(rows)

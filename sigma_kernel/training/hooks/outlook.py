@@ -1,0 +1,106 @@
+"""Hooks before the first iteration: whether they would fail, read what nobody publishes, or have ended training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
+from typing import Any
+
+from attrs import frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.criteria import Lookup
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, near, said
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.registry.addresses import literal, matches
+from sigma_kernel.training.components import several
+from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, inner, meet, reads, taken
+from sigma_kernel.training.step.model import Model
+
+ELSEWHERE = ("network.", "optimiser.", "phases.", *OBSERVED)  # addresses that only a whole model tells
+
+
+# -- what would fail ---------------------------------------------------------------------------------------------------
+@frozen
+class Prospect:
+    """What hooks see of a model that has not trained yet."""
+
+    model: Model
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return the specs of one sample of the first input, and of one row of the first output."""
+        return self.model.ends()
+
+    def measure(self, metrics: Mapping[str, Metric]) -> None:
+        """Trace metrics on a batch of two, for whatever they raise."""
+        if metrics:
+            self.model.evaluation(2, several(self.model.resolve, "metrics", "metric", Metric, metrics).items())
+
+
+def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model, mistakes: Mistakes = FIRST) -> None:
+    """Raise SigmaConfigError for a hook that would fail on this model."""
+    for name, hook in hooks.items():
+        with mistakes.at("hooks", name):
+            check_one(f"{where}.{name}", hook.check, Prospect(model))
+
+
+def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
+    """Let something be checked that a plugin wrote; whatever it raises becomes a SigmaConfigError with a place."""
+    try:
+        check(subject)
+    except Exception as error:
+        raise SigmaConfigError(f"{where}: {said(error)}") from error
+
+
+# -- what nobody publishes ---------------------------------------------------------------------------------------------
+def check_reads(
+    trainer: str, hooks: Mapping[str, Hook], model: Model | None, there: Collection[str], mistakes: Mistakes = FIRST
+) -> None:
+    """Raise SigmaConfigError for a hook that reads what nothing can ever publish; ``there`` are known addresses.
+
+    Without a model, whatever it might tell is taken to be there.
+    """
+    written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
+    plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
+    for name, hook in hooks.items():
+        for address in dict.fromkeys(reads(hook)):
+            with mistakes.at("hooks", name, *(() if address in hook.reads else ("when",))):
+                known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
+                shard = address.startswith("workers.") and meet(inner(address), "training.loss")
+                known = known or shard or any(taken([address], hook.scope, other) for other in hooks.values())
+                if not known and not _observable(model, address):
+                    raise SigmaConfigError(
+                        f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
+                        f"Add the hook that does, or correct the address.{near(address, plain)}"
+                    )
+
+
+def _observable(model: Model | None, address: str) -> bool:
+    return address.startswith(ELSEWHERE) if model is None else bool(model.observable([address]))
+
+
+# -- what has ended ----------------------------------------------------------------------------------------------------
+def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
+    """Return what ends training before it begins: a hook for that, whose time has come or whose criterion holds."""
+    for name in order.active(memory):
+        hook = order.hooks[name]
+        if hook.over(memory[name]["hook"]):
+            return f"hook {name!r} has ended it"
+        if hook.ends and _holds(hook, memory[name]["criterion"], now, lookup):
+            return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
+    return None
+
+
+def _holds(hook: Hook, asked: Mapping[str, Any], now: Moment, lookup: Lookup) -> bool:
+    if hook.when is None:
+        return hook.every.next(now.on(hook.every.scale)) is None
+    if now.on(hook.every.scale) < hook.every.first:
+        return False
+    memory = deepcopy(asked.get("", {}))
+    return bool(hook.when.ask(lookup, memory, now)) and _steady(memory)
+
+
+def _steady(memory: dict[str, Any]) -> bool:
+    """Return whether a criterion answers the same when it is asked again at once: it compares with no earlier value."""
+    return "asked" in memory or all(isinstance(inner, dict) and _steady(inner) for inner in memory.values())

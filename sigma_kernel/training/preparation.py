@@ -1,0 +1,269 @@
+"""From a trainer's settings to its session, in stages.
+
+Each stage is a property of :class:`Stages`, made once from those above it, when it is first asked for: names and tables
+become components, the data are read and fitted, shapes are inferred; :func:`prepared` puts the last of them together.
+A stage raises the first mistake.  Where mistakes are collected
+instead, each with its path in the trainer's tables, whatever depends on a stage that failed is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property, partial, wraps
+from math import inf, prod
+from numbers import Integral
+from typing import TypeVar
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.contracts import Backend, Dataset, Hook
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network.network import Network
+from sigma_kernel.training import components as choices
+from sigma_kernel.training.commands.changes import Factory, Parts
+from sigma_kernel.training.components import Settings
+from sigma_kernel.training.data.dataset import Host, specs
+from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
+from sigma_kernel.training.hooks.order import HookOrder
+from sigma_kernel.training.hooks.outlook import Prospect, check_hooks, check_one, check_reads
+from sigma_kernel.training.session.bindings import bindings, check_settable
+from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.initial import Initial
+from sigma_kernel.training.step.live import Live, check_matches, live_values, optimised
+from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.programs import Programs
+
+BATCH = 100  # rows of a minibatch where nothing is said
+ARCHITECTURE = ("network", "architecture")  # where a trainer's tables describe the network,
+DATASET = ("data", "dataset")  # and where they say which data
+
+T = TypeVar("T")
+
+
+class Missing(Exception):
+    """A stage needs another that is left out, or that failed, which has been reported."""
+
+
+def stage(*path: str) -> Callable[[Callable[[Stages], T]], cached_property[T]]:
+    """Make a method a stage, whose mistakes belong to this path of the trainer's tables."""
+
+    def decorated(make: Callable[[Stages], T]) -> cached_property[T]:
+        @wraps(make)
+        def made(stages: Stages) -> T:
+            if make.__name__ not in stages.left_out:
+                with suppress(Missing), stages.mistakes.at(*path):
+                    return make(stages)
+                stages.left_out.add(make.__name__)
+            raise Missing
+
+        return cached_property(made)
+
+    return decorated
+
+
+@define(eq=False, slots=False)
+class Stages:
+    """What the settings of a trainer come to; stages that are ``left_out`` raise Missing when they are asked for."""
+
+    settings: Settings
+    mistakes: Mistakes = FIRST
+    left_out: set[str] = field(factory=set)
+
+    @property
+    def precision(self) -> str:
+        """Return the precision; float32 where another was refused, else all else would seem to be wrong."""
+        return "float32" if "backend" in self.left_out else self.settings.precision
+
+    # -- components ----------------------------------------------------------------------------------------------------
+    @stage()
+    def chosen(self) -> Settings:
+        """Return the settings with objects in place of names and tables, but for those of the stages below."""
+        return choices.resolved(self.settings)
+
+    @stage("run", "precision")
+    def backend(self) -> Backend:
+        """Return the backend, which has the precision that is wanted."""
+        name, resolve = self.settings.name, self.settings.resolve
+        backend: Backend = choices.one(resolve, f"{name}.backend", "backend", Backend, self.settings.backend)
+        choices.check_precision(name, self.settings.precision, backend)
+        return backend
+
+    @stage(*ARCHITECTURE)
+    def network(self) -> Network:
+        """Return the network, of whose shapes nothing is known yet."""
+        return choices.network(self.settings.resolve, self.settings.name, self.settings.network)
+
+    @stage(*DATASET)
+    def data(self) -> dict[str, Dataset]:
+        """Return the data set of each split."""
+        return choices.splits(self.settings.name, self.chosen.data)
+
+    @stage("hooks")
+    def hooks(self) -> dict[str, Hook]:
+        """Return the hooks by name."""
+        where, splits = f"{self.settings.name}.hooks", None
+        with suppress(Missing):
+            splits = self.data
+        return choices.hooks(self.settings.resolve, where, self.settings.hooks, splits, self.mistakes)
+
+    # -- data ----------------------------------------------------------------------------------------------------------
+    @stage(*DATASET)
+    def encoded(self) -> dict[str, Dataset]:
+        """Return the splits as the network reads them."""
+        with suppress(Missing):
+            return choices.encoded(self.data, self.network, self.chosen.preprocessors)
+        return self.data
+
+    @stage(*DATASET)
+    def rows(self) -> tuple[Preparation, dict[str, Spec]]:
+        """Return the preprocessors, fitted to the rows to train on, and the sections that they leave."""
+        training, done, path = self.encoded["training"], Preparation(self.precision), ("data", "preprocessors")
+        for name, step in self.chosen.preprocessors.items():
+            with self.mistakes.at(*path, name):
+                done = done.then(name, step, training)
+                continue
+            raise Missing  # none that comes after it is to blame
+        block = training.block(0)  # which is not held while others are read
+        for name in done.preprocessors:
+            with self.mistakes.at(*path, name):
+                block = done.apply(name, block)
+                continue
+            raise Missing
+        return done, specs(done.cast(block))
+
+    @stage("data", "batch_size")
+    def feed(self) -> Feed:
+        """Return what cuts the rows into minibatches; nothing has been done to them yet."""
+        settings, training = self.settings, self.encoded["training"]
+        size, last = settings.batch_size, settings.last_batch
+        if size is None:
+            size = min(BATCH, len(training))
+        elif not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+            raise SigmaConfigError(f"{settings.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
+        if last not in ("keep", "drop"):
+            raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
+        return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.order, last == "keep")
+
+    # -- the model -----------------------------------------------------------------------------------------------------
+    @stage(*ARCHITECTURE)
+    def fitting(self) -> Model:
+        """Return the network on the data."""
+        _, there = self.rows
+        for name in self.network.sections():
+            if name not in there:
+                raise SigmaDataError(
+                    f"{self.settings.name}: the network reads section {name!r}; the data has {', '.join(there)}. "
+                    f"Name one of these in Input(section=...) or cost(targets=...).{near(name, there)}"
+                )
+        return self.traced({name: there[name] for name in self.network.sections()})
+
+    @stage(*ARCHITECTURE)
+    def own(self) -> Model | None:
+        """Return the network on inputs of the shapes that it states itself, if it does; costs have no part in it."""
+        inputs = {placed.layer.section: placed.layer for placed in self.network.inputs}
+        if not all(hasattr(layer, "shape") for layer in inputs.values()):
+            return None
+        return self.traced({name: Spec(tuple(x.shape), x.dtype or self.precision) for name, x in inputs.items()})
+
+    @property
+    def model(self) -> Model:
+        """Return the network on the data; where that cannot be, which has been reported, as it states itself."""
+        with suppress(Missing):
+            return self.fitting
+        if self.own is None:
+            raise Missing
+        return self.own
+
+    @stage("initialisers")
+    def initial(self) -> Initial:
+        """Return what training starts from, by rules that each match a parameter."""
+        rules = {}
+        for name, rule in self.chosen.initialisers.items():
+            with self.mistakes.at("initialisers", name, "match"):
+                check_matches(self.settings.name, {f"initialisers.{name}": rule[0]}, self.model)
+                rules[name] = rule
+        return Initial(self.model, rules, self.settings.seed)
+
+    def traced(self, sections: Mapping[str, Spec]) -> Model:
+        """Return the network on sections of these specs, if it has room and its numbers fit the precision."""
+        network, precision, resolve = self.network, self.precision, self.settings.resolve
+        shapes = network.declare(sections, precision, resolve)
+        model = Model(network, shapes, sections, precision, resolve, metrics=self.chosen.metrics)
+        check_memory(model)
+        Live(live_values(model), precision)
+        return model
+
+
+# -- the session -------------------------------------------------------------------------------------------------------
+def prepared(settings: Settings) -> tuple[Setup, Initial]:
+    """Return what computes a run, and what it starts from; raises the first mistake."""
+    stages = Stages(settings)
+    setup, name = assembled(stages), settings.name
+    hooks, model, preparation = setup.parts.hooks, setup.model, stages.rows[0]
+    check_settable(name, hooks, bindings(evolve(setup, order=HookOrder({}))))
+    check_reads(name, hooks, model, bindings(setup))
+    check_hooks(f"{name}.hooks", hooks, model)
+    check_one(f"{name}.metrics", Prospect(model).measure, stages.chosen.metrics)
+    return setup, evolve(stages.initial, model=model, fitted=preparation.arrays())
+
+
+def assembled(made: Stages) -> Setup:
+    """Return what computes a run: programs, feed, evaluator, and the order of hooks."""
+    settings, chosen = made.settings, made.chosen
+    parts = Parts(made.hooks, chosen.optimiser, made.backend, chosen.order)
+    preparation, _ = made.rows
+    model = optimised(settings.name, made.model, chosen.optimiser)
+    splits = choices.encoded(made.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
+    named, learned = getattr(chosen.data, "classes", ()), getattr(chosen.data, "learned", {})  # by all splits together
+    programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
+    feed = evolve(made.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
+    return Setup(
+        name=settings.name,
+        factory=Factory(settings.name, parts, settings.resolve, splits, settings.backend),
+        parts=parts,
+        programs=programs,
+        feed=feed,
+        evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready),
+        order=HookOrder(parts.hooks),
+        live_values=live_values(model),
+        learned=learned,
+        classes=tuple(map(str, choices.class_names(splits["training"], model.network) or named)),
+    )
+
+
+def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
+    """Return the sections of a block that the model reads, prepared and checked."""
+    ready = conform(preparation(block), model.sections)
+    check_finite(ready)
+    for cost in model.network.costs:
+        cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
+    return ready
+
+
+def check_memory(model: Model) -> None:
+    """Raise SigmaNetworkError if the parameters need more bytes than this machine has."""
+    sizes: dict[str, int] = {}
+    for address, spec in model.parameters().items():
+        layer = address.partition(".")[0]
+        sizes[layer] = sizes.get(layer, 0) + prod(spec.shape) * np.dtype(spec.dtype).itemsize
+    if sum(sizes.values()) > _machine():
+        layer = max(sizes, key=lambda name: sizes[name])
+        wanted, there = (f"{size / 2**30:,.0f}" for size in (sizes[layer], _machine()))
+        raise SigmaNetworkError(
+            f"{layer}: its parameters need {wanted} GiB; this machine has {there}. "
+            "Choose fewer units, or make what leads to it smaller."
+        )
+
+
+def _machine() -> float:
+    """Return the bytes of memory; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return inf

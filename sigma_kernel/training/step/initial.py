@@ -1,0 +1,57 @@
+"""The initial state of a run: drawn parameters, slots, and the key of random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from sigma_kernel.contracts import Initialiser, Parameter
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.random import Draw
+from sigma_kernel.training.step.live import hits
+from sigma_kernel.training.step.model import LAYERS, Model
+
+
+@frozen(eq=False)
+class Initial:
+    """What training starts from; ``rules`` are named pairs of a pattern and an initialiser."""
+
+    model: Model
+    rules: Mapping[str, tuple[str, Any]]
+    seed: int
+    fitted: Mapping[str, np.ndarray] = field(factory=dict)  # what preprocessors have learned
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what layers hold, the optimiser's slots, where random numbers begin, and what was fitted."""
+        held = {**self.model.shapes.parameters, **self.model.shapes.state}
+        state = {LAYERS + address: self.values(address, parameter) for address, parameter in held.items()}
+        state |= self.model.first_slots()
+        state["random.iteration"] = np.zeros((), np.uint32)
+        state["random.key"] = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
+        return {**state, **self.fitted}
+
+    def rule(self, address: str) -> str | None:
+        """Return the name of the rule that decides on a parameter, or None for the layer's own initialiser."""
+        rules = {name: match for name, (match, _) in self.rules.items()}
+        return next(iter(hits(self.model, rules, address)), None)
+
+    def initialiser(self, address: str, parameter: Parameter) -> Any:
+        """Return what fills a parameter: an initialiser, in any form, or a number."""
+        rule = self.rule(address)
+        return self.rules[rule][1] if rule else parameter.initialiser
+
+    def values(self, address: str, parameter: Parameter) -> np.ndarray:
+        """Return the first values of one parameter, or of one entry of layer state."""
+        chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
+        if isinstance(chosen, int | float):
+            return np.full(parameter.shape, chosen, dtype)
+        initialiser: Initialiser = self.model.resolve("initialiser", chosen)
+        draws = Draw(self.seed, self.model.shapes.streams.number(f"initial.{address}"))
+        values = np.asarray(initialiser.values(address, parameter, draws))
+        if values.shape != tuple(parameter.shape):
+            where = f"initialisers.{self.rule(address) or address}"
+            raise SigmaConfigError(f"{where}: gave shape {values.shape} for {address}, which has {parameter.shape}.")
+        return values.astype(dtype)
