@@ -16,6 +16,7 @@ from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
 from sigma_kernel.contracts import Initialiser as Initialiser
+from sigma_kernel.contracts import Iterator as Iterator
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LoopProgram as LoopProgram
 from sigma_kernel.contracts import Merger as Merger
@@ -25,7 +26,6 @@ from sigma_kernel.contracts import Monitor as Monitor
 from sigma_kernel.contracts import Objective as Objective
 from sigma_kernel.contracts import Operator as Operator
 from sigma_kernel.contracts import Optimiser as Optimiser
-from sigma_kernel.contracts import Order as Order
 from sigma_kernel.contracts import Outlook as Outlook
 from sigma_kernel.contracts import Outputs as Outputs
 from sigma_kernel.contracts import Parameter as Parameter

@@ -29,7 +29,7 @@ from sigma_kernel.plugins.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.steering import Steering
-from sigma_kernel.training.checkpoints.format import Say
+from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.history.messages import Messages
@@ -245,16 +245,16 @@ class Environment(Steering):
                 folder.put_json(there / "plugins.json", {"plugins": used})
             self._noted = used
 
-    def resume(self, run: Path | str, edits: Sequence[str] = (), say: Say | None = None, paused: bool = False) -> None:
+    def resume(self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False) -> None:
         """Take up a run folder where it stood; :meth:`run` then goes on, to the same bits as if it had never ended.
 
         ``edits`` say what is configured otherwise than it was; checkpoints that are passed over, and whatever else bits
-        depend on, are told to ``say``, by default to those who watch.  A run that was paused, or stepped, trains on;
+        depend on, are passed to ``log``, by default to those who watch.  A run that was paused, or stepped, trains on;
         with ``paused`` it waits for a ``go``.  Raises SigmaCheckpointError where it cannot be taken up, SigmaStateError
         while another process writes into it.
         """
         self._get_ready()
-        path, log, sessions = Path(run), say or self.messages.log, self.sessions()
+        path, log, sessions = Path(run), log or self.messages.log, self.sessions()
         if not path.is_dir():
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         self._files.claim(path)
@@ -342,6 +342,6 @@ class Environment(Steering):
 
     def _monitored(self, name: str, monitor: Monitor) -> None:
         try:
-            monitor.run(EnvironmentView(self, self._over))
+            monitor.watch(EnvironmentView(self, self._over))
         except Exception as error:  # a monitor that fails must not disturb training
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training goes on")

@@ -28,7 +28,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.training.checkpoints import store as checkpoints
-from sigma_kernel.training.checkpoints.format import Checkpoint, Say
+from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.data.dataset import as_array, specs
 from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.preparation import BATCH, Stages
@@ -125,13 +125,13 @@ def load(
     *,
     backend: str | Mapping[str, Any] | Backend | None = None,
     checkpoint: int | None = None,
-    say: Say = warnings.warn,
+    log: Log = warnings.warn,
 ) -> Trained:
     """Return the network that a run trained, from its folder, ready to predict.
 
     ``trainer`` names one where there are several; ``backend`` computes instead of the run's own; ``checkpoint`` is an
     iteration, else the newest checkpoint that is whole.  What is passed over, and plugins of other versions than then,
-    are told to ``say``.  Raises SigmaConfigError for what is no run folder or was trained from Python, and
+    are passed to ``log``.  Raises SigmaConfigError for what is no run folder or was trained from Python, and
     SigmaCheckpointError where no checkpoint is whole and fits.
     """
     folder = Path(run)
@@ -147,13 +147,13 @@ def load(
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
         check_fit(path, evolve(found, arrays=held), chosen.name, wanted)
 
-    path, found = _saved(folder, chosen.name, checkpoint, fits, say)
+    path, found = _saved(folder, chosen.name, checkpoint, fits, log)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
-        history(folder, environment.trainers, say)  # tells whether it was changed by `sigma resume --set`
-    for line in changed_plugins(folder, catalogue(), say):
-        say(line)
+        history(folder, environment.trainers, log)  # tells whether it was changed by `sigma resume --set`
+    for line in changed_plugins(folder, catalogue(), log):
+        log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
-    summary = stored(folder / "summary.json", say)
+    summary = stored(folder / "summary.json", log)
     return Trained(chosen, stages.network, path, found, summary, shapes, stages)
 
 
@@ -163,14 +163,14 @@ def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
     return environment.trainer(name or next(iter(environment.trainers)))
 
 
-def _saved(run: Path, trainer: str, iteration: int | None, fits: Any, say: Say) -> tuple[Path, Checkpoint]:
+def _saved(run: Path, trainer: str, iteration: int | None, fits: Any, log: Log) -> tuple[Path, Checkpoint]:
     if iteration is None:
-        return checkpoints.newest_good(run, trainer, say, fits)
+        return checkpoints.newest_good(run, trainer, log, fits)
     there = {int(path.name): path for path in checkpoints.saved(run, trainer)}
     if iteration not in there:
         known = ", ".join(map(str, there)) or "none"
         raise SigmaCheckpointError(f"{run}: has no checkpoint {iteration!r} of {trainer!r}. There are: {known}.")
-    found = checkpoints.read(there[iteration], say)
+    found = checkpoints.read(there[iteration], log)
     fits(there[iteration], found)
     return there[iteration], found
 
@@ -182,19 +182,19 @@ def _layers(model: Model) -> dict[str, str]:
 
 
 # -- run folders -------------------------------------------------------------------------------------------------------
-def changed_plugins(run: Path, found: Catalogue, say: Say) -> list[str]:
+def changed_plugins(run: Path, found: Catalogue, log: Log) -> list[str]:
     """Return a line for each plugin that is of another version than when the run was made."""
-    known, then = found.versions(found.used()), stored(run / "plugins.json", say).get("plugins", {})
+    known, then = found.versions(found.used()), stored(run / "plugins.json", log).get("plugins", {})
     if not isinstance(then, Mapping):
         return [f"{run / 'plugins.json'}: does not say which plugins were used"]
     changed = {name: version for name, version in then.items() if known.get(name, version) != version}
     return [f"{name} was {then}, and is {known[name]} now: bits may differ" for name, then in changed.items()]
 
 
-def stored(path: Path, say: Say) -> dict[str, Any]:
+def stored(path: Path, log: Log) -> dict[str, Any]:
     """Return what a JSON file of a run folder holds; nothing, where it is missing or damaged, which is told."""
     try:
         return folders.document(path, folders.get_bytes(path, folders.LARGEST)) if os.path.lexists(path) else {}
     except SigmaCheckpointError as error:
-        say(str(error))
+        log(str(error))
         return {}

@@ -163,7 +163,7 @@ class Steering(ABC):
         return self.send("detach", name=name, trainer=trainer)
 
     def swap(self, slot: str, component: str | Mapping[str, Any], trainer: str | None = None) -> dict[str, Any]:
-        """Put another component into a slot: ``optimiser``, ``backend`` or ``order``."""
+        """Put another component into a slot: ``optimiser``, ``backend`` or ``iterator``."""
         return self.send("swap", slot=slot, component=component, trainer=trainer)
 
     def undo(self, trainer: str | None = None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Input(Layer):
     def __init__(self, *shape, section="inputs", name=None):
         self.__attrs_init__(shape, section, name=name)
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x
 
 
@@ -37,7 +37,7 @@ class Dense(Layer):
     bias: bool = True
     extra: Any = None
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x
 
 
@@ -45,7 +45,7 @@ class Dense(Layer):
 class Noise(Layer):
     rate: float = live(0.5, low=0.0, below=1.0)
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x
 
 
@@ -57,7 +57,7 @@ class Concat(Layer):
     def __init__(self, *branches, axis=-1, name=None):
         self.__attrs_init__(branches, axis, name=name)
 
-    def run(self, context, *inputs):
+    def forward(self, context, *inputs):
         return inputs[0]
 
 
@@ -67,7 +67,7 @@ class Merge(Layer):
 
     branches: tuple[Architecture, ...] = field(default=(), kw_only=True)
 
-    def run(self, context, *inputs):
+    def forward(self, context, *inputs):
         return inputs[0]
 
 
@@ -75,7 +75,7 @@ class Merge(Layer):
 class Residual(Layer):
     body: Architecture
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x
 
 

@@ -273,14 +273,14 @@ def test_initialisers_that_are_no_rules_are_refused(rules: Any) -> None:
 
 
 def test_an_order_may_be_a_name() -> None:
-    assert "training.loss" in _trained(order="sequential")
+    assert "training.loss" in _trained(iterator="sequential")
 
 
 @pytest.mark.parametrize(
     "settings",
     [
         {"preprocessors": [abs]}, {"metrics": {"x": abs}}, {"hooks": {"x": abs}}, {"optimiser": 5}, {"backend": 5},
-        {"operator": 5}, {"order": 5},
+        {"operator": 5}, {"iterator": 5},
     ],
 )  # fmt: skip
 def test_an_object_of_another_kind_is_refused(settings: dict[str, Any]) -> None:

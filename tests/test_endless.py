@@ -178,7 +178,7 @@ class Dense(Layer):
 
     units: Any = None
 
-    def run(self, context: Any, x: Any) -> Any:
+    def forward(self, context: Any, x: Any) -> Any:
         return x
 
 

@@ -50,7 +50,7 @@ class Do(Hook):
     def reads(self) -> Sequence[str]:
         return self.taking
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         self.does(context)
 
 
@@ -648,7 +648,7 @@ class Told(Monitor):
         self.does = does
         self.ended = False
 
-    def run(self, view: View) -> None:
+    def watch(self, view: View) -> None:
         self.does(view)
         self.ended = True
 

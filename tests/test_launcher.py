@@ -33,7 +33,7 @@ LAYER_FILE = """
         table: dict[str, float] = field(factory=lambda: {"x": 0.5})
         exact: bool = True
 
-        def run(self, context, x):
+        def forward(self, context, x):
             return x
 """
 ODD_KIND = """

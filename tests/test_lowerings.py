@@ -73,7 +73,7 @@ class Bends(Layer):
         """Return the scale of each feature."""
         return {"scale": Parameter(inputs[0].shape[-1:], initialiser=1.0)}
 
-    def run(self, context: Context, *inputs: Node) -> Node:
+    def forward(self, context: Context, *inputs: Node) -> Node:
         """Return the result, of the operand's shape."""
         return bend(unit(inputs[0], context.parameters["scale"], epsilon=1e-3) * 2.0)
 

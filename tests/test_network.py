@@ -26,7 +26,7 @@ class Input(Layer):
     section: str = "inputs"
     role: ClassVar[str] = "input"
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x
 
 
@@ -37,7 +37,7 @@ class Dense(Layer):
     def parameters(self, x):
         return {"weights": Parameter((x.shape[-1], self.units), "glorot_uniform")}
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x @ context.parameters["weights"]
 
 
@@ -45,7 +45,7 @@ class Dense(Layer):
 class Mark(Layer):
     role: ClassVar[str] = "output"
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x
 
 
@@ -53,7 +53,7 @@ class Mark(Layer):
 class Add(Layer):
     branches: tuple[Architecture, ...] = ()
 
-    def run(self, context, *inputs):
+    def forward(self, context, *inputs):
         return sum(inputs[1:], start=inputs[0])
 
 
@@ -61,7 +61,7 @@ class Add(Layer):
 class Join(Layer):
     branches: tuple[Architecture, ...] = ()
 
-    def run(self, context, *inputs):
+    def forward(self, context, *inputs):
         return f.concat(*inputs)
 
 
@@ -69,7 +69,7 @@ class Join(Layer):
 class Noise(Layer):
     rate: float = live(0.5, low=0.0, below=1.0)
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return context.key.dropout(x, context.live["rate"]) if context.training and context.key else x
 
 
@@ -80,7 +80,7 @@ class Mean(Layer):
     def state(self, x):
         return {"mean": Parameter(x.shape)}
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return Outputs(x - context.state["mean"], {"mean": f.mean(x, axis=0)}) if context.training else x
 
 
@@ -88,13 +88,13 @@ class Mean(Layer):
 class Residual(Layer):
     body: Architecture
 
-    def run(self, context, x):
+    def forward(self, context, x):
         return x + context.run("body", self.body, x)
 
 
 @define(eq=False)
 class Square(CostLayer):
-    def run(self, context, output, targets):
+    def forward(self, context, output, targets):
         return f.mean(f.square(output - targets))
 
     def prediction(self, output):
@@ -111,7 +111,7 @@ class Custom(Layer):
     def parameters(self, *inputs):
         return self.needs
 
-    def run(self, context: Context, *inputs: Node) -> Any:
+    def forward(self, context: Context, *inputs: Node) -> Any:
         return self.does(context, *inputs)
 
 
@@ -188,7 +188,7 @@ def test_layers_inside_layers_count_among_the_layers_of_a_network():
     class Body(Layer):
         body: Architecture
 
-        def run(self, context, x):
+        def forward(self, context, x):
             return x
 
     with pytest.raises(SigmaNetworkError, match=r"got 10,100"):
@@ -438,7 +438,7 @@ def test_a_layer_must_keep_the_batch():
 
 def test_a_cost_must_be_one_number():
     class Bad(Square):
-        def run(self, context, output, targets):
+        def forward(self, context, output, targets):
             return f.square(output)
 
     with pytest.raises(SigmaNetworkError, match=r"1-bad: a cost must be one number \(got shape \(2, 4\)\)"):
@@ -658,7 +658,7 @@ def test_an_architecture_survives_pickling_with_its_links():
 def test_layers_that_compare_by_value_still_are_layers_of_their_own():
     @define
     class Twin(Layer):
-        def run(self, context, x):
+        def forward(self, context, x):
             return x * 2.0
 
     network = Network.build(Input() + Twin() + Twin())
@@ -668,7 +668,7 @@ def test_layers_that_compare_by_value_still_are_layers_of_their_own():
 @pytest.mark.parametrize("what", ["parameters", "state"])
 @pytest.mark.parametrize(("found", "got"), [({"w": 3}, r"\{'w': 'int'\}"), ([3], r"\[3\]"), (None, "None")])
 def test_what_a_layer_declares_that_is_no_parameter_is_told_with_its_name(what, found, got):
-    odd = define(eq=False)(type("Odd", (Layer,), {what: lambda self, x: found, "run": lambda self, context, x: x}))
+    odd = define(eq=False)(type("Odd", (Layer,), {what: lambda self, x: found, "forward": lambda self, context, x: x}))
     network = Network.build(Input() + odd())
     with pytest.raises(SigmaNetworkError, match=rf"^1-odd: {what}\(\): must return .* \(got {got}\)"):
         network.declare({"inputs": Spec((2,), "float32")}, "float32", lambda kind, name: name)

@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_is_named_and_passed_over(run):
     newest = checkpoint.newest(run)
     (newest / "state.safetensors").write_bytes(b"")
     told = []
-    model = load(run, say=told.append)
+    model = load(run, log=told.append)
     assert model.path != newest
     assert any(str(newest) in text and "damaged" in text for text in told)
     with pytest.raises(SigmaCheckpointError, match="damaged"):
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_another_network_is_passed_over(run):
     (run / "config.toml").write_text(text)
     told = []
     with pytest.raises(SigmaCheckpointError, match="that is whole"):
-        load(run, say=told.append)
+        load(run, log=told.append)
     assert "2-dense.biases is float32[16] in it, and float32[17] here" in told[0]
 
 
@@ -227,9 +227,9 @@ def test_plugins_of_other_versions_and_a_damaged_summary_are_told(run):
     (run / "plugins.json").write_text(json.dumps({"plugins": {"sigma-layers": "0.0.1"}}))
     (run / "summary.json").write_text("[" * 10_000)
     told = []
-    assert load(run, say=told.append).summary == {}
+    assert load(run, log=told.append).summary == {}
     assert any(text.startswith("sigma-layers was 0.0.1, and is ") for text in told)
     assert any("summary.json: is no JSON" in text for text in told)
     (run / "plugins.json").write_text(json.dumps({"plugins": 3}))
-    load(run, say=told.append)
+    load(run, log=told.append)
     assert f"{run / 'plugins.json'}: does not say which plugins were used" in told

@@ -36,7 +36,7 @@ def one_digest(monkeypatch: pytest.MonkeyPatch) -> None:
 class End(Hook):
     every: TimeStep = after(4, "epoch")
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         context.command("stop")
 
 
@@ -82,7 +82,7 @@ class Meddler(Monitor):
     def talks(self) -> bool:
         return self.loud
 
-    def run(self, view: View) -> None:
+    def watch(self, view: View) -> None:
         for name, arguments in MEDDLING.items():
             try:
                 view.send(name, **arguments)
@@ -116,7 +116,7 @@ def test_a_signal_to_save_makes_no_difference_to_a_replay(tmp_path: Path) -> Non
 
     @define(eq=False)
     class Signalling(Meddler):
-        def run(self, view: View) -> None:
+        def watch(self, view: View) -> None:
             sigma._signalled(SAVING[0])
             heard.extend(text for _, text in view.messages(0))
             self.done.set()
@@ -315,7 +315,7 @@ def test_a_fit_that_ends_before_all_is_done_again_leaves_the_rest_to_the_next_re
 class Farewell(Hook):
     every: TimeStep = TimeStep(TimeScale.STOP)
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         context.memory["times"] = context.memory.get("times", 0) + 1
         context.command("save")
 

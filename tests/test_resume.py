@@ -314,7 +314,7 @@ def wait_until(holds):
 def test_a_run_that_broke_off_while_it_was_paused_or_stepped_trains_on_and_is_replayed(tmp_path, steps, saved):
     run = paused(tmp_path, steps, saved)
     with steered() as again:
-        again.resume(run, say=lambda text: None)
+        again.resume(run, log=lambda text: None)
         again.run()
         assert again.trainer("trainer").session.moment.iteration == 12
         wanted = decisive(again.trainer("trainer"))
@@ -327,7 +327,7 @@ def test_a_run_that_broke_off_while_it_was_paused_or_stepped_trains_on_and_is_re
 def test_a_run_that_is_to_stay_paused_waits_for_somebody(tmp_path):
     run = paused(tmp_path, 0, True)
     with steered() as again:
-        again.resume(run, say=lambda text: None, paused=True)
+        again.resume(run, log=lambda text: None, paused=True)
         runner = threading.Thread(target=again.run, daemon=True)
         runner.start()
         wait_until(lambda: again.state == "paused")

@@ -76,7 +76,7 @@ def _data(data: Data) -> dict[str, Any]:
         "batch_size": data.batch_size,
         "last_batch": data.last_batch,
         "preprocessors": {name: choice.make() for name, choice in data.preprocessors.items()},
-        "order": data.order and data.order.make(),
+        "iterator": data.iterator and data.iterator.make(),
     }
 
 

@@ -19,10 +19,10 @@ from sigma_kernel.contracts import (
     Dataset,
     Hook,
     Initialiser,
+    Iterator,
     Monitor,
     Operator,
     Optimiser,
-    Order,
     Preprocessor,
 )
 
@@ -69,7 +69,7 @@ class Data:
     dataset: Choice[Dataset]
     batch_size: int | None = field(default=None, validator=settings.optional(settings.ge(1)))  # None: the trainer's
     last_batch: Literal["keep", "drop"] = "keep"
-    order: Choice[Order] | None = None
+    iterator: Choice[Iterator] | None = None
     preprocessors: Mapping[str, Choice[Preprocessor]] = named()
 
 

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "compute": "Array Backend Burst LoopProgram Program Step",
-        "data": "Dataset Extractor Order Preprocessor Reader Source",
+        "data": "Dataset Extractor Iterator Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live",
         "optimisation": "GradientOptimiser Modifier Objective Optimiser Schedule Slot Transform Update",
         "steering": "Hook HookContext Merger Metric Monitor Operator Outlook Recipe View",

@@ -104,9 +104,9 @@ class Dataset(ABC):
         return sum(self.rows(block) for block in range(self.blocks))
 
 
-class Order(ABC):
+class Iterator(ABC):
     """The order in which the rows of a block form minibatches (the kind is called ``iterator``)."""
 
     @abstractmethod
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return a permutation of ``range(rows)``, a function of the arguments alone."""

@@ -33,7 +33,7 @@ class Layer(Architecture):
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
 
-    # ``*inputs: Any, **_: Any`` lets type checkers accept a layer that names its inputs: ``run(self, context, x)``.
+    # ``*inputs: Any, **_: Any`` lets type checkers accept a layer that names its inputs: ``forward(self, context, x)``.
 
     def parameters(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
         """Return the trainable parameters, given the inputs' specs without the batch axis."""
@@ -44,7 +44,7 @@ class Layer(Architecture):
         return {}
 
     @abstractmethod
-    def run(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs | Totals:
+    def forward(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs | Totals:
         """Return the output, built from graph functions, given nodes; axis 0 of every input is the batch."""
 
 

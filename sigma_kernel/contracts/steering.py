@@ -92,7 +92,7 @@ class HookContext(Protocol):
     def bring_back(self) -> None:
         """Put back the parameters, layer state and slots that were kept last."""
 
-    def tell(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Say something to the people who watch."""
 
 
@@ -180,7 +180,7 @@ class Hook(ABC):
         return
 
     @abstractmethod
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Act."""
 
 
@@ -188,7 +188,7 @@ class Operator(ABC):
     """Run a trainer: bursts between due points, workers, shards."""
 
     @abstractmethod
-    def run(self, session: Any) -> None:
+    def train(self, session: Any) -> None:
         """Train a session until its ``boundary()`` says that it is over."""
 
 
@@ -236,7 +236,7 @@ class Monitor(ABC):
         return False
 
     @abstractmethod
-    def run(self, view: View) -> None:
+    def watch(self, view: View) -> None:
         """Watch until ``view.wait`` says that the run is over."""
 
 

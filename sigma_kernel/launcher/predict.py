@@ -43,7 +43,7 @@ def predict(
     """
     if output is not None:
         writable(output)
-    model = load(run, trainer, backend=backend, checkpoint=checkpoint, say=_warn)
+    model = load(run, trainer, backend=backend, checkpoint=checkpoint, log=_warn)
     say(f"{model.trainer.name}: {model.path}")
     try:
         parts = _samples(model, inputs, white)

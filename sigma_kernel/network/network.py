@@ -244,7 +244,8 @@ def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
     for name, source in zip(placed.sources, sources, strict=True):
         if source.role == "cost":
             raise SigmaNetworkError(f"{placed.name}: {name} leads to it, but a cost ends a chain.")
-    run, owner = (placed.layer.run.__func__, [None]) if ismethod(placed.layer.run) else (placed.layer.run, [])
+    forward = placed.layer.forward
+    run, owner = (forward.__func__, [None]) if ismethod(forward) else (forward, [])
     try:
         signature(run).bind(*owner, None, *sources, *([None] if role in ("input", "cost") else []))
     except TypeError:

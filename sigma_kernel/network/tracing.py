@@ -173,7 +173,7 @@ class Trace:
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
         """Return a layer's value; what goes wrong inside says the layer's name."""
         try:
-            return self._value(address, layer.run(self._context(address, layer, inputs), *inputs))
+            return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs))
         except SigmaError as error:
             raise SigmaNetworkError(f"{name}: {error}") from error
         except Exception as error:

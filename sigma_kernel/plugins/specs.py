@@ -28,9 +28,9 @@ GROUP = "sigma_kernel.plugins"
 KINDS = {  # and the contracts of which a component fulfils one; something to call where there is none
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
-    "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Order", "hook": "Hook",
-    "criterion": "", "metric": "Metric", "operator": "Operator", "merger": "Merger", "monitor": "Monitor",
-    "exporter": "", "recipe": "Recipe", "command": "", "op": "", "lowering": "",
+    "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Iterator",
+    "hook": "Hook", "criterion": "", "metric": "Metric", "operator": "Operator", "merger": "Merger",
+    "monitor": "Monitor", "exporter": "", "recipe": "Recipe", "command": "", "op": "", "lowering": "",
 }  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")

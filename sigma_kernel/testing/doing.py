@@ -60,6 +60,6 @@ class Do(Hook):
         """Return whether it ends training."""
         return self.ending
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Do it."""
         self.does(context)

@@ -75,7 +75,7 @@ class Desk:
     moment: Moment = field(factory=Moment)
     memory: dict[str, Any] = field(factory=dict)
     commands: list[tuple[str, dict[str, Any]]] = field(factory=list)
-    told: list[str] = field(factory=list)
+    logged: list[str] = field(factory=list)
     done: list[str] = field(factory=list)
     folder: Path | None = None
     iteration: Any = None
@@ -116,9 +116,9 @@ class Desk:
         """Record that parameters were brought back."""
         self.done.append("bring_back")
 
-    def tell(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Record what was said."""
-        self.told.append(text)
+        self.logged.append(text)
 
 
 @define(eq=False)
@@ -127,7 +127,7 @@ class Sweep(Operator):
 
     epochs: int | None = None
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         """Train."""
         while session.boundary() and (self.epochs is None or session.moment.epoch < self.epochs):
             session.advance(session.distance())
@@ -146,7 +146,7 @@ class Steered(Sweep):
     environment: Environment | None = None
     _done: set[int] = field(factory=set, init=False)
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         """Train and steer; each step of the script once, also where a rewind leads back before it."""
         while session.boundary():
             now = session.moment.iteration
@@ -220,22 +220,22 @@ class HookSuite(ABC):
         hook, desk = self.hook(), Desk(self.values())
         before = set(desk.values)
         context: HookContext = desk
-        hook.run(context)
+        hook.fire(context)
         assert all(any(matches(pattern, a) for pattern in hook.writes) for a in set(desk.values) - before)
 
     def test_it_runs_where_nothing_has_been_published_yet(self) -> None:
-        self.hook().run(Desk())
+        self.hook().fire(Desk())
 
     def test_its_memory_is_plain_and_is_all_that_it_remembers(self) -> None:
         one, other = Desk(self.values()), Desk(self.values())
         hook = self.hook()
-        hook.run(one)
-        hook.run(one)
+        hook.fire(one)
+        hook.fire(one)
         copy = json.loads(json.dumps(one.memory))
         assert copy == one.memory, "a hook's memory must be plain JSON values"
-        hook.run(other)
+        hook.fire(other)
         fresh = Desk(self.values())
-        self.hook().run(fresh)
+        self.hook().fire(fresh)
         assert other.memory == fresh.memory, "a hook must remember nothing outside its memory"
 
 
@@ -305,7 +305,7 @@ class Note(Hook):
 
     fired: list[tuple[int, int]] = field(kw_only=False)
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Note the iteration and the epoch."""
         self.fired.append((context.moment.iteration, context.moment.epoch))
 
@@ -316,7 +316,7 @@ class Slow(Hook):
 
     every: TimeStep = every(1, "iteration")
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Sleep for two milliseconds."""
         time.sleep(0.002)
 
@@ -368,6 +368,6 @@ class _End(Hook):
 
     every: TimeStep = every(2, "epoch")
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Stop."""
         context.command("stop")

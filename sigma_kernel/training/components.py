@@ -10,7 +10,7 @@ from attrs import define, field, fields, has
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Metric, Optimiser, Order, Preprocessor
+from sigma_kernel.contracts import Dataset, Hook, Iterator, Metric, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, near, said
 from sigma_kernel.graph.node import Spec
@@ -50,7 +50,7 @@ class Settings:
     optimiser: Optimiser | None = None
     batch_size: int | None = None  # BATCH, or all rows if there are fewer
     last_batch: str = "keep"
-    order: Order = field(factory=Shuffled)
+    iterator: Iterator = field(factory=Shuffled)
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
@@ -65,7 +65,7 @@ def resolved(given: Settings) -> Settings:
     found["metrics"] = several(resolve, where + "metrics", "metric", Metric, given.metrics)
     found["preprocessors"] = several(resolve, where + "preprocessors", "preprocessor", Preprocessor, steps)
     found["initialisers"] = initialisers(where + "initialisers", given.initialisers)
-    found["order"] = one(resolve, where + "order", "iterator", Order, given.order)
+    found["iterator"] = one(resolve, where + "iterator", "iterator", Iterator, given.iterator)
     if given.optimiser is not None:
         found["optimiser"] = one(resolve, where + "optimiser", "optimiser", Optimiser, given.optimiser)
     return Settings(**found)

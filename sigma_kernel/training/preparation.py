@@ -148,7 +148,7 @@ class Stages:
             raise SigmaConfigError(f"{settings.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
         if last not in ("keep", "drop"):
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
-        return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.order, last == "keep")
+        return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.iterator, last == "keep")
 
     # -- the model -----------------------------------------------------------------------------------------------------
     @stage(*ARCHITECTURE)
@@ -216,7 +216,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
 def assembled(made: Stages) -> Setup:
     """Return what computes a run: programs, feed, evaluator, and the order of hooks."""
     settings, chosen = made.settings, made.chosen
-    parts = Parts(made.hooks, chosen.optimiser, made.backend, chosen.order)
+    parts = Parts(made.hooks, chosen.optimiser, made.backend, chosen.iterator)
     preparation, _ = made.rows
     model = optimised(settings.name, made.model, chosen.optimiser)
     splits = choices.encoded(made.encoded, model.network, chosen.preprocessors, model.shapes.outputs)

@@ -106,7 +106,7 @@ class Trainer(Settings):
         failed = True
         try:
             self.session.begin(epochs, iterations)
-            one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).run(self.session)
+            one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).train(self.session)
             failed = False
         finally:
             self.session.end(failed, hold and not failed)

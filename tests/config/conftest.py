@@ -17,11 +17,11 @@ from sigma_kernel.contracts import (
     Dataset,
     Hook,
     Initialiser,
+    Iterator,
     Layer,
     Monitor,
     Operator,
     Optimiser,
-    Order,
     Parameter,
     Preprocessor,
     Schedule,
@@ -54,7 +54,7 @@ class Plain(Backend):
 class Alone(Operator):
     workers: int = field(default=1, validator=validators.ge(1))
 
-    def run(self, session: Any) -> None:
+    def train(self, session: Any) -> None:
         return
 
 
@@ -128,7 +128,7 @@ class Score(Hook):
     on: str = "validation"
     top: int = field(default=1, validator=validators.ge(1))
 
-    def run(self, context: Any) -> None:
+    def fire(self, context: Any) -> None:
         return
 
 
@@ -136,7 +136,7 @@ class Score(Hook):
 class Watch(Monitor):
     port: int = 80
 
-    def run(self, view: Any) -> None:
+    def watch(self, view: Any) -> None:
         return
 
 
@@ -163,8 +163,8 @@ class Shorten(Transform):
 
 
 @define
-class Backwards(Order):
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> Any:
+class Backwards(Iterator):
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> Any:
         return np.arange(rows)[::-1]
 
 
@@ -179,7 +179,7 @@ class Start(Layer):
     def shape(self) -> tuple[int, ...]:
         return (self.size,)
 
-    def run(self, context: Any, x: Any) -> Any:
+    def forward(self, context: Any, x: Any) -> Any:
         return x
 
 
@@ -190,13 +190,13 @@ class Dense(Layer):
     def parameters(self, x: Any) -> Any:
         return {"weights": Parameter((*x.shape, self.size))}
 
-    def run(self, context: Any, x: Any) -> Any:
+    def forward(self, context: Any, x: Any) -> Any:
         return x @ context.parameters["weights"]
 
 
 @define(eq=False, kw_only=True)
 class Cost(CostLayer):
-    def run(self, context: Any, output: Any, targets: Any) -> Any:
+    def forward(self, context: Any, output: Any, targets: Any) -> Any:
         return f.mean(f.square(output - targets))
 
 

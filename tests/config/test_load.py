@@ -143,7 +143,7 @@ def test_a_trainers_own_backend_replaces_that_of_the_run(load, shelf):
 
 
 def test_the_resolved_text_means_the_same_and_names_every_distribution(load):
-    found = load(TEXT, "data.order=backwards", "data.folder=some/where")
+    found = load(TEXT, "data.iterator=backwards", "data.folder=some/where")
     text = config.resolved(found)
     assert load(text) == found
     assert config.resolved(load(text)) == text
@@ -177,7 +177,7 @@ def test_other_settings_are_another_configuration(load):
         ("columns = [1, 2]", "columns = [1,\n 'x']", " 'x'", "data.columns[1]: must be a whole number (got 'x')"),
         ("columns = [1, 2]", "ends = [1.0]", "ends", "data.ends: must be a list of 2 values (got [1.0])"),
         ("columns = [1, 2]", "ends = [1.0, 'x']", "ends", "data.ends[1]: must be a number (got 'x')"),
-        ("columns = [1, 2]", "order = { type = 'backwards', x = 1 }", "order", "data.order.x: unknown key. Known here: none."),
+        ("columns = [1, 2]", "iterator = { type = 'backwards', x = 1 }", "iterator", "data.iterator.x: unknown key. Known here: none."),
         ('dataset = "table"', 'dataset = "tabel"', "dataset", "data.dataset: dataset 'tabel': no plugin offers it. Did you mean 'table'?"),
         ("columns = [1, 2]", "mode = 'fats'", "mode", "data.mode: must be 'fast' or 'slow' (got 'fats'). Did you mean 'fast'?"),
         ("columns = [1, 2]", "split.training = 'half'", "split", "data.split.training: must be a number (got 'half')"),

@@ -41,7 +41,7 @@ def test_class_weights_train_as_in_torch_whatever_the_shards(shards, backend):
     with Environment("weighted", precision="float64") as sigma:
         trainer = sigma.create_trainer("trainer", data=(X, LABELS.astype(np.int32)), batch_size=40, backend=backend)
         trainer.network = Input(4) + Output(3) + SoftmaxCrossEntropy(class_weights=CLASSES)
-        trainer.optimiser, trainer.order = GradientDescent(learning_rate=0.3), "sequential"
+        trainer.optimiser, trainer.iterator = GradientDescent(learning_rate=0.3), "sequential"
         trainer.operator = LocalOperator(shards=shards)
         trainer.prepare()
         start = trainer.session.host("network.layers.1-output.weights")

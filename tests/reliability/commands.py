@@ -136,9 +136,9 @@ class Counting(LocalOperator):
 
     begun: int = 0
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         """Train."""
-        super().run(Tally(session, self._count))  # type: ignore[arg-type]
+        super().train(Tally(session, self._count))  # type: ignore[arg-type]
 
     def _count(self) -> None:
         self.begun += 1
@@ -389,7 +389,7 @@ class Commands(RuleBasedStateMachine):
             ("reset", {}), ("undo", {}), ("detach", {"name": "it"}), ("detach", {"name": "often"}),
             ("attach", {"name": "it", "hook": {"type": "running_time", "every": "2 iterations"}}),
             ("swap", {"slot": "optimiser", "component": "adam"}),
-            ("swap", {"slot": "order", "component": "sequential"}),
+            ("swap", {"slot": "iterator", "component": "sequential"}),
         ])
     )  # fmt: skip
     def change(self, sent: tuple[str, dict[str, Any]]) -> None:

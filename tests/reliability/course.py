@@ -58,7 +58,7 @@ class Halting(LocalOperator):
 
     at: int = 0
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         """Train."""
         while session.boundary():
             now = session.moment.iteration

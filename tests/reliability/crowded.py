@@ -50,7 +50,7 @@ class Saves(Hook):
         """Return what stays."""
         return {"last": 2}
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Save, or stop."""
         context.command("stop" if 0 < self.last <= context.moment.iteration else "save")
 
@@ -86,7 +86,7 @@ def resumed(run: Path) -> list[float]:
     """Resume a run, train a little, and return what was set in it according to its journal."""
     last = 8 + max([0, *(row["iteration"] for row in rows_of(run))])
     with made(last=last) as sigma:
-        sigma.resume(run, say=lambda text: None)
+        sigma.resume(run, log=lambda text: None)
         sigma.run()
         assert not [text for _, text in sigma.messages.after(0) if "differs" in text]
     with made(last=last) as again:

@@ -67,7 +67,7 @@ def check(run: Path, told: int) -> int:
     """Return the serial number of the newest checkpoint; it is the last that was told, or the one after it."""
     complaints: list[str] = []
     recover(run, lambda _: None)
-    _, found = newest_good(run, say=complaints.append)
+    _, found = newest_good(run, log=complaints.append)
     serial = found.values["serial"]
     assert serial in (told, told + 1), f"{told} was saved, {serial} is left"
     assert not complaints, complaints

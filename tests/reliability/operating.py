@@ -43,7 +43,7 @@ class Idle(Hook):
 
     every: TimeStep = every(1, "iteration")
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Do nothing."""
 
 

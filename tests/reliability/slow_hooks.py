@@ -42,7 +42,7 @@ class Bad(Hook):
     every: TimeStep = every(1, "iteration")
     does: Callable[[], Any]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Misbehave."""
         self.does()
 

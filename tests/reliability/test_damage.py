@@ -37,7 +37,7 @@ def falls_back(run: Path) -> bool:
     newest, said = checkpoint.newest(run), []
     with pytest.raises(SigmaCheckpointError, match=str(newest)):
         checkpoint.read(newest)
-    path, _ = checkpoint.newest_good(run, say=said.append)
+    path, _ = checkpoint.newest_good(run, log=said.append)
     return path.name == "10" and len(said) == 1 and str(newest) in said[0]
 
 
@@ -59,7 +59,7 @@ def test_each_bit_that_flips_is_detected_before_use(run: Path) -> None:
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
         detected += damaged(folder / name, bytes(data), run)
     assert detected == FLIPS
-    assert checkpoint.newest_good(run, say=pytest.fail)[0] == folder
+    assert checkpoint.newest_good(run, log=pytest.fail)[0] == folder
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -75,7 +75,7 @@ class Measure(Verify):
     off: list[float] = field(factory=list)
     found: list[bool] = field(factory=list)
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Measure one iteration."""
         wanted, *moved = (repeated(context.iteration, Reference(seed)) for seed in (None, *SEEDS))
         self.off.append(_off(context.iteration.outcome, wanted, moved))

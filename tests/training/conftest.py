@@ -33,7 +33,7 @@ class Input(Layer):
     section: str = "inputs"
     role: ClassVar[str] = "input"
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         return x
 
 
@@ -51,7 +51,7 @@ class Dense(Layer):
     def parameters(self, x: Spec) -> Mapping[str, Parameter]:
         return {"weights": Parameter((x.shape[-1], self.units), Spread()), "bias": Parameter((self.units,), 0.1)}
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         return f.tanh(x @ context.parameters["weights"] + context.parameters["bias"])
 
 
@@ -59,7 +59,7 @@ class Dense(Layer):
 class Dropout(Layer):
     rate: float = live(0.3, low=0.0, below=1.0)
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         return context.key.dropout(x, context.live["rate"]) if context.training and context.key else x
 
 
@@ -70,7 +70,7 @@ class Track(Layer):
     def state(self, x: Spec) -> Mapping[str, Parameter]:
         return {"mean": Parameter(x.shape, 0.0)}
 
-    def run(self, context: Context, x: Node) -> Node | Outputs:
+    def forward(self, context: Context, x: Node) -> Node | Outputs:
         if not context.training:
             return x
         return Outputs(x, {"mean": 0.9 * context.state["mean"] + 0.1 * f.mean(x, axis=0)})
@@ -78,7 +78,7 @@ class Track(Layer):
 
 @define(eq=False, kw_only=True)
 class SquaredDifference(CostLayer):
-    def run(self, context: Context, output: Node, targets: Node) -> Node:
+    def forward(self, context: Context, output: Node, targets: Node) -> Node:
         return f.mean(f.square(output - targets))
 
 
@@ -144,7 +144,7 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
-from sigma_kernel.contracts import Hook, Order
+from sigma_kernel.contracts import Hook, Iterator
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent
 from training.conftest import Momentum
@@ -160,7 +160,7 @@ class Count(Hook):
     def writes(self):
         return (self.into,)
 
-    def run(self, context):
+    def fire(self, context):
         context.memory["count"] = context.memory.get("count", 0) + self.by
         context.publish(self.into, context.memory["count"])
 
@@ -179,7 +179,7 @@ class Follow(Hook):
     def writes(self):
         return (self.into,)
 
-    def run(self, context):
+    def fire(self, context):
         count = context.read(self.after) or 0
         context.publish(self.into, count)
         context.command("set", pattern="optimiser.learning_rate", value=0.05 / (1 + count))
@@ -189,7 +189,7 @@ class Follow(Hook):
 class Keep(Hook):
     every: TimeStep = every(1, "iteration")
 
-    def run(self, context):
+    def fire(self, context):
         context.keep()
 
 
@@ -201,7 +201,7 @@ class Saves(Hook):
     def retains(self):
         return {"last": 1}
 
-    def run(self, context):
+    def fire(self, context):
         context.command("save")
 
 
@@ -214,7 +214,7 @@ class Knob(Hook):
     def settable(self):
         return {self.called: 1.0}
 
-    def run(self, context):
+    def fire(self, context):
         pass
 
 
@@ -224,7 +224,7 @@ class Remove(Hook):
     name: str = "count"
     priority: int = 1
 
-    def run(self, context):
+    def fire(self, context):
         if context.moment.iteration == 3:
             context.command("detach", name=self.name)
 
@@ -255,8 +255,8 @@ class Broken(NullBackend):
         raise RuntimeError("no compiler")
 
 
-class Backwards(Order):
-    def order(self, seed, epoch, block, rows):
+class Backwards(Iterator):
+    def indices(self, seed, epoch, block, rows):
         return np.arange(rows)[::-1]
 """
 

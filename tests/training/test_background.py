@@ -220,7 +220,7 @@ def test_results_act_at_the_next_boundary_and_are_written_down_there(tmp_path: P
     def act(context: HookContext) -> None:
         context.publish("x.here", np.float32(0.1))
         context.memory["times"] = context.memory.get("times", 0) + 1
-        context.tell("done beside")
+        context.log("done beside")
         context.command("stop")
 
     seen: list[Any] = []
@@ -284,7 +284,7 @@ def test_training_waits_at_its_end_and_results_act_before_the_last_hooks() -> No
 def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "PATIENCE", 0.05)
     freed = threading.Event()
-    hooks: dict[str, Hook] = {"hangs": beside(lambda c: [freed.wait(60), c.tell("too late")], every=every(1, "start"))}
+    hooks: dict[str, Hook] = {"hangs": beside(lambda c: [freed.wait(60), c.log("too late")], every=every(1, "start"))}
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=2)

@@ -163,7 +163,7 @@ def test_what_a_journal_has_lost_is_put_back_from_a_checkpoint(tmp_path: Path, l
     path.write_text("".join(there[: end - lines]))
     said: list[str] = []
     with steered({9: _rate(0.1)}) as again, steered(PLAIN) as plain:
-        again.resume(run, say=said.append)
+        again.resume(run, log=said.append)
         assert said == [f"{path}: has lost its last {lines} lines, which a checkpoint still holds: they are put back"]
         assert journalled(run)[: end - 1] == wanted[: end - 1]
         again.run()
@@ -227,12 +227,12 @@ def test_a_run_whose_journal_is_gone_resumes_twice_and_loses_nothing_after_that(
     (run / "journal.jsonl").unlink()
     said: list[str] = []
     with steered({9: _rate(0.1), 10: crash}) as again:
-        again.resume(run, say=said.append)
+        again.resume(run, log=said.append)
         with pytest.raises(RuntimeError):
             again.run()
     assert said == [f"{run / 'journal.jsonl'}: is missing: what was done after the last checkpoint is lost"]
     with steered() as last, steered(PLAIN) as plain:
-        last.resume(run, say=pytest.fail)
+        last.resume(run, log=pytest.fail)
         last.run()
         plain.run()
         assert decisive(last.trainer("trainer")) == decisive(plain.trainer("trainer"))

@@ -146,7 +146,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
         (lambda s: s.attach("it", {"type": "knob", "called": "goal"}), SigmaConfigError, "'goal' is there already."),
         (lambda s: s.detach("ther"), SigmaConfigError, "detach: there is no hook 'ther'. Did you mean 'there'?"),
         (lambda s: s.detach("there"), SigmaConfigError, "hooks.reader: reads 'seen', which nothing here publishes."),
-        (lambda s: s.swap("optimizer", "heavy"), SigmaStateError, "must be 'optimiser' or 'backend' or 'order'"),
+        (lambda s: s.swap("optimizer", "heavy"), SigmaStateError, "must be 'optimiser' or 'backend' or 'iterator'"),
         (lambda s: s.swap("network", "heavy"), SigmaStateError, "command 'swap': slot: must be 'optimiser'"),
         (lambda s: s.swap("optimiser", "haevy"), SigmaError, "Did you mean 'heavy'?"),
         (lambda s: s.swap("optimiser", Slow()), SigmaStateError, "command 'swap': component: must be a name"),
@@ -360,7 +360,7 @@ def test_a_compiled_backend_goes_on_within_tolerance() -> None:
 
 def test_another_order_holds_from_the_next_iteration_on() -> None:
     with steered() as sigma:
-        sigma.swap("order", "backwards")
+        sigma.swap("iterator", "backwards")
         assert trainer(sigma).session.batches(1).rows[0].tolist() == [22, 21, 20, 19, 18]
         sigma.undo()
         assert trainer(sigma).session.batches(1).rows[0].tolist() != [22, 21, 20, 19, 18]
@@ -376,7 +376,7 @@ MUCH: Script = {
     7: lambda s: s.detach("first"),
     8: lambda s: s.swap("backend", "other"),
     9: lambda s: s.undo(),
-    10: lambda s: [s.swap("order", "backwards"), s.detach("lower")],
+    10: lambda s: [s.swap("iterator", "backwards"), s.detach("lower")],
     11: lambda s: [s.undo(), s.set("trainer.**.learning_rate", 0.01), s.undo(), s.set("trainer.**.momentum", 0.3)],
 }
 

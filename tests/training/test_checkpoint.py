@@ -140,7 +140,7 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(saved: Path, before: Path, tmp_path: Path) -> None:
     (saved / ARRAYS).write_bytes(b"?")
     said: list[str] = []
-    path, found = checkpoint.newest_good(tmp_path, say=said.append)
+    path, found = checkpoint.newest_good(tmp_path, log=said.append)
     assert path == before
     assert same(found)
     assert len(said) == 1
@@ -162,7 +162,7 @@ def test_where_none_is_whole_it_is_said_after_naming_each(saved: Path, before: P
         (path / SEAL).unlink()
     said: list[str] = []
     with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer' that is whole"):
-        checkpoint.newest_good(tmp_path, say=said.append)
+        checkpoint.newest_good(tmp_path, log=said.append)
     assert [str(path / SEAL) in text for path, text in zip((saved, before), said, strict=True)] == [True, True]
 
 
@@ -395,7 +395,7 @@ def test_a_link_in_place_of_a_checkpoint_is_not_followed(saved: Path, before: Pa
     shutil.rmtree(saved)
     saved.symlink_to(before, target_is_directory=True)
     said: list[str] = []
-    assert checkpoint.newest_good(tmp_path, say=said.append)[0] == before
+    assert checkpoint.newest_good(tmp_path, log=said.append)[0] == before
     assert said == [f"{saved}: is no folder. Use another checkpoint."]
 
 
@@ -415,7 +415,7 @@ def test_a_file_in_place_of_a_checkpoint_is_named(saved: Path, before: Path, tmp
     shutil.rmtree(saved)
     saved.write_bytes(pickle.dumps(Bomb()))
     said: list[str] = []
-    assert checkpoint.newest_good(tmp_path, say=said.append)[0] == before
+    assert checkpoint.newest_good(tmp_path, log=said.append)[0] == before
     assert said == [f"{saved}: is no folder. Use another checkpoint."]
 
 

@@ -13,7 +13,7 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings, strategies as st
 
-from sigma_kernel.contracts import Dataset, Order, Preprocessor
+from sigma_kernel.contracts import Dataset, Iterator, Preprocessor
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
@@ -112,20 +112,20 @@ def test_the_order_differs_between_seeds_epochs_and_blocks() -> None:
 
 def test_the_order_is_a_function_of_seed_epoch_and_block_alone() -> None:
     order = Shuffled()
-    wanted = order.order(3, 5, 1, 40)
-    order.order(3, 6, 0, 40)
-    assert order.order(3, 5, 1, 40).tolist() == wanted.tolist()
+    wanted = order.indices(3, 5, 1, 40)
+    order.indices(3, 6, 0, 40)
+    assert order.indices(3, 5, 1, 40).tolist() == wanted.tolist()
     feed = _feed(40, 40, batch=40, seed=3)
     feed.cursor = Cursor(epoch=5, block=1)  # without anything before it
     assert _taken(feed, 1)[0] == (40 + wanted).tolist()
 
 
 def test_an_order_of_ones_own_is_followed() -> None:
-    class Backwards(Order):
-        def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    class Backwards(Iterator):
+        def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
             return np.arange(rows)[::-1]
 
-    assert _taken(_feed(4, batch=2, order=Backwards()), 2) == [[3, 2], [1, 0]]
+    assert _taken(_feed(4, batch=2, iterator=Backwards()), 2) == [[3, 2], [1, 0]]
 
 
 # -- what is left ------------------------------------------------------------------------------------------------------
@@ -218,33 +218,33 @@ class Noting(Shuffled):
 
     drawn: list[tuple[int, int, bool]] = field(factory=list)
 
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         self.drawn.append((epoch, block, threading.current_thread().name.startswith("sigma-data")))
-        return super().order(seed, epoch, block, rows)
+        return super().indices(seed, epoch, block, rows)
 
 
 @pytest.mark.parametrize("sizes", [(3000,), (2500, 2048)])
 def test_the_order_of_many_rows_is_drawn_ahead_by_another_thread(sizes: tuple[int, ...]) -> None:
     order = Noting()
-    epochs = _taken(_feed(*sizes, batch=sum(sizes), order=order), 6)
+    epochs = _taken(_feed(*sizes, batch=sum(sizes), iterator=order), 6)
     assert [beside for _, _, beside in order.drawn[:6]] == [False, *[True] * 5]
-    wanted = [Shuffled().order(0, n // len(sizes), n % len(sizes), sizes[n % len(sizes)]) for n in range(6)]
+    wanted = [Shuffled().indices(0, n // len(sizes), n % len(sizes), sizes[n % len(sizes)]) for n in range(6)]
     starts = [sum(sizes[: n % len(sizes)]) for n in range(6)]
     assert epochs == [(start + rows).tolist() for start, rows in zip(starts, wanted, strict=True)]
 
 
 def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() -> None:
-    feed = _feed(3000, batch=3000, order=Noting())
+    feed = _feed(3000, batch=3000, iterator=Noting())
     feed.next(1)
     feed.cursor = Cursor(epoch=7)
-    assert feed.next(1).rows[0].tolist() == Shuffled().order(0, 7, 0, 3000).tolist()
+    assert feed.next(1).rows[0].tolist() == Shuffled().indices(0, 7, 0, 3000).tolist()
 
-    class Backwards(Order):
-        def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    class Backwards(Iterator):
+        def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
             return np.arange(rows)[::-1]
 
     feed.close()
-    feed = Walk(evolve(feed.feed, order=Backwards()))
+    feed = Walk(evolve(feed.feed, iterator=Backwards()))
     feed.cursor = Cursor(epoch=8)
     assert feed.next(1).rows[0].tolist() == list(range(3000))[::-1]
     feed.close()

@@ -239,11 +239,11 @@ def test_the_memory_of_hooks_begins_blank() -> None:
 class TwoWorkers(Sweep):
     """Pretends that two workers had losses of their own."""
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         session.split(2)
         for worker, loss in enumerate((-1.0, -2.0)):
             session.publish(f"workers.{worker}.training.loss", loss)
-        super().run(session)
+        super().train(session)
 
 
 def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> None:

@@ -33,7 +33,7 @@ class Repeat(Hook):
     def repeats(self) -> bool:
         return self.declared
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         if context.iteration is not None:
             again = repeated(context.iteration, NullBackend())
             self.found.append((context.moment.iteration, context.iteration.outcome, again))
@@ -46,7 +46,7 @@ class Meddle(Hook):
     every: TimeStep = every(1, "iteration")
     priority: int = 10
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         context.command("set", pattern="optimiser.**.learning_rate", value=0.01 * context.moment.iteration)
         context.command("set", pattern="network.layers.weights", value=np.full((3, 1), 0.5).tolist())
 
@@ -108,7 +108,7 @@ def test_what_an_iteration_went_by_can_be_looked_at() -> None:
     seen: list[Iteration] = []
 
     class Look(Repeat):
-        def run(self, context: HookContext) -> None:
+        def fire(self, context: HookContext) -> None:
             seen.append(context.iteration)
 
     with small_environment(Sweep(), hooks={"look": Look()}) as sigma:

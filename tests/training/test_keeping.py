@@ -135,7 +135,7 @@ def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_k
     ]
     assert [row["value"] for row in journalled(on(sigma)) if row.get("command") == "set"] == [0.2, 0.1]
     with steered() as again, steered({5: rate(0.2)}) as plain:
-        again.resume(tmp_path / "killed", say=lambda text: None)
+        again.resume(tmp_path / "killed", log=lambda text: None)
         again.run()
         plain.run()
         assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
@@ -241,7 +241,7 @@ def test_what_was_set_to_no_finite_number_comes_back_in_a_resume_and_a_replay(
             if move == "replay":
                 assert again.replay(on(sigma))[1] == {}
             else:
-                again.resume(tmp_path / "killed", say=lambda text: None)
+                again.resume(tmp_path / "killed", log=lambda text: None)
                 again.run()
             found = again.get("trainer.switch.s")
             assert np.array(found).tobytes() == np.array(value).tobytes()

@@ -88,7 +88,7 @@ class Watch(Hook):
     def reads(self) -> tuple[str, ...]:
         return ("gradients.**", "updates.**")
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         gradients, updates = (context.read(f"{what}.**") for what in ("gradients", "updates"))
         self.rates.append(
             {
@@ -139,7 +139,7 @@ def test_the_value_in_force_is_the_base_times_the_schedule(deep: Deep, momentum:
 class Single(Sweep):
     """One iteration at a time."""
 
-    def run(self, session: Any) -> None:
+    def train(self, session: Any) -> None:
         while session.boundary():
             session.advance(1)
             session.settle()
@@ -285,7 +285,7 @@ class Order(Hook):
     address: str = "optimiser.learning_rate"
     value: float = 0.01
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         if context.moment.iteration == 2:
             context.command("set", pattern=self.address, value=self.value)
 

@@ -43,7 +43,7 @@ class Measure(Hook):
     def check(self, outlook: Outlook) -> None:
         outlook.measure({"it": self.metric})
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         raise AssertionError
 
 
@@ -118,7 +118,7 @@ def test_what_a_hook_remembers_and_cannot_be_saved_is_named(deep: Deep, tmp_path
     class Keeps(Hook):
         every: TimeStep = every(1, "epoch")
 
-        def run(self, context: HookContext) -> None:
+        def fire(self, context: HookContext) -> None:
             context.memory.update(good=1, bad=value)
 
     with deep(Sweep(epochs=2), hooks={"keeps": Keeps()}) as sigma:

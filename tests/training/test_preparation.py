@@ -31,7 +31,7 @@ class Quiet(Hook):
 
     every: Any = "2 epochs"
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         return
 
 
@@ -70,7 +70,7 @@ def trainer(**settings: Any) -> Trainer:
 def test_a_trainer_keeps_its_settings_as_they_were_given() -> None:
     hook = Quiet()
     given: dict[str, Any] = {
-        "data": (X, Y), "optimiser": {"type": "adam", "learning_rate": 0.5}, "order": "sequential",
+        "data": (X, Y), "optimiser": {"type": "adam", "learning_rate": 0.5}, "iterator": "sequential",
         "hooks": {"quiet": hook}, "metrics": ["accuracy"], "preprocessors": ["scale"],
         "initialisers": {"w": {"match": "**.weights", "type": "constant", "value": 2.0}},
         "network": "input(4) + output(2) + softmax_cross_entropy()", "backend": "numpy",

@@ -68,7 +68,7 @@ def test_what_cannot_be_compiled_leaves_no_trace() -> None:
 
 
 def test_rows_in_order_are_in_order() -> None:
-    assert InOrder().order(1, 2, 3, 4).tolist() == [0, 1, 2, 3]
+    assert InOrder().indices(1, 2, 3, 4).tolist() == [0, 1, 2, 3]
 
 
 # -- evaluation --------------------------------------------------------------------------------------------------------

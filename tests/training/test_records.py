@@ -50,7 +50,7 @@ class Say(Hook):
     def writes(self) -> Sequence[str]:
         return ["said"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         context.publish("said", self.value)
 
 
@@ -174,7 +174,7 @@ def test_every_command_is_in_the_journal_with_its_moment(tmp_path: Path) -> None
     class Steer(Hook):
         every: TimeStep = every(3, "iteration")
 
-        def run(self, context: HookContext) -> None:
+        def fire(self, context: HookContext) -> None:
             for command in ("pause", "go", "stop"):
                 context.command(command)
 

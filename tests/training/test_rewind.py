@@ -62,7 +62,7 @@ CHANGED: list[Callable[[Environment], Any]] = [
     lambda s: s.detach("it"),
     lambda s: s.swap("optimiser", {"type": "heavy", "learning_rate": 0.02}),
     lambda s: s.swap("backend", "other"),
-    lambda s: s.swap("order", "backwards"),
+    lambda s: s.swap("iterator", "backwards"),
     lambda s: s.set("trainer.hooks.it.every", "2 iterations"),
     lambda s: s.set("trainer.**.weights", 0.5),
 ]
@@ -252,7 +252,7 @@ class Saves(Hook):
     every: TimeStep = every(4, "iteration")
     score: float | None = None
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         context.command("save", score=self.score, keep=self.score is None)
 
 
@@ -323,7 +323,7 @@ class SavesAndSets(Hook):
     every: TimeStep = every(5, "iteration")
     background: bool = True
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         context.command("save")
         context.command("set", pattern="optimiser.learning_rate", value=0.01 * context.moment.iteration)
 
@@ -361,7 +361,7 @@ def test_what_two_hooks_save_at_once_is_one_checkpoint_with_the_score_of_the_one
 def _resumed_and_replayed(run: Path, script: Script | None = None, **settings: Any) -> None:
     """Resume a run that broke off, and replay it to the same bits."""
     with steered(script, last=14, **settings) as again:
-        again.resume(run, say=lambda text: None)
+        again.resume(run, log=lambda text: None)
         again.run()
         assert not [text for _, text in again.messages.after(0)], run.name
         wanted = decisive(trainer(again))
@@ -383,7 +383,7 @@ def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tm
     (run / "journal.jsonl").write_text("".join(lines[: end + 1]))
     said: list[str] = []
     with steered(last=14) as again:
-        again.resume(run, say=said.append)
+        again.resume(run, log=said.append)
         again.run()
         assert decisive(trainer(again)) == wanted
     assert "lies on a branch that was left" in said[0]
@@ -398,7 +398,7 @@ def test_a_rewind_is_done_again_under_other_settings(tmp_path: Path) -> None:
         run = crashed(sigma, tmp_path)
     shutil.rmtree(run / "checkpoints" / "trainer" / "5")
     with steered(last=14) as again:
-        again.resume(run, ["other=1"], say=lambda text: None)
+        again.resume(run, ["other=1"], log=lambda text: None)
         again.run()
         assert not again.messages.after(0)
         assert decisive(trainer(again)) == wanted
@@ -412,7 +412,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_done_again(tmp_path: Path)
     assert run is not None
     (run / "checkpoints" / "trainer" / "14" / "manifest.json").write_text("")
     with steered(last=14) as again, pytest.raises(SigmaCheckpointError, match="is damaged"):
-        again.resume(run, say=lambda text: None)
+        again.resume(run, log=lambda text: None)
 
 
 def test_a_run_that_was_resumed_can_be_rewound_to_where_it_was_taken_up(tmp_path: Path) -> None:

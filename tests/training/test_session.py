@@ -42,7 +42,7 @@ class Cut(Sweep):
     lengths: Sequence[int] = ()
     taken: list[int] = field(factory=list)
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         while session.boundary():
             most = self.lengths[len(self.taken) % len(self.lengths)] if self.lengths else 10**9
             self.taken.append(session.advance(min(session.distance(), most)))
@@ -260,7 +260,7 @@ def test_a_hook_measures_the_present_parameters_and_speaks_to_people(deep: Deep,
 
     def measure(context: HookContext) -> None:
         found.append(context.evaluate("validation", {"distance": metric}))
-        context.tell(f"epoch {context.moment.epoch}")
+        context.log(f"epoch {context.moment.epoch}")
 
     with deep(hooks={"it": Do(does=measure)}) as sigma:
         trainer = sigma.trainer("trainer")

@@ -178,7 +178,7 @@ class Watch(Hook):
     def reads(self) -> tuple[str, ...]:
         return (self.what,)
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         self.seen.append((context.moment.iteration, context.read(self.what)))
 
 

@@ -41,7 +41,7 @@ def trainer(sigma: Environment) -> Trainer:
         lambda s: s.detach("keep"),
         lambda s: s.swap("optimiser", HEAVY),
         lambda s: s.swap("backend", "other"),
-        lambda s: s.swap("order", "backwards"),
+        lambda s: s.swap("iterator", "backwards"),
     ],
 )
 def test_what_is_undone_has_never_been(deep: Callable[..., Environment], change: Callable[[Environment], Any]) -> None:

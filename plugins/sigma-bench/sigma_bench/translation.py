@@ -43,7 +43,7 @@ def translated(trainer: Trainer) -> Work:
     first, last = _ends(model)
     block, state = feed.prepare(feed.dataset.block(0)), session.snapshot().arrays
     rows, per_epoch = feed.dataset.rows(0), feed.iterations_per_epoch
-    orders = [feed.order.order(feed.seed, epoch, 0, rows) for epoch in range(-(-KNOWN_ITERATIONS // per_epoch))]
+    orders = [feed.iterator.indices(feed.seed, epoch, 0, rows) for epoch in range(-(-KNOWN_ITERATIONS // per_epoch))]
     if block[last.layer.targets].ndim != 1:
         raise cannot(last.name, "targets other than one label for each sample")
     return Work(

@@ -19,7 +19,7 @@ WORKS = {
     "gradient descent": ["trainer.optimiser={ type = 'gradient_descent', learning_rate = 0.1 }"],
     "adagrad with settings": ["trainer.optimiser={ type = 'adagrad', epsilon = 0.1, initial_accumulator = 0.5 }"],
     "whole batches only": ["data.last_batch=drop"],
-    "rows in their own order": ["data.order=sequential"],
+    "rows in their own order": ["data.iterator=sequential"],
     "no hidden layer": [f"{HEAD}flatten(){TAIL}"],
     "no relu": [f"{HEAD}flatten() + dense(4) + dropout(0.5) + dense(4){TAIL}"],
     "dropout before flatten, twice, and before the cost": [

@@ -7,14 +7,14 @@ from sigma_kernel.errors import SigmaConfigError
 
 
 def test_the_order_is_random_and_the_same_in_every_epoch_and_run():
-    order = Shuffle(7).order(0, 0, 0, 100).tolist()
+    order = Shuffle(7).indices(0, 0, 0, 100).tolist()
     assert sorted(order) == list(range(100)) != order
-    assert Shuffle(7).order(1, 5, 0, 100).tolist() == order
-    assert Shuffle(8).order(0, 0, 0, 100).tolist() != order
+    assert Shuffle(7).indices(1, 5, 0, 100).tolist() == order
+    assert Shuffle(8).indices(0, 0, 0, 100).tolist() != order
 
 
 def test_blocks_have_orders_of_their_own():
-    assert Shuffle().order(0, 0, 0, 100).tolist() != Shuffle().order(0, 0, 1, 100).tolist()
+    assert Shuffle().indices(0, 0, 0, 100).tolist() != Shuffle().indices(0, 0, 1, 100).tolist()
 
 
 def test_a_seed_has_64_bits():

@@ -36,7 +36,7 @@ class Accumulate(Hook):
         """Return one address for each way."""
         return [f"accumulated.{self.value}.{way}" for way in self.ways]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Add the value, and publish what all come to."""
         value = context.read(self.value)
         if value is None:

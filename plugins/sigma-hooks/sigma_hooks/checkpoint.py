@@ -48,7 +48,7 @@ class SaveCheckpoint(Hook):
         prefer = "least" if self.better == "lower" else "greatest"
         return {"last": self.last or 1, "best": self.best or 0, "prefer": prefer}
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Save, with the score."""
         score = None if self.value is None else context.read(self.value)
         known = None if score is None or math.isnan(score) else float(score)

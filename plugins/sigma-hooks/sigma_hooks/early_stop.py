@@ -33,7 +33,7 @@ class EarlyStop(Hook):
         """Return the value to watch."""
         return [self.value]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Compare, remember, and stop when patience is at its end."""
         value, memory = context.read(self.value), context.memory
         if value is None:
@@ -58,7 +58,7 @@ class EarlyStop(Hook):
     def _stop(self, context: HookContext) -> None:
         memory = context.memory
         back = "; its parameters are back" if self.restore else ""
-        context.tell(f"stopped: {self.value} was best in epoch {memory['epoch']} ({memory['best']:.4g}){back}")
+        context.log(f"stopped: {self.value} was best in epoch {memory['epoch']} ({memory['best']:.4g}){back}")
         if self.restore:
             context.bring_back()
         context.command("stop")

@@ -36,7 +36,7 @@ class Evaluate(Hook):
         """Refuse metrics that do not fit the network."""
         outlook.measure(self.measured())
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Evaluate and publish."""
         for name, value in context.evaluate(self.on, self.measured()).items():
             context.publish(f"{self.on}.{name}", value)

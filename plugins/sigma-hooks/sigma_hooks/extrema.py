@@ -27,7 +27,7 @@ class Extrema(Hook):
         """Return the two addresses."""
         return [f"extrema.{self.value}.minimum", f"extrema.{self.value}.maximum"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Compare with what is remembered."""
         value = context.read(self.value)
         if value is None:

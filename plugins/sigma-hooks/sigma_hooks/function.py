@@ -30,6 +30,6 @@ class FunctionHook(Hook):
         """Return what the function publishes."""
         return self.outputs
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Call it."""
         self.function(context)

@@ -35,7 +35,7 @@ class Histogram(Hook):
         """Return the pattern of all addresses."""
         return ["histogram.**"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Count and publish."""
         for address, value in read_all(context, self.of).items():
             values = np.asarray(value, np.float64)

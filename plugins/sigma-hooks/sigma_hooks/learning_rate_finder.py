@@ -54,7 +54,7 @@ class LearningRateFinder(Hook):
         """Return what was tried, and what came of it."""
         return [f"learning_rate_finder.{name}" for name in ("rates", "losses", "suggestion")]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Note the loss at the present rate, and raise it."""
         memory, loss = context.memory, context.read("training.loss")
         if loss is None or memory.get("over"):
@@ -93,10 +93,10 @@ class LearningRateFinder(Hook):
         context.publish("learning_rate_finder.losses", list(losses))
         rate = steepest(tried, losses)
         if rate is None:
-            context.tell("learning rate: the loss did not fall at any rate. Try lower ones.")
+            context.log("learning rate: the loss did not fall at any rate. Try lower ones.")
         else:
             context.publish("learning_rate_finder.suggestion", rate)
-            context.tell(f"learning rate: the loss fell fastest at {rate:.3g}; the parameters from before are back")
+            context.log(f"learning rate: the loss fell fastest at {rate:.3g}; the parameters from before are back")
         context.command("stop")
 
 

@@ -35,7 +35,7 @@ class NanGuard(Hook):
         """Return the loss."""
         return ["training.loss"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Keep what is good; act on what is not."""
         loss = context.read("training.loss")
         if loss is None or math.isfinite(loss):
@@ -49,5 +49,5 @@ class NanGuard(Hook):
             raise SigmaTrainingError(f"{what}. Lower the learning rate, or clip the gradients.")
         if self.then == "restore":
             context.bring_back()
-        context.tell(f"stopped: {what}" + ("; earlier parameters are back" if self.then == "restore" else ""))
+        context.log(f"stopped: {what}" + ("; earlier parameters are back" if self.then == "restore" else ""))
         context.command("stop")

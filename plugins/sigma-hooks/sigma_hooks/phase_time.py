@@ -37,7 +37,7 @@ class PhaseTime(Hook):
         """Return one address for each phase."""
         return [f"phase_time.{phase}" for phase in PHASES]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Publish the differences."""
         now = {phase: context.read(f"phases.{phase}") or 0.0 for phase in PHASES}
         now["hooks"] -= now["evaluation"]

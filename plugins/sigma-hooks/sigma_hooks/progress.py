@@ -26,11 +26,11 @@ class Progress(Hook):
         """Return the one address."""
         return ["progress"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Publish and tell."""
         now, goal = context.moment, context.read("goal")
         text = f"epoch {now.epoch}, iteration {now.iteration}"
         if goal:
             context.publish("progress", min(1.0, now.iteration / goal))
             text += f" of {goal} ({min(1.0, now.iteration / goal):.0%})"
-        context.tell(text)
+        context.log(text)

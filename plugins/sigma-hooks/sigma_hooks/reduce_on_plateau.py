@@ -37,7 +37,7 @@ class ReduceOnPlateau(Hook):
         """Return the value to watch, and the rates."""
         return [self.value, self.rates]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Compare, remember, and reduce when patience is at its end."""
         value, memory = context.read(self.value), context.memory
         if value is None:
@@ -60,4 +60,4 @@ class ReduceOnPlateau(Hook):
             new = max(rate * self.factor, self.least)
             if new < rate:
                 context.command("set", pattern=address, value=new)
-                context.tell(f"{self.value} no longer improves: {address} is {new:.4g} now")
+                context.log(f"{self.value} no longer improves: {address} is {new:.4g} now")

@@ -23,10 +23,10 @@ class Report(Hook):
         """Return the addresses to be told."""
         return self.values
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Tell them on one line."""
         told = ", ".join(f"{address} {shown(context.read(address))}" for address in self.reads)
-        context.tell(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {told}")
+        context.log(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {told}")
 
 
 def shown(value: Any) -> str:

@@ -26,7 +26,7 @@ class RunningTime(Hook):
         """Return the one address."""
         return ["running_time"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Publish the difference."""
         now = context.moment.second
         context.publish("running_time", now - context.memory.get("last", 0.0))

@@ -43,7 +43,7 @@ class Statistics(Hook):
         """Return the pattern of all addresses."""
         return ["statistics.**"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Measure and publish."""
         for address, value in read_all(context, self.of).items():
             values = np.asarray(value, np.float64)

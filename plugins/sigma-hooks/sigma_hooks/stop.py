@@ -41,7 +41,7 @@ class Stop(Hook):
         """Return that this is what it is for."""
         return True
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Stop."""
-        context.tell(f"stopped: {self.when}" if self.when is not None else f"stopped: {self.every}")
+        context.log(f"stopped: {self.when}" if self.when is not None else f"stopped: {self.every}")
         context.command("stop")

@@ -28,6 +28,6 @@ class Switch(Hook):
         """Return the one number."""
         return {f"switch.{self.name}": self.value}
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Say where it is, at the start."""
-        context.tell(f"switch.{self.name} can be set while this runs")
+        context.log(f"switch.{self.name} can be set while this runs")

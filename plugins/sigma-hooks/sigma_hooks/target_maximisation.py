@@ -85,7 +85,7 @@ class TargetMaximisation(Hook):
                 "Add the preprocessor scale or cast."
             )
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Climb, publish and draw."""
         samples, reached = self.climb(context, self._chosen(context))
         for output, sample, value in zip(self._chosen(context), samples, reached, strict=True):
@@ -128,7 +128,7 @@ class TargetMaximisation(Hook):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / file_name(self.name, context, {"output": output})
         path.write_bytes(png(shades(image, self.zoom)))
-        context.tell(f"output {output}: what excites it most is drawn in {path}")
+        context.log(f"output {output}: what excites it most is drawn in {path}")
 
     def _sides(self, sample: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the image that a sample of some shape is."""

@@ -41,8 +41,8 @@ class TimeLimit(Hook):
             raise SigmaConfigError(f"time_limit: {self.limit!r} is no length of time. Write '90 seconds' or '2 hours'.")
         return float(found[1]) * UNITS[unit]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Stop if it is time."""
         if context.moment.second >= self.seconds():
-            context.tell(f"stopped: {self.limit} are over")
+            context.log(f"stopped: {self.limit} are over")
             context.command("stop")

@@ -33,7 +33,7 @@ class UpdateRate(Hook):
         """Return the pattern of all addresses."""
         return ["update_rate.**"]
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Divide and publish."""
         updates, parameters = (read_all(context, pattern) for pattern in self.reads)
         for address, update in updates.items():

@@ -45,7 +45,7 @@ class Verify(Hook):
         if self.background or self.over_budget == "background":
             raise SigmaConfigError("verify: must act at once. It cannot run in the background.")
 
-    def run(self, context: HookContext) -> None:
+    def fire(self, context: HookContext) -> None:
         """Compare; raise SigmaTrainingError for what differs."""
         iteration: Iteration | None = context.iteration
         if iteration is None:
@@ -53,7 +53,7 @@ class Verify(Hook):
         if wrong := self._wrong(iteration):
             raise SigmaTrainingError(self._sentence(iteration, wrong))
         if not context.memory.get("agreed"):
-            context.tell(f"verified: iteration {context.moment.iteration} agrees with the reference")
+            context.log(f"verified: iteration {context.moment.iteration} agrees with the reference")
         context.memory["agreed"] = context.memory.get("agreed", 0) + 1
 
     def _wrong(self, iteration: Iteration) -> list[Difference]:

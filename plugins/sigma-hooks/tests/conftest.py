@@ -22,7 +22,7 @@ class Input(Layer):
     section: str = "inputs"
     role: ClassVar[str] = "input"
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         return x
 
 
@@ -33,13 +33,13 @@ class Linear(Layer):
     def parameters(self, x: Spec) -> Mapping[str, Parameter]:
         return {"weights": Parameter((int(np.prod(x.shape)), self.units), 0.01)}
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         return f.flatten(x) @ context.parameters["weights"]
 
 
 @define(eq=False, kw_only=True)
 class CrossEntropy(CostLayer):
-    def run(self, context: Context, output: Node, targets: Node) -> Node:
+    def forward(self, context: Context, output: Node, targets: Node) -> Node:
         return f.mean(f.softmax_cross_entropy(output, targets))
 
     def prediction(self, output: Node) -> Node:

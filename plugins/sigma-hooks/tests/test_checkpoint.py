@@ -71,16 +71,16 @@ def test_the_best_ones_stay_and_the_newest(tmp_path: Path, better: str, epochs: 
 
 def test_a_score_that_is_no_number_yet_is_none() -> None:
     desk = Desk()
-    SaveCheckpoint(value="x", best=1).run(desk)
+    SaveCheckpoint(value="x", best=1).fire(desk)
     desk.values["x"] = float("nan")
-    SaveCheckpoint(value="x", best=1).run(desk)
+    SaveCheckpoint(value="x", best=1).fire(desk)
     assert desk.commands == [("save", {"score": None, "keep": False})] * 2
 
 
 def test_where_all_are_to_stay_each_is_marked_so() -> None:
     desk = Desk()
-    SaveCheckpoint().run(desk)
-    SaveCheckpoint(last=1).run(desk)
+    SaveCheckpoint().fire(desk)
+    SaveCheckpoint(last=1).fire(desk)
     assert [arguments["keep"] for _, arguments in desk.commands] == [True, False]
 
 

@@ -73,7 +73,7 @@ def _shown(hook: Hook, desk: Desk, name: str, values: list[float]) -> list[int]:
         desk.values[name] = value
         desk.moment = Moment(iteration=i + 1, epoch=i + 1)
         desk.commands.clear()
-        hook.run(desk)
+        hook.fire(desk)
         stops += [i] if ("stop", {}) in desk.commands else []
     return stops
 
@@ -81,14 +81,14 @@ def _shown(hook: Hook, desk: Desk, name: str, values: list[float]) -> list[int]:
 # -- reports -----------------------------------------------------------------------------------------------------------
 def test_a_report_names_every_value_and_says_which_are_unknown() -> None:
     desk = Desk({"training.loss": 0.123456}, Moment(iteration=7, epoch=2))
-    Report(values=["training.loss", "validation.loss"]).run(desk)
-    assert desk.told == ["epoch 2, iteration 7: training.loss 0.1235, validation.loss unknown"]
+    Report(values=["training.loss", "validation.loss"]).fire(desk)
+    assert desk.logged == ["epoch 2, iteration 7: training.loss 0.1235, validation.loss unknown"]
 
 
 def test_the_loss_is_told() -> None:
     desk = Desk({"training.loss": 2.0})
-    Loss().run(desk)
-    assert desk.told == ["epoch 0, iteration 0: training.loss 2"]
+    Loss().fire(desk)
+    assert desk.logged == ["epoch 0, iteration 0: training.loss 2"]
 
 
 def test_running_time_is_the_time_since_the_last_time() -> None:
@@ -96,7 +96,7 @@ def test_running_time_is_the_time_since_the_last_time() -> None:
     found = []
     for second in (1.5, 4.0):
         desk.moment = Moment(second=second)
-        hook.run(desk)
+        hook.fire(desk)
         found.append(desk.values["running_time"])
     assert found == [1.5, 2.5]
 
@@ -147,7 +147,7 @@ def test_early_stop_waits_for_its_patience_and_brings_the_best_back() -> None:
     hook = EarlyStop("loss", patience=2, restore=True)
     assert _shown(hook, desk, "loss", [3.0, 2.0, 2.5, 1.9, 1.9, 2.0]) == [5]
     assert desk.done == ["keep", "keep", "keep", "bring_back"]
-    assert desk.told == ["stopped: loss was best in epoch 4 (1.9); its parameters are back"]
+    assert desk.logged == ["stopped: loss was best in epoch 4 (1.9); its parameters are back"]
 
 
 def test_early_stop_wants_the_improvement_it_was_asked_for() -> None:

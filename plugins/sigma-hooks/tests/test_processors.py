@@ -74,7 +74,7 @@ def test_values_are_gathered_over_a_window_or_ever(window: int | None) -> None:
     series = [3.0, -1.0, 4.0, 1.0, 5.0]
     for i, value in enumerate(series, 1):
         desk.values["x"] = value
-        hook.run(desk)
+        hook.fire(desk)
         seen = np.array(series[:i][-(window or i) :])
         found = [desk.values[f"accumulated.x.{way}"] for way in ("mean", "sum", "minimum", "maximum")]
         assert found == pytest.approx([seen.mean(), seen.sum(), seen.min(), seen.max()])
@@ -82,7 +82,7 @@ def test_values_are_gathered_over_a_window_or_ever(window: int | None) -> None:
 
 def test_what_is_not_there_yet_is_not_gathered() -> None:
     desk = Desk()
-    Accumulate("x").run(desk)
+    Accumulate("x").fire(desk)
     assert (desk.values, desk.memory) == ({}, {})
 
 
@@ -109,10 +109,10 @@ def test_what_was_gathered_is_read_by_others() -> None:
 # -- progress and time -------------------------------------------------------------------------------------------------
 def test_progress_is_told_with_the_end_where_it_is_known() -> None:
     desk = Desk(moment=Moment(iteration=30, epoch=2))
-    Progress().run(desk)
+    Progress().fire(desk)
     desk.values["goal"] = 120
-    Progress().run(desk)
-    assert desk.told == ["epoch 2, iteration 30", "epoch 2, iteration 30 of 120 (25%)"]
+    Progress().fire(desk)
+    assert desk.logged == ["epoch 2, iteration 30", "epoch 2, iteration 30 of 120 (25%)"]
     assert desk.values["progress"] == 0.25
 
 
@@ -127,7 +127,7 @@ def test_phases_are_told_as_differences_and_hooks_without_what_they_evaluate() -
     hook, desk = PhaseTime(), Desk()
     for now in ([1.0, 2.0, 5.0, 3.0], [2.0, 2.5, 9.0, 6.0], [0.5, 0.5, 0.5, 0.25]):
         desk.values.update(zip([f"phases.{p}" for p in ("burst", "data", "hooks", "evaluation")], now, strict=True))
-        hook.run(desk)
+        hook.fire(desk)
         found = [desk.values[f"phase_time.{p}"] for p in ("burst", "data", "hooks", "evaluation")]
         if now[0] == 2.0:
             assert found == [1.0, 0.5, 1.0, 3.0]
@@ -146,7 +146,7 @@ def test_phases_add_up_to_the_time_of_training() -> None:
 # -- arrays by address -------------------------------------------------------------------------------------------------
 def test_arrays_are_measured_as_numpy_does() -> None:
     desk = Desk({"a.**": {"a.b": ARRAY, "a.c": 2.0, "a.d": np.zeros((0, 2))}})
-    Statistics("a.**", measures=["mean", "deviation", "norm", "minimum", "maximum", "zeros"]).run(desk)
+    Statistics("a.**", measures=["mean", "deviation", "norm", "minimum", "maximum", "zeros"]).fire(desk)
     del desk.values["a.**"]
     of = {name.removeprefix("statistics.a.b."): value for name, value in desk.values.items() if ".b." in name}
     expected = {"mean": 2.0, "deviation": np.std(ARRAY), "norm": np.sqrt(30), "minimum": 0, "maximum": 5, "zeros": 0.25}
@@ -187,14 +187,14 @@ def test_short_addresses_come_first_so_that_a_group_is_set_before_its_members() 
 
 def test_equal_elements_have_no_rate() -> None:
     desk = Desk({"updates.**": {"updates.a": ARRAY}, "network.layers.**": {"network.layers.a": np.ones(3)}})
-    UpdateRate("**").run(desk)
+    UpdateRate("**").fire(desk)
     assert not [name for name in desk.values if name.startswith("update_rate")]
 
 
 def test_histograms_count_every_finite_element_once() -> None:
     values = np.array([0.0, 0.1, 0.9, 1.0, 0.5, np.nan, np.inf])
     desk = Desk({"a.*": {"a.b": values, "a.c": np.zeros(0)}})
-    Histogram("a.*", bins=2).run(desk)
+    Histogram("a.*", bins=2).fire(desk)
     assert desk.values["histogram.a.b.edges"] == [0.0, 0.5, 1.0]
     assert desk.values["histogram.a.b.counts"] == [2, 3]
     assert sum(desk.values["histogram.a.c.counts"]) == 0

@@ -67,12 +67,12 @@ def test_what_is_no_length_of_time_is_refused(limit: str) -> None:
 
 def test_time_is_up_when_the_limit_is_reached() -> None:
     desk = Desk(moment=Moment(second=89.9))
-    TimeLimit("90 seconds").run(desk)
+    TimeLimit("90 seconds").fire(desk)
     assert not desk.commands
     desk.moment = Moment(second=90.0)
-    TimeLimit("90 seconds").run(desk)
+    TimeLimit("90 seconds").fire(desk)
     assert desk.commands == [("stop", {})]
-    assert desk.told == ["stopped: 90 seconds are over"]
+    assert desk.logged == ["stopped: 90 seconds are over"]
 
 
 def test_a_run_ends_within_its_limit() -> None:
@@ -116,7 +116,7 @@ def _reduced(hook: ReduceOnPlateau, values: list[float], rates: Any = 1.0) -> li
     for value in values:
         desk.values[hook.value] = value
         desk.commands.clear()
-        hook.run(desk)
+        hook.fire(desk)
         for _, arguments in desk.commands:
             desk.values[arguments["pattern"]] = arguments["value"]
         seen.append(desk.values[RATE])
@@ -273,9 +273,9 @@ def test_a_loss_that_never_falls_suggests_nothing() -> None:
     hook = LearningRateFinder(steps=5)
     for loss in (1, 1, 2, 3, 4, 5):
         desk.values["training.loss"] = float(loss)
-        hook.run(desk)
+        hook.fire(desk)
     assert "learning_rate_finder.suggestion" not in desk.values
-    assert desk.told == ["learning rate: the loss did not fall at any rate. Try lower ones."]
+    assert desk.logged == ["learning rate: the loss did not fall at any rate. Try lower ones."]
     assert desk.commands[-1] == ("stop", {})
 
 

@@ -34,7 +34,7 @@ class Join(Layer):
     def __init__(self, *branches: Architecture) -> None:
         self.__attrs_init__(branches)
 
-    def run(self, context: Context, *inputs: Node) -> Node:
+    def forward(self, context: Context, *inputs: Node) -> Node:
         rows = (f.reshape(f.cast(x, "float32"), (x.shape[0], prod(x.shape[1:]))) for x in inputs)
         return f.concat(*rows, axis=1)
 
@@ -53,7 +53,7 @@ def test_a_linear_output_is_excited_most_along_its_weights(classifier: Make) -> 
     found: dict[str, Any] = {}
 
     class Look(TargetMaximisation):
-        def run(self, context: Any) -> None:
+        def fire(self, context: Any) -> None:
             found["samples"], found["reached"] = self.climb(context, [0, 1])
 
     with classifier(hooks={**END, "look": Look(l2=1.0, steps=2000, rate=0.001)}) as sigma:
@@ -70,7 +70,7 @@ def test_of_several_inputs_the_first_is_drawn_while_the_others_are_held_at_zero(
     found: dict[str, Any] = {}
 
     class Look(TargetMaximisation):
-        def run(self, context: Any) -> None:
+        def fire(self, context: Any) -> None:
             found["samples"], found["reached"] = self.climb(context, [0, 1])
 
     with classifier(hooks={**END, "look": Look(l2=1.0, steps=2000, rate=0.001)}) as sigma:

@@ -22,7 +22,7 @@ class Activation(Layer):
 
     function: str | Callable[[Node], Node] = field(validator=activation, metadata=ACTIVATION)
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the function's value."""
         function: Callable[[Node], Node] = context.resolve("activation", self.function)
         return applied(function, x)

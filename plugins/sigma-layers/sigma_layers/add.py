@@ -26,7 +26,7 @@ class Add(Layer):
     def __init__(self, *branches: Architecture, name: str | None = None) -> None:
         self.__attrs_init__(branches, name=name)
 
-    def run(self, context: Context, *inputs: Node) -> Node:
+    def forward(self, context: Context, *inputs: Node) -> Node:
         """Return the sum; raises SigmaNetworkError if the shapes differ, for nothing is broadcast here."""
         shapes = [x.shape[1:] for x in inputs]
         if len(set(shapes)) > 1:

@@ -34,7 +34,7 @@ class AveragePool(Layer):
         """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
         return pooled("average_pool", shape, self.size, self.stride, self.padding)
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the means."""
         how = self.window(x.shape[1:])
         return f.sum_pool(x, **how) / float(prod(how["window"]))

@@ -27,7 +27,7 @@ class BinaryCrossEntropy(CostLayer):
 
     decides: ClassVar[bool] = True
 
-    def run(self, context: Context, output: Node, targets: Node) -> Node:
+    def forward(self, context: Context, output: Node, targets: Node) -> Node:
         """Return the mean; raises SigmaNetworkError if the shapes differ."""
         answers = alike("binary_cross_entropy", self.targets, targets, output)
         return f.mean(f.softplus(output) - answers * output)

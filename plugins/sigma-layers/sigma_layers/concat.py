@@ -25,7 +25,7 @@ class Concat(Layer):
     def __init__(self, *branches: Architecture, axis: int = -1, name: str | None = None) -> None:
         self.__attrs_init__(branches, axis, name=name)
 
-    def run(self, context: Context, *inputs: Node) -> Node:
+    def forward(self, context: Context, *inputs: Node) -> Node:
         """Return them joined; raises SigmaNetworkError for the batch's axis, SigmaGraphError if shapes do not fit."""
         if self.axis % len(inputs[0].shape) == 0:
             raise SigmaNetworkError(f"concat: axis {self.axis} is the batch. Use axis 1 or higher, or -1 for the last.")

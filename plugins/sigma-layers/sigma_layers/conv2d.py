@@ -54,7 +54,7 @@ class Conv2d(Layer):
         weights = Parameter((self.filters, x.shape[0], *covered), "glorot_uniform", fan_in, fan_out)
         return {"weights": weights, "biases": Parameter((self.filters,))} if self.bias else {"weights": weights}
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the activation of the weighted sums."""
         how = self.window(x.shape[1:])
         sums = f.convolution(x, context.parameters["weights"], how["stride"], how["padding"])

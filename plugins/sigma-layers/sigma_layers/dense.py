@@ -33,7 +33,7 @@ class Dense(Layer):
         weights = Parameter((x.shape[-1], self.units), "glorot_uniform")
         return {"weights": weights, "biases": Parameter((self.units,))} if self.bias else {"weights": weights}
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the activation of the weighted sums."""
         sums = x @ context.parameters["weights"]
         sums = sums + context.parameters["biases"] if self.bias else sums

@@ -16,6 +16,6 @@ class Flatten(Layer):
     Shapes: ``(batch, a, b, ...)`` -> ``(batch, a * b * ...)``; one number a sample becomes a row of one.
     """
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the rows."""
         return f.flatten(x)

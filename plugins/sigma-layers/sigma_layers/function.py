@@ -23,6 +23,6 @@ class Function(Layer):
 
     function: Callable[..., Node] = field(validator=function)
 
-    def run(self, context: Context, *inputs: Node) -> Node:
+    def forward(self, context: Context, *inputs: Node) -> Node:
         """Return the function's value."""
         return applied(self.function, *inputs)

@@ -23,6 +23,6 @@ class FunctionCost(CostLayer):
 
     function: Callable[[Node, Node], Node | Totals] = field(validator=function)
 
-    def run(self, context: Context, output: Node, targets: Node) -> Node | Totals:
+    def forward(self, context: Context, output: Node, targets: Node) -> Node | Totals:
         """Return the function's value."""
         return applied(self.function, output, targets)

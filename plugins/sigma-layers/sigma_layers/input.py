@@ -34,7 +34,7 @@ class Input(Layer):
     def __init__(self, *shape: int, section: str = "inputs", dtype: str | None = None, name: str | None = None) -> None:
         self.__attrs_init__(shape, section, dtype, name=name)
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the section in the network's precision.
 
         Raises SigmaNetworkError if its samples have another shape, or are booleans.

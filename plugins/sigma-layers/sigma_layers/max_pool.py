@@ -33,7 +33,7 @@ class MaxPool(Layer):
         """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
         return pooled("max_pool", shape, self.size, self.stride, self.padding)
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the largest numbers."""
         return f.max_pool(x, **self.window(x.shape[1:]))
 

@@ -36,6 +36,6 @@ class Output(Layer):
         """Return weights and biases, if there are units."""
         return self._dense.parameters(x) if self._dense else {}
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return the weighted sums, or x if there are no units."""
-        return self._dense.run(context, x) if self._dense else x
+        return self._dense.forward(context, x) if self._dense else x

@@ -23,6 +23,6 @@ class Reshape(Layer):
     def __init__(self, *shape: int, name: str | None = None) -> None:
         self.__attrs_init__(shape, name=name)
 
-    def run(self, context: Context, x: Node) -> Node:
+    def forward(self, context: Context, x: Node) -> Node:
         """Return x in the new shape; raises SigmaGraphError if the number of numbers differs."""
         return f.reshape(x, (x.shape[0], *self.shape))

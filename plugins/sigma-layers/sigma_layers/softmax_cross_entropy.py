@@ -40,7 +40,7 @@ class SoftmaxCrossEntropy(CostLayer):
         default=None, validator=optional(must(_are_weights, "numbers of at least 0", SigmaNetworkError))
     )
 
-    def run(self, context: Context, output: Node, targets: Node) -> Node | Totals:
+    def forward(self, context: Context, output: Node, targets: Node) -> Node | Totals:
         """Return the mean, or its totals where labels have weights; raises SigmaNetworkError if shapes do not fit."""
         weights = self._class_weights(output)
         if targets.shape == output.shape[:-1]:

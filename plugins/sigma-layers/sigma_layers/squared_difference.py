@@ -20,7 +20,7 @@ class SquaredDifference(CostLayer):
     Shapes: output ``(batch, ...)`` and targets of the same shape, or without a last side of 1 -> one number.
     """
 
-    def run(self, context: Context, output: Node, targets: Node) -> Node:
+    def forward(self, context: Context, output: Node, targets: Node) -> Node:
         """Return the mean; raises SigmaNetworkError if the shapes differ."""
         return f.mean(f.square(output - alike("squared_difference", self.targets, targets, output)))
 

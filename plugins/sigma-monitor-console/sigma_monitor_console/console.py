@@ -34,7 +34,7 @@ class ConsoleMonitor(Monitor):
         """Return that it writes to the terminal."""
         return True
 
-    def run(self, view: View) -> None:
+    def watch(self, view: View) -> None:
         """Watch until the run is over."""
         console = make_console()
         (_Live if console.is_terminal or console.is_jupyter else _Plain)(view, console, self.interval).run()

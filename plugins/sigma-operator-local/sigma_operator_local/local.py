@@ -31,7 +31,7 @@ class LocalOperator(Operator):
     burst_seconds: float = field(default=0.05, validator=gt(0))
     merger: Merger = field(factory=Sum)
 
-    def run(self, session: Session) -> None:
+    def train(self, session: Session) -> None:
         """Train until the session's boundary says that it is over."""
         pace = Pace(self.burst_seconds)
         session.split(self.workers)

@@ -37,7 +37,7 @@ class Workers(Monitor):
         self.found: list[dict[str, Any]] = []
         self.one: Any = None
 
-    def run(self, view: EnvironmentView) -> None:
+    def watch(self, view: EnvironmentView) -> None:
         while not view.wait(0.001):
             halved = dict(view.find("trainer.workers.*.halved"))
             if len(halved) == 2 and not self.found and None not in halved.values():
@@ -92,7 +92,7 @@ def test_a_local_hook_runs_once_for_each_worker_in_its_scope() -> None:
         def reads(self) -> list[str]:
             return ["training.loss"]
 
-        def run(self, context: HookContext) -> None:
+        def fire(self, context: HookContext) -> None:
             self.fired.append((context.moment.iteration, context.read("training.loss")))
 
     hook = Local([], every=every(1, "epoch"), scope="local")

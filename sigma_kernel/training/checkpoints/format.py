@@ -36,7 +36,7 @@ VALUES = {  # optional
 CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}
 ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint beside its arrays
 
-Say = Callable[[str], Any]
+Log = Callable[[str], Any]
 
 
 @frozen
@@ -55,7 +55,7 @@ class Checkpoint:
     chain: Mapping[str, Any] = field(factory=dict)
 
 
-def understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]:
+def understood(path: Path, found: Mapping[str, Any], log: Log) -> dict[str, Any]:
     """Return a manifest that was read, checked field by field; raises SigmaCheckpointError for any other document."""
     try:
         manifest = unpacked(found)
@@ -69,7 +69,7 @@ def understood(path: Path, found: Mapping[str, Any], say: Say) -> dict[str, Any]
     if wrong := _wrong(manifest, FIELDS) or _wrong_within(manifest):
         raise SigmaCheckpointError(f"{path}: not a manifest: {', '.join(wrong)} wrong. Use another checkpoint.")
     if minor > MINOR:
-        say(f"{path}: has {there}, newer than {here}: unknown fields are ignored. Update sigma-kernel.")
+        log(f"{path}: has {there}, newer than {here}: unknown fields are ignored. Update sigma-kernel.")
     return dict(manifest)
 
 

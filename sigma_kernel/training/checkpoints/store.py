@@ -30,7 +30,7 @@ from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.checkpoints.encoding import packed
-from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Say, understood
+from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, understood
 from sigma_kernel.training.runs.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
@@ -123,12 +123,12 @@ def _plain(name: str, value: np.ndarray) -> np.ndarray:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
+def read(folder: Path, log: Log = warnings.warn) -> Checkpoint:
     """Return a checkpoint after checking every byte of it against its seal.
 
     Raises SigmaCheckpointError if anything is missing, damaged, a link, or of another major format.
     """
-    manifest = read_manifest(folder, say)
+    manifest = read_manifest(folder, log)
     path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS, sys.maxsize)
     data = get_bytes(path, size if isinstance(size, int) else 0)
     if manifest["files"].get(ARRAYS) != digest(data):
@@ -140,7 +140,7 @@ def read(folder: Path, say: Say = warnings.warn) -> Checkpoint:
     return Checkpoint(arrays, *(manifest[name] for name in ABOUT))
 
 
-def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
+def read_manifest(folder: Path, log: Log = warnings.warn) -> dict[str, Any]:
     """Return the manifest of a checkpoint, checked against its seal; what an older version left out is filled in."""
     path = folder / MANIFEST
     if _linked(folder) or not os.path.isdir(folder):
@@ -148,7 +148,7 @@ def read_manifest(folder: Path, say: Say = warnings.warn) -> dict[str, Any]:
     text = get_bytes(path, LARGEST)
     if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
         raise _damaged(path)
-    return understood(path, document(path, text), say)
+    return understood(path, document(path, text), log)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
@@ -183,27 +183,27 @@ def newest(run: Path, trainer: str = "trainer") -> Path:
 
 
 def newest_good(
-    run: Path, trainer: str = "trainer", say: Say = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
+    run: Path, trainer: str = "trainer", log: Log = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
 ) -> tuple[Path, Checkpoint]:
-    """Return the newest checkpoint of a trainer that is whole, and that ``use`` takes; others are named to ``say``.
+    """Return the newest checkpoint of a trainer that is whole, and that ``use`` takes; others are passed to ``log``.
 
     ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
     """
     newest(run, trainer)
     for path in reversed(saved(run, trainer)):
         try:
-            found = read(path, say)
+            found = read(path, log)
             if use is not None:
                 use(path, found)
         except SigmaCheckpointError as error:
-            say(str(error))
+            log(str(error))
         else:
             return path, found
     remedy = "Use its own configuration, or train again."
     raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole and fits. {remedy}")
 
 
-def recover(run: Path, say: Say = warnings.warn) -> None:
+def recover(run: Path, log: Log = warnings.warn) -> None:
     """Clear up what a crash left among the checkpoints of a run that nobody else writes into.
 
     A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  Raises
@@ -213,15 +213,15 @@ def recover(run: Path, say: Say = warnings.warn) -> None:
     try:
         for path, name in found:
             if name is not None and not _linked(path, path.parent, path.parent.parent):
-                _tidy(path, path.with_name(name["name"]), name["what"], say)
+                _tidy(path, path.with_name(name["name"]), name["what"], log)
     except OSError as error:
         raise SigmaCheckpointError(f"{run}: cannot be cleared up: {error}. Make its checkpoints writable.") from error
 
 
-def _tidy(path: Path, place: Path, what: str, say: Say) -> None:
+def _tidy(path: Path, place: Path, what: str, log: Log) -> None:
     if what == "old" and not place.exists():
         path.rename(place)
-        say(f"{place}: put back: its successor was never finished.")
+        log(f"{place}: put back: its successor was never finished.")
     else:
         shutil.rmtree(path)
 

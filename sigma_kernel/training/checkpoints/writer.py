@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.training.checkpoints.format import Checkpoint, Say
+from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import numbered, read_manifest, remove, write
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
@@ -31,7 +31,7 @@ class Saver:
     """
 
     home: Path
-    log: Say
+    log: Log
     before: Callable[[], Any] = lambda: None  # what comes to the disk before each checkpoint
     last: int | None = None
     best: int = 0

@@ -1,8 +1,8 @@
 """Changes: how the components of a run differ from those of its settings, as plain JSON.
 
 ``hooks`` holds, in order, pairs of a name and the table of the hook that was attached, or None for one that was
-detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``order`` hold
-the components that were swapped in.
+detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``iterator``
+hold the components that were swapped in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from sigma_kernel.contracts import Backend, Dataset, Hook, Optimiser, Order
+from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimiser
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.registry.addresses import literal
@@ -21,7 +21,7 @@ from sigma_kernel.training.commands.types import SLOTS, Attach, Command, Detach,
 from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, name_of, one
 
 Changes = Mapping[str, Any]
-CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "order": Order}
+CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "iterator": Iterator}
 
 
 @frozen(eq=False)
@@ -31,7 +31,7 @@ class Parts:
     hooks: Mapping[str, Hook]
     optimiser: Optimiser | None
     backend: Backend
-    order: Order
+    iterator: Iterator
 
 
 @frozen(eq=False)
@@ -100,7 +100,7 @@ class Factory:
     def component(self, slot: str, chosen: Any) -> Any:
         """Return the component chosen for a slot."""
         where = f"{self.name}.{slot}"
-        return one(self.resolve, where, SLOTS[slot], CONTRACTS[slot], chosen)
+        return one(self.resolve, where, slot, CONTRACTS[slot], chosen)
 
     def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:
         if name in now.hooks and _of(then, name) == _of(wanted, name):

@@ -42,8 +42,8 @@ def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, Ru
 # -- the setup ---------------------------------------------------------------------------------------------------------
 def _built(setup: Setup, parts: Parts) -> Setup:
     programs, model, feed = _programs(setup, parts), setup.model, setup.feed
-    if parts.order is not setup.parts.order or parts.backend is not setup.parts.backend:
-        feed = evolve(feed, order=parts.order, place=parts.backend.to_device)
+    if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
+        feed = evolve(feed, iterator=parts.iterator, place=parts.backend.to_device)
     return evolve(
         setup,
         parts=parts,

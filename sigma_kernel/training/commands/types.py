@@ -15,7 +15,7 @@ from sigma_kernel import settings
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
-SLOTS = {"optimiser": "optimiser", "backend": "backend", "order": "iterator"}  # what can be swapped, and its kind
+SLOTS = ("optimiser", "backend", "iterator")  # kinds of components that can be swapped
 SCALE = settings.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
 TEXT = settings.instance_of(str, "a text")
 
@@ -124,7 +124,7 @@ class Detach(Command):
 
 @frozen
 class Swap(Command):
-    """Put another component into a slot: ``optimiser``, ``backend`` or ``order``."""
+    """Put another component into a slot: ``optimiser``, ``backend`` or ``iterator``."""
 
     slot: str = field(validator=settings.in_(SLOTS))
     component: Any = field(validator=_written)
@@ -141,7 +141,7 @@ def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
         case Attach(_, hook):
             return evolve(made, hook=name("hook", hook))
         case Swap(slot, component):
-            return evolve(made, component=name(SLOTS[slot], component))
+            return evolve(made, component=name(slot, component))
     return made
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Dataset, Order
+from sigma_kernel.contracts import Dataset, Iterator
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.data.dataset import Host, placed
 from sigma_kernel.training.data.iterators import Shuffled
@@ -79,7 +79,7 @@ class Feed:
     seed: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     place: Callable[[np.ndarray], Any]
-    order: Order = field(factory=Shuffled)
+    iterator: Iterator = field(factory=Shuffled)
     keep_last: bool = True
     _before: list[int] = field(init=False)  # iterations of an epoch before each block, and all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
@@ -148,7 +148,7 @@ class Feed:
         return after if self.batches(after.block) else self._next_block(after)
 
     def _drawn(self, at: tuple[int, int]) -> np.ndarray:
-        order = self.order.order(self.seed, *at, self.dataset.rows(at[1]))
+        order = self.iterator.indices(self.seed, *at, self.dataset.rows(at[1]))
         return np.ascontiguousarray(order, np.int32)
 
     def _load(self, block: int) -> Mapping[str, Any]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.contracts import Order
+from sigma_kernel.contracts import Iterator
 from sigma_kernel.graph.random import permutation
 
 
 @frozen
-class Shuffled(Order):
+class Shuffled(Iterator):
     """Every row once in each epoch, in an order drawn from the seed."""
 
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return the permutation of one epoch and block."""
         return permutation(seed, block, epoch, rows)
 
 
-class InOrder(Order):
+class InOrder(Iterator):
     """The rows as they come."""
 
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return the identity."""
         return np.arange(rows)

@@ -54,7 +54,7 @@ def _follows(before: str, line: str) -> bool:
     return chained(before, line.rpartition(HASH)[0] + "}") == line
 
 
-def read(path: Path, say: Callable[[str], Any]) -> list[str]:
+def read(path: Path, log: Callable[[str], Any]) -> list[str]:
     """Return the lines of a journal, checked one by one; a last line that is not whole is dropped, which is told.
 
     Raises SigmaCheckpointError for what is no journal, is empty, or was changed.
@@ -72,7 +72,7 @@ def read(path: Path, say: Callable[[str], Any]) -> list[str]:
             )
         before = hash_of(line)
     if rest:
-        say(f"{path}:{len(lines) + 1}: is not whole, as a crash leaves the last line: it is dropped")
+        log(f"{path}:{len(lines) + 1}: is not whole, as a crash leaves the last line: it is dropped")
     return lines
 
 

@@ -36,7 +36,7 @@ class Lines:
     """
 
     path: Path | None = None
-    tell: Callable[[str], None] = lambda text: None
+    log: Callable[[str], None] = lambda text: None
     mend: Callable[[], None] = lambda: None
     waiting: list[str] = field(factory=list, init=False)
     _late: int = field(default=0, init=False)  # rows that had to wait
@@ -86,7 +86,7 @@ class Lines:
         except (OSError, SigmaStateError) as error:
             return self._alarm(error)
         if self._late:
-            self.tell(f"{self.path}: can be written again; {self._late} rows had to wait, and are written.")
+            self.log(f"{self.path}: can be written again; {self._late} rows had to wait, and are written.")
         self._late = 0
         self.waiting.clear()
         return None
@@ -94,7 +94,7 @@ class Lines:
     def _alarm(self, error: Exception) -> str:
         why = getattr(error, "strerror", None) or str(error)
         if not self._late:
-            self.tell(f"ALARM: {self.path}: cannot be written: {why}. Make room. Training goes on.")
+            self.log(f"ALARM: {self.path}: cannot be written: {why}. Make room. Training goes on.")
         self._late = max(self._late, len(self.waiting), 1)
         return why
 
@@ -114,7 +114,7 @@ class Lines:
             os.close(copy)
         self._doubtful = False
         if gone:
-            self.tell(f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back.")
+            self.log(f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back.")
 
 
 @define(eq=False)

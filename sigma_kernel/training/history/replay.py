@@ -82,7 +82,7 @@ class Replay:
             return commands.from_dict(row)
         return {name: value for name, value in row.items() if name not in HEAD}
 
-    def attempt(self, act: Callable[[], Any], tell: Callable[[str], None]) -> None:
+    def attempt(self, act: Callable[[], Any], log: Callable[[str], None]) -> None:
         """Let a command act again; what it raises is told, as it was told then to whoever had sent it.
 
         If it is refused before it acts, that is a difference, unless it was sent under other settings.
@@ -92,7 +92,7 @@ class Replay:
             act()
         except Exception as error:
             why = str(error)
-            tell(f"what is done again was refused: {why}")
+            log(f"what is done again was refused: {why}")
         self.acting = False
         if self.rows and self.rows[0] is row:
             self.rows.popleft()

@@ -48,7 +48,7 @@ class Firing:
     fresh: dict[str, Any] = field(factory=dict)  # what hooks before it published, at the same boundary
     published: dict[str, Any] = field(factory=dict, init=False)
     commands: list[tuple[str, Any]] = field(factory=list, init=False)
-    told: list[str] = field(factory=list, init=False)
+    logged: list[str] = field(factory=list, init=False)
     begun: bool = field(default=False, init=False)
     over: bool = field(default=False, init=False)
     seconds: float = field(default=0.0, init=False)
@@ -105,9 +105,9 @@ class Firing:
 
     bring_back = keep
 
-    def tell(self, text: str) -> None:
-        """Say something to the people who watch, at the next boundary."""
-        self.told.append(text)
+    def log(self, text: str) -> None:
+        """Log something to the people who watch, at the next boundary."""
+        self.logged.append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
     def join(self, fresh: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ class Firing:
         """Run the hook; whatever it raises is kept."""
         began = perf_counter()
         try:
-            self.hook.run(self)
+            self.hook.fire(self)
             self.memory = packed(self.memory)
         except BaseException as error:  # handed to the training thread
             self.error = error
@@ -136,7 +136,7 @@ class Firing:
         """Return what is written down of it, and what acts."""
         about = {"event": "background", "hook": self.name, "scope": self.scope, "published": self.published}
         became = {"memory": self.memory} if self.error is None else {"error": said(self.error)}
-        return {**about, "commands": self.commands, "told": self.told, **became}
+        return {**about, "commands": self.commands, "logged": self.logged, **became}
 
 
 @define(eq=False)
@@ -144,7 +144,7 @@ class Background:
     """The firings of one session: those that are over and have not acted yet, the one that runs, those that wait."""
 
     evaluator: Evaluator
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
     _firings: deque[Firing] = field(factory=deque, init=False)  # in their order
     _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
     _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the last one
@@ -178,7 +178,7 @@ class Background:
         self._firings.remove(old)
         if new.name not in self._late:
             self._late.add(new.name)
-            self.tell(f"hook {new.name!r} takes longer than the time between its firings: some are left out")
+            self.log(f"hook {new.name!r} takes longer than the time between its firings: some are left out")
 
     def result(self) -> Firing | None:
         """Return the next firing that is over, and forget it."""

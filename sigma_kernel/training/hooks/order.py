@@ -130,7 +130,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
-    """Return everything that the hooks' declarations say about their order."""
+    """Return everything that follows from the declarations of hooks about their order."""
     found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
     writers: dict[str, set[str]] = {}  # by what they write; under "" those of patterns, and local ones
     for writer, hook in hooks.items():

@@ -57,7 +57,7 @@ class Budgets:
         """Run a hook, and count how long that took."""
         began = perf_counter()
         try:
-            hook.run(context)
+            hook.fire(context)
         finally:
             self.took(name, hook, perf_counter() - began)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
-from sigma_kernel.training.checkpoints.format import Checkpoint, Say
+from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless, tail
@@ -19,7 +19,7 @@ from sigma_kernel.training.runs.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.session.loop import Session
 
 
-def history(run: Path, trainers: Iterable[str], say: Say) -> tuple[list[str], list[str]]:
+def history(run: Path, trainers: Iterable[str], log: Log) -> tuple[list[str], list[str]]:
     """Return the lines of a run's journal, and those that are missing in it: only checkpoints still hold them.
 
     Raises SigmaCheckpointError for a journal that was changed or cut, and where ``config.toml`` is not what it names.
@@ -27,13 +27,13 @@ def history(run: Path, trainers: Iterable[str], say: Say) -> tuple[list[str], li
     path, chains = run / "journal.jsonl", chains_of(run, trainers)
     now = digest(get_bytes(run / "config.toml", LARGEST))
     if not os.path.lexists(path):
-        say(f"{path}: is missing: what was done after the last checkpoint is lost")
+        log(f"{path}: is missing: what was done after the last checkpoint is lost")
         check_configuration(run, now, [held["configuration"] for held in chains[:1]])
         return [], [chain.first(now, {held["trainer"]: (held["head"], held["place"]) for held in reversed(chains)})]
-    lines = chain.read(path, say)
+    lines = chain.read(path, log)
     more = chain.lost(path, lines, chains)
     if more:
-        say(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are put back")
+        log(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are put back")
     check_configuration(run, now, chain.configured([*lines, *more]))
     return lines, more
 
@@ -59,7 +59,7 @@ def check_configuration(run: Path, now: str, known: Sequence[str]) -> None:
 
 
 def resume(
-    run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str], say: Say,
+    run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str], log: Log,
     paused: bool = False,
 ) -> None:  # fmt: skip
     """Restore the newest checkpoint of a session, and let it replay what the journal holds after that.
@@ -71,14 +71,14 @@ def resume(
     name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
     rows = chain.rows(run / "journal.jsonl", lines, name)
     try:
-        path, found = restore(run, session, say, edits, rows)
+        path, found = restore(run, session, log, edits, rows)
     except SigmaCheckpointError:
         if not _from_the_beginning(run, name, rows):
             raise
-        say(f"{run}: has no checkpoint of {name!r} to resume from: everything is replayed")
+        log(f"{run}: has no checkpoint of {name!r} to resume from: everything is replayed")
     else:
         for line in differences(found.made_with, session.made_with()):
-            say(f"{path}: {line}: bits may differ from those of an uninterrupted run")
+            log(f"{path}: {line}: bits may differ from those of an uninterrupted run")
         position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
         recorder.past.keep(session.moment, session.snapshot())  # whoever saved it has kept it, too
         if edits:  # to replay what follows from it
@@ -89,7 +89,7 @@ def resume(
     session.resumed(Replay(deque(left)) if left else None, {**row, "configuration": configuration}, paused)
 
 
-def relive(run: Path, session: Session, lines: Sequence[str], say: Say) -> None:
+def relive(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
     """Let a session replay everything that its journal holds since its settings were last changed, and compare.
 
     Raises SigmaCheckpointError where the journal does not begin with the run.
@@ -104,7 +104,7 @@ def relive(run: Path, session: Session, lines: Sequence[str], say: Say) -> None:
     edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
     if edited is not None:
         start = rows[edited]["from"]
-        say(f"{name}: settings were changed at iteration {start}; the replay begins there")
+        log(f"{name}: settings were changed at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:
             session.restore(read(run / "checkpoints" / name / f"{start}.edited-{edited}"))
             session.recorder.past.keep(session.moment, session.snapshot())
@@ -113,11 +113,11 @@ def relive(run: Path, session: Session, lines: Sequence[str], say: Say) -> None:
 
 
 def restore(
-    run: Path, session: Session, say: Say, edits: Sequence[str] = (), rows: Sequence[Row] = ()
+    run: Path, session: Session, log: Log, edits: Sequence[str] = (), rows: Sequence[Row] = ()
 ) -> tuple[Path, Checkpoint]:
     """Restore the newest checkpoint that is whole, fits a session, and lies on no branch that was left.
 
-    Others are named to ``say``.  Raises SigmaCheckpointError, and leaves the session as it was, if there is none;
+    Others are passed to ``log``.  Raises SigmaCheckpointError, and leaves the session as it was, if there is none;
     SigmaConfigError for edits of the configuration that do not fit it.
     """
 
@@ -131,7 +131,7 @@ def restore(
                 raise
             raise SigmaConfigError(f"{', '.join(edits)}: does not fit this run. {error}") from error
 
-    return newest_good(run, session.setup.name, say, put)
+    return newest_good(run, session.setup.name, log, put)
 
 
 def fit(path: Path, found: Checkpoint, session: Session) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.checkpoints.format import Say
+from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.runs import files as folder
@@ -24,7 +24,7 @@ Fill = Callable[[Path], None]
 class RunFolder:
     """The files of one run; before the folder is created or resumed, there are none."""
 
-    log: Say
+    log: Log
     run: Path | None = None
     _claim: int | None = None  # holds the folder
     _savers: dict[str, Saver] = field(factory=dict)

@@ -134,7 +134,7 @@ class HookView:
         """Put back what was kept last."""
         self.session.bring_back(self.name)
 
-    def tell(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Log a message for people."""
         self.session.recorder.log(text)
 
@@ -161,8 +161,8 @@ class HookView:
         if "memory" in row:
             self.memory.clear()
             self.memory.update(unpacked(row["memory"]))
-        for text in row["told"]:
-            self.tell(text)
+        for text in row["logged"]:
+            self.log(text)
         for address, value in row["published"].items():
             self.publish(address, unpacked(value))
         for command, arguments in row["commands"]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel import Order
+from sigma_kernel import Iterator
 
 
 @frozen
-class Sequential(Order):
+class Sequential(Iterator):
     """Form minibatches of neighbours, in the same order in every epoch."""
 
-    def order(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return ``0, 1, ..., rows - 1``."""
         return np.arange(rows)

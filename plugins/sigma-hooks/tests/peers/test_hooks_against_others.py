@@ -32,7 +32,7 @@ def test_rates_fall_when_those_of_torch_do(seed, ours, theirs):
     for value in np.random.default_rng(seed).normal(size=60).cumsum() * 0.1:
         scheduler.step(value)
         desk.values["x"], desk.commands = float(value), []
-        hook.run(desk)
+        hook.fire(desk)
         for _, arguments in desk.commands:
             desk.values[RATE] = arguments["value"]
         assert desk.values[RATE] == optimiser.param_groups[0]["lr"]
