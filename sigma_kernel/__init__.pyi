@@ -6,7 +6,9 @@ from sigma_kernel.clock import every as every
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
 from sigma_kernel.contracts import Backend as Backend
+from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import Burst as Burst
+from sigma_kernel.contracts import Compute as Compute
 from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Dataset as Dataset
@@ -16,6 +18,7 @@ from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
 from sigma_kernel.contracts import Initialiser as Initialiser
+from sigma_kernel.contracts import Iterations as Iterations
 from sigma_kernel.contracts import Iterator as Iterator
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LoopProgram as LoopProgram
@@ -34,6 +37,7 @@ from sigma_kernel.contracts import Program as Program
 from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Schedule as Schedule
+from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
 from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import Step as Step
@@ -41,6 +45,7 @@ from sigma_kernel.contracts import Totals as Totals
 from sigma_kernel.contracts import Transform as Transform
 from sigma_kernel.contracts import Update as Update
 from sigma_kernel.contracts import View as View
+from sigma_kernel.contracts import Work as Work
 from sigma_kernel.contracts import live as live
 from sigma_kernel.criteria import when as when
 from sigma_kernel.environment import Environment as Environment

@@ -18,7 +18,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, define, field, fields
+from attrs import Factory, define, field, fields, frozen
 from attrs.converters import optional
 
 from sigma_kernel import settings
@@ -38,7 +38,6 @@ from sigma_kernel.training.runs.run_folder import RunFolder
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.session.progress import Phase
 from sigma_kernel.training.trainer import Trainer
-from sigma_kernel.view import EnvironmentView
 
 GRACE = 2.0  # seconds that monitors get to end
 
@@ -345,3 +344,37 @@ class Environment(Steering):
             monitor.watch(EnvironmentView(self, self._over))
         except Exception as error:  # a monitor that fails must not disturb training
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training goes on")
+
+
+@frozen
+class EnvironmentView:
+    """What a monitor sees and may do, from its own thread."""
+
+    environment: Environment
+    over: threading.Event
+
+    def get(self, address: str) -> Any:
+        """Return a value."""
+        return self.environment.get(address)
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return all values that match."""
+        return list(self.environment.registry.find(pattern))
+
+    def status(self) -> str:
+        """Return the state of the lifecycle, or ``compiling``."""
+        trainers = self.environment.trainers.values()
+        busy = any(trainer.session.setup.programs.compiling for trainer in trainers)
+        return "compiling" if busy else self.environment.state
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return the messages after a number."""
+        return list(self.environment.messages.after(after))
+
+    def send(self, command: str, **arguments: Any) -> None:
+        """Send a command."""
+        self.environment.send(command, **arguments)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; return whether the run is over."""
+        return self.over.wait(seconds)

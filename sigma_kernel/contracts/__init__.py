@@ -10,10 +10,10 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "compute": "Array Backend Burst LoopProgram Program Step",
+        "compute": "Array Backend Batches Burst LoopProgram Program Share Step",
         "data": "Dataset Extractor Iterator Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live",
         "optimisation": "GradientOptimiser Modifier Objective Optimiser Schedule Slot Transform Update",
-        "steering": "Hook HookContext Merger Metric Monitor Operator Outlook Recipe View",
+        "steering": "Compute Hook HookContext Iterations Merger Metric Monitor Operator Outlook Recipe View Work",
     },
 )

@@ -2,9 +2,11 @@
 # ruff: noqa
 from sigma_kernel.contracts.compute import Array as Array
 from sigma_kernel.contracts.compute import Backend as Backend
+from sigma_kernel.contracts.compute import Batches as Batches
 from sigma_kernel.contracts.compute import Burst as Burst
 from sigma_kernel.contracts.compute import LoopProgram as LoopProgram
 from sigma_kernel.contracts.compute import Program as Program
+from sigma_kernel.contracts.compute import Share as Share
 from sigma_kernel.contracts.compute import Step as Step
 from sigma_kernel.contracts.data import Dataset as Dataset
 from sigma_kernel.contracts.data import Extractor as Extractor
@@ -30,8 +32,10 @@ from sigma_kernel.contracts.optimisation import Schedule as Schedule
 from sigma_kernel.contracts.optimisation import Slot as Slot
 from sigma_kernel.contracts.optimisation import Transform as Transform
 from sigma_kernel.contracts.optimisation import Update as Update
+from sigma_kernel.contracts.steering import Compute as Compute
 from sigma_kernel.contracts.steering import Hook as Hook
 from sigma_kernel.contracts.steering import HookContext as HookContext
+from sigma_kernel.contracts.steering import Iterations as Iterations
 from sigma_kernel.contracts.steering import Merger as Merger
 from sigma_kernel.contracts.steering import Metric as Metric
 from sigma_kernel.contracts.steering import Monitor as Monitor
@@ -39,3 +43,4 @@ from sigma_kernel.contracts.steering import Operator as Operator
 from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import View as View
+from sigma_kernel.contracts.steering import Work as Work

@@ -49,6 +49,26 @@ class Burst:
     published: Mapping[str, Any] = field(factory=dict)
 
 
+@frozen
+class Batches:
+    """Minibatches of equal size from one block of data on the device: ``rows`` has shape ``(n, batch)``."""
+
+    block: Mapping[str, Array]
+    rows: np.ndarray
+
+
+@frozen
+class Share:
+    """What a shard of a batch gives: its loss and the totals of metrics, its gradients, and new layer state, by name.
+
+    Loss, gradients and state are means over its rows; the totals of metrics, ``metrics.<name>``, are sums.
+    """
+
+    records: Mapping[str, np.ndarray]
+    gradients: Mapping[str, np.ndarray]
+    state: Mapping[str, np.ndarray]
+
+
 class Program(Protocol):
     """A compiled step."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +11,8 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeStep
+from sigma_kernel.contracts.compute import Batches, Burst, Share
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import gt, in_, optional, whole
 
@@ -110,7 +112,7 @@ class Hook(ABC):
     """
 
     every: TimeStep
-    when: Any = None  # a Criterion
+    when: Criterion | None = None
     priority: int = field(default=0, validator=whole)
     scope: str = field(default="global", validator=in_(("global", "local")))  # local: in each worker
     on_error: str = field(default="fail", validator=in_(("fail", "mute", "ignore")))
@@ -184,12 +186,84 @@ class Hook(ABC):
         """Act."""
 
 
+class Iterations(Protocol):
+    """What computes iterations from a state on, whole or in shards; arrays are on the device, by name."""
+
+    @property
+    def arrays(self) -> Mapping[str, Any]:
+        """Return the arrays of the state."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Return the metrics that are recorded at each training step."""
+
+    def fused(self, batches: Batches) -> Burst:
+        """Run whole iterations on minibatches."""
+
+    def weights(
+        self, arrays: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, shard: int, offset: int
+    ) -> Mapping[str, np.ndarray]:
+        """Return the mean weight of the rows of a batch, by cost; none where all rows count alike.
+
+        ``shard`` is the size of one of its shards, ``offset`` the number of iterations since the state.
+        """
+
+    def share(
+        self,
+        arrays: Mapping[str, Any],
+        block: Mapping[str, Any],
+        rows: np.ndarray,
+        start: int,
+        offset: int,
+        weights: Mapping[str, np.ndarray],
+    ) -> Share:
+        """Return the share of a shard: these ``rows`` of a batch, from ``start`` on."""
+
+    def updated(
+        self,
+        arrays: Mapping[str, Any],
+        gradients: Mapping[str, np.ndarray],
+        state: Mapping[str, np.ndarray],
+        offset: int,
+    ) -> Mapping[str, Any]:
+        """Return the arrays after the update with merged gradients, and with merged layer state."""
+
+
+Compute = Callable[[Iterations, Batches], Burst]  # how an operator computes a burst
+
+
+class Work(Protocol):
+    """The training of a session, as an operator does it in the training thread."""
+
+    @property
+    def moment(self) -> Moment:
+        """Return the present moment."""
+
+    def boundary(self) -> bool:
+        """Apply commands, and wait here while paused; return whether training continues."""
+
+    def distance(self) -> int:
+        """Return the number of iterations until something is due, at least 1."""
+
+    def advance(self, n: int, compute: Compute | None = None) -> int:
+        """Run at most ``n`` iterations as one burst; return how many were run.
+
+        ``compute`` replaces the fused program.
+        """
+
+    def settle(self) -> None:
+        """Run the hooks that are due, and see whether a goal is reached."""
+
+    def split(self, workers: int) -> None:
+        """Run hooks of local scope once for each of so many workers."""
+
+
 class Operator(ABC):
     """Run a trainer: bursts between due points, workers, shards."""
 
     @abstractmethod
-    def train(self, session: Any) -> None:
-        """Train a session until its ``boundary()`` says that it is over."""
+    def train(self, work: Work) -> None:
+        """Train until ``work.boundary()`` returns False: distance, advance, settle, and again."""
 
 
 class Merger(ABC):

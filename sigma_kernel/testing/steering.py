@@ -21,7 +21,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment, TimeStep, every
-from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator
+from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
@@ -29,7 +29,6 @@ from sigma_kernel.minimisation import Plain
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -127,11 +126,11 @@ class Sweep(Operator):
 
     epochs: int | None = None
 
-    def train(self, session: Session) -> None:
+    def train(self, work: Work) -> None:
         """Train."""
-        while session.boundary() and (self.epochs is None or session.moment.epoch < self.epochs):
-            session.advance(session.distance())
-            session.settle()
+        while work.boundary() and (self.epochs is None or work.moment.epoch < self.epochs):
+            work.advance(work.distance())
+            work.settle()
 
 
 @define(eq=False)
@@ -146,16 +145,16 @@ class Steered(Sweep):
     environment: Environment | None = None
     _done: set[int] = field(factory=set, init=False)
 
-    def train(self, session: Session) -> None:
+    def train(self, work: Work) -> None:
         """Train and steer; each step of the script once, also where a rewind leads back before it."""
-        while session.boundary():
-            now = session.moment.iteration
+        while work.boundary():
+            now = work.moment.iteration
             if now in self.script and now not in self._done:
                 self._done.add(now)
                 self.script[now](self.environment)  # type: ignore[arg-type]  # steered() sets it
             elif now < self.last:
-                session.advance(1)
-                session.settle()
+                work.advance(1)
+                work.settle()
             else:
                 break
 

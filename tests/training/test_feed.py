@@ -13,12 +13,12 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings, strategies as st
 
-from sigma_kernel.contracts import Dataset, Iterator, Preprocessor
+from sigma_kernel.contracts import Batches, Dataset, Iterator, Preprocessor
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.data.feed import Batches, Cursor, Feed
+from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.data.iterators import Shuffled
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 

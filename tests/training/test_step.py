@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import (
+    Batches,
     Burst,
     GradientOptimiser,
     Hook,
@@ -29,7 +30,6 @@ from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError, SigmaStateEr
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import state_bytes
-from sigma_kernel.training.data.feed import Batches
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import GRADIENTS, LAYERS, Model
 from sigma_kernel.training.step.steps import Steps
@@ -62,8 +62,9 @@ def test_gradients_and_update_apart_make_the_whole_step(deep: Deep) -> None:
 
 def _in_parts(session: Session) -> None:
     def parts(steps: Steps, batches: Batches) -> Burst:
-        found = steps.gradients(steps.arrays, batches.block, batches.rows[0], 0, 0, {})
-        return Burst(steps.updated(steps.arrays, found, 0), {"loss": found["loss"][None]}, 1)
+        found = steps.share(steps.arrays, batches.block, batches.rows[0], 0, 0, {})
+        arrays = steps.updated(steps.arrays, found.gradients, found.state, 0)
+        return Burst(arrays, {"loss": found.records["loss"][None]}, 1)
 
     session.advance(1, parts)
 

@@ -9,10 +9,8 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.contracts import Merger, Operator
+from sigma_kernel.contracts import Merger, Operator, Work
 from sigma_kernel.settings import ge, gt
-from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.step.steps import Steps
 from sigma_operator_local.pace import Pace
 from sigma_operator_local.shards import Sharding, Sum
 
@@ -31,18 +29,18 @@ class LocalOperator(Operator):
     burst_seconds: float = field(default=0.05, validator=gt(0))
     merger: Merger = field(factory=Sum)
 
-    def train(self, session: Session) -> None:
-        """Train until the session's boundary says that it is over."""
+    def train(self, work: Work) -> None:
+        """Train until the boundary says that training is over."""
         pace = Pace(self.burst_seconds)
-        session.split(self.workers)
+        work.split(self.workers)
         with self._pool() as pool:
-            compute = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else Steps.fused
-            while session.boundary():
-                n = pace.bounded(session.distance())
+            compute = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else None
+            while work.boundary():
+                n = pace.bounded(work.distance())
                 began = time.perf_counter()
-                done = session.advance(n, compute)
+                done = work.advance(n, compute)
                 pace.learn(done, time.perf_counter() - began)
-                session.settle()
+                work.settle()
 
     def _pool(self) -> Any:
         if self.shards == 1 or self.workers == 1:

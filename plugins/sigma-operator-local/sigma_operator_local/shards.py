@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.contracts import Burst, Merger, Metric
-from sigma_kernel.training.data.feed import Batches
-from sigma_kernel.training.step.model import GRADIENTS, LAYERS
-from sigma_kernel.training.step.steps import Steps
+from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Share
 
-Records = dict[str, np.ndarray]
 METRICS = "metrics."
 
 
@@ -49,8 +45,8 @@ class Sum(Merger):
         return total
 
 
-def tree(values: list[Records], merge: Callable[[Records, Records], Records]) -> Records:
-    """Return the records merged in pairs of neighbours, until one is left."""
+def tree(values: list[Share], merge: Callable[[Share, Share], Share]) -> Share:
+    """Return the shares merged in pairs of neighbours, until one is left."""
     while len(values) > 1:
         pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
         values = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -66,47 +62,59 @@ class Sharding:
     merger: Merger
     pool: Executor | None
 
-    def __call__(self, steps: Steps, batches: Batches) -> Burst:
+    def __call__(self, steps: Iterations, batches: Batches) -> Burst:
         """Run whole iterations on the given minibatches; ends early after a loss that is not finite."""
         arrays, rings, published = steps.arrays, [], dict[str, float]()
         for offset, rows in enumerate(batches.rows):
-            records, shards = self._records(steps, arrays, batches.block, rows, offset)
-            published |= self._local(records)
-            weighted = [_weighted(record, len(s.rows) / len(rows)) for record, s in zip(records, shards, strict=True)]
+            shards = cut(rows, self.shards)
+            shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
+            published |= self._local(shares)
+            weighted = [_weighted(share, len(s.rows) / len(rows)) for share, s in zip(shares, shards, strict=True)]
             merged = tree(weighted, partial(self._pair, steps.metrics))
-            arrays = steps.updated(arrays, merged, offset)
-            rings.append({name: value for name, value in merged.items() if not name.startswith((GRADIENTS, LAYERS))})
-            if not np.isfinite(merged["loss"]):
+            arrays = steps.updated(arrays, merged.gradients, merged.state, offset)
+            rings.append(merged.records)
+            if not np.isfinite(merged.records["loss"]):
                 break
         ring = {name: np.stack([ring[name] for ring in rings]) for name in rings[0]}
         return Burst(arrays, ring, len(rings), published)
 
-    def _records(
-        self, steps: Steps, arrays: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, offset: int
-    ) -> tuple[list[Records], list[Shard]]:
-        shards = cut(rows, self.shards)
+    def _shares(
+        self,
+        steps: Iterations,
+        arrays: Mapping[str, Any],
+        block: Mapping[str, Any],
+        rows: np.ndarray,
+        offset: int,
+        shards: list[Shard],
+    ) -> list[Share]:
         weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
 
-        def gradients(shard: Shard) -> Records:
-            return steps.gradients(arrays, block, shard.rows, shard.start, offset, weights)
+        def share(shard: Shard) -> Share:
+            return steps.share(arrays, block, shard.rows, shard.start, offset, weights)
 
         mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
-        return list(mapped(gradients, shards)), shards
+        return list(mapped(share, shards))
 
-    def _local(self, records: list[Records]) -> dict[str, float]:
+    def _local(self, shares: list[Share]) -> dict[str, float]:
         """Return what the workers' local scopes show: the loss of the last shard that each one held."""
-        losses = {i % self.workers: float(record["loss"]) for i, record in enumerate(records)}
+        losses = {i % self.workers: float(share.records["loss"]) for i, share in enumerate(shares)}
         return {f"workers.{worker}.training.loss": loss for worker, loss in losses.items()}
 
-    def _pair(self, metrics: Mapping[str, Metric], a: Records, b: Records) -> Records:
-        return {name: self._both(metrics, name, a[name], b[name]) for name in a}
-
-    def _both(self, metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        if name.startswith(GRADIENTS):
-            return self.merger.merge(a, b)
-        return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
+    def _pair(self, metrics: Mapping[str, Metric], a: Share, b: Share) -> Share:
+        records = {n: _both(metrics, n, a.records[n], b.records[n]) for n in a.records}
+        gradients = {n: self.merger.merge(a.gradients[n], b.gradients[n]) for n in a.gradients}
+        return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
 
 
-def _weighted(records: Records, weight: float) -> Records:
-    """Return a shard's share: means count by its rows, totals of metrics are sums already."""
-    return {n: v if n.startswith(METRICS) else (v * v.dtype.type(weight)) for n, v in records.items()}
+def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a record of two shards together."""
+    return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
+
+
+def _weighted(share: Share, weight: float) -> Share:
+    """Return a share whose means count by its rows; totals of metrics are sums already."""
+
+    def scaled(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
+
+    return Share(scaled(share.records), scaled(share.gradients), scaled(share.state))

@@ -12,10 +12,10 @@ import pytest
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import HookContext, Monitor, Operator
 from sigma_kernel.criteria import when
+from sigma_kernel.environment import EnvironmentView
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import MonitorSuite, Note, OperatorSuite, Slow, small_environment, state_bytes
-from sigma_kernel.view import EnvironmentView
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
 

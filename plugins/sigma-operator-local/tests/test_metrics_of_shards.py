@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.contracts import Metric
+from sigma_kernel.contracts import Metric, Share
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_operator_local.shards import Sharding, Sum
@@ -21,7 +21,9 @@ class Largest(Metric):
 
 
 def test_each_record_is_merged_as_it_should_be() -> None:
-    first = {"loss": np.float32(1), "metrics.largest": np.float32(5), "gradients.w": np.float32(2)}
-    second = {"loss": np.float32(2), "metrics.largest": np.float32(3), "gradients.w": np.float32(4)}
-    merged = Sharding(2, 1, Sum(), None)._pair({"largest": Largest()}, first, second)
-    assert merged == {"loss": 3, "metrics.largest": 5, "gradients.w": 6}
+    one, other = (
+        Share({"loss": np.float32(loss), "metrics.largest": np.float32(most)}, {"gradients.w": np.float32(w)}, {})
+        for loss, most, w in ((1, 5, 2), (2, 3, 4))
+    )
+    merged = Sharding(2, 1, Sum(), None)._pair({"largest": Largest()}, one, other)
+    assert merged == Share({"loss": 3, "metrics.largest": 5}, {"gradients.w": 6}, {})

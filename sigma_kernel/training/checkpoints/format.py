@@ -1,9 +1,4 @@
-"""Checkpoints: a folder that is whole and verified, or does not exist.
-
-``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state tree by name),
-``manifest.json`` (what is not an array, and the sha256 of every other file) and ``manifest.sha256``, written last.  All
-is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
-path in it is ever followed: a reader opens these three names and nothing else.
+"""What a checkpoint holds: arrays by name, values, and the fields of its manifest.
 
 The manifest has ``"format": 2, "minor": 0``.  Every older minor version can be read; unknown fields of a newer one are
 ignored, with a warning; another major version is refused.

@@ -1,12 +1,9 @@
-"""Checkpoints: a folder that is whole and verified, or does not exist.
+"""Write, read, find and remove checkpoints: a folder that is whole and verified, or does not exist.
 
-``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state tree by name),
-``manifest.json`` (what is not an array, and the sha256 of every other file) and ``manifest.sha256``, written last.  All
-is written to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no
-path in it is ever followed: a reader opens these three names and nothing else.
-
-The manifest says ``"format": 1, "minor": 4``.  An older minor version can always be read; of a newer one what is
-unknown is ignored, with a warning; another major version is refused.
+``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state by name),
+``manifest.json`` (everything else, and the sha256 of the arrays) and ``manifest.sha256``, written last.  All is written
+to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no path in it
+is followed: a reader opens these three names and nothing else.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Dataset, Iterator
+from sigma_kernel.contracts import Batches, Dataset, Iterator
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.data.dataset import Host, placed
 from sigma_kernel.training.data.iterators import Shuffled
@@ -30,14 +30,6 @@ class Cursor:
     epoch: int = 0
     block: int = 0
     row: int = 0
-
-
-@frozen
-class Batches:
-    """Minibatches of equal size from one block: ``rows`` has shape ``(n, batch)``."""
-
-    block: Mapping[str, Any]
-    rows: np.ndarray
 
 
 K = TypeVar("K")

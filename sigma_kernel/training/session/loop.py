@@ -19,7 +19,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, until_due
-from sigma_kernel.contracts import Burst, Metric
+from sigma_kernel.contracts import Batches, Burst, Compute, Metric
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
@@ -30,7 +30,6 @@ from sigma_kernel.training.commands.changes import Changes
 from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.reconfigure import reconfigured
 from sigma_kernel.training.commands.undo import recorded, undoable, undone
-from sigma_kernel.training.data.feed import Batches
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background
@@ -45,9 +44,9 @@ from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.iteration import Compute, Iteration
+from sigma_kernel.training.step.iteration import Iteration
 from sigma_kernel.training.step.model import LAYERS, OPTIMISER, Model
-from sigma_kernel.training.step.steps import Steps
+from sigma_kernel.training.step.steps import Steps, fused
 
 Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
@@ -176,13 +175,14 @@ class Session:
             ahead.append(next_)
         return max(1, min([per_epoch - done, *ahead, *([] if due is None else [due])]))
 
-    def advance(self, n: int, compute: Compute = Steps.fused) -> int:
+    def advance(self, n: int, compute: Compute | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
         ``compute`` replaces the fused program, for operators that cut batches into shards.
         """
         with self.timed("data"):
             batches = self.batches(n)
+        compute = compute or fused
         wanted, self.observed = self._observed_after(batches), {}
         if not wanted:
             return self._run(batches, compute)

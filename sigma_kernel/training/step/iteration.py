@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from attrs import evolve, field, frozen
 
-from sigma_kernel.contracts import Backend, Burst
-from sigma_kernel.training.data.feed import Batches
+from sigma_kernel.contracts import Backend, Batches, Burst, Compute
 from sigma_kernel.training.step.steps import Steps
-
-Compute = Callable[[Steps, Batches], Burst]
 
 
 @frozen(eq=False)

@@ -13,10 +13,9 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Burst, Metric, Step
-from sigma_kernel.training.data.feed import Batches
+from sigma_kernel.contracts import Batches, Burst, Iterations, Metric, Share, Step
 from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.model import GRADIENTS, LAYERS, WEIGHTS, Model
+from sigma_kernel.training.step.model import GRADIENTS, WEIGHTS, Model
 from sigma_kernel.training.step.programs import Programs
 
 Arrays = Mapping[str, Any]  # on the device, by name
@@ -60,21 +59,37 @@ class Steps:
         ring = program.run(arrays, block, rows[None], self.steer(step, offset=offset), 1).ring
         return {name: values[0] / len(rows) for name, values in ring.items()}
 
-    def gradients(
-        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Mapping[str, Any]
-    ) -> Records:
-        """Return the loss, the totals of metrics, layer state and gradients of a shard: ``rows`` from ``start`` on."""
+    def share(
+        self,
+        arrays: Arrays,
+        block: Arrays,
+        rows: np.ndarray,
+        start: int,
+        offset: int,
+        weights: Mapping[str, np.ndarray],
+    ) -> Share:
+        """Return the share of a shard: these ``rows`` of a batch, from ``start`` on."""
         step, program = self.programs.get(Model.gradients, len(rows))
         shares = {name: each * each.dtype.type(len(rows)) for name, each in weights.items()}
         steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
         ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
-        return {name: values[0] for name, values in ring.items()}
+        found = {name: values[0] for name, values in ring.items()}
+        gradients = {name: found.pop(name) for name in ring if name.startswith(GRADIENTS)}
+        state = {name: found.pop(name) for name in ring if name in arrays}
+        return Share(found, gradients, state)
 
-    def updated(self, arrays: Arrays, merged: Mapping[str, np.ndarray], offset: int) -> Arrays:
+    def updated(
+        self, arrays: Arrays, gradients: Mapping[str, np.ndarray], state: Mapping[str, np.ndarray], offset: int
+    ) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
         step, program = self.programs.get(Model.update)
         place = self.programs.backend.to_device
-        placed = {name: place(value) for name, value in merged.items() if name.startswith((GRADIENTS, LAYERS))}
-        layers = {name: value for name, value in placed.items() if name.startswith(LAYERS)}
-        new = program.run({**arrays, **placed}, {}, _NOTHING, self.steer(step, offset=offset), 1).state
+        given = {name: place(value) for name, value in gradients.items()}
+        layers = {name: place(value) for name, value in state.items()}
+        new = program.run({**arrays, **given, **layers}, {}, _NOTHING, self.steer(step, offset=offset), 1).state
         return {**{name: new[name] for name in arrays}, **layers}
+
+
+def fused(steps: Iterations, batches: Batches) -> Burst:
+    """Compute a burst by the fused program."""
+    return steps.fused(batches)
