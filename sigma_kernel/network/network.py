@@ -5,7 +5,6 @@ parameters, layer state and live settings by address; :meth:`Network.forward` tr
 start at ``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weights``.
 """
 
-# ruff: noqa: I001  (one name a line would make the tables of names below unreadable)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -15,30 +14,22 @@ from typing import Any
 
 from attrs import field, frozen
 
-from sigma_kernel.network.architecture import Architecture as Architecture
-from sigma_kernel.network.architecture import Placed as Placed
-from sigma_kernel.network.architecture import Wired
-from sigma_kernel.network.architecture import check_size
-from sigma_kernel.network.architecture import label
-from sigma_kernel.network.architecture import place
-from sigma_kernel.network.architecture import signature
-from sigma_kernel.network.architecture import size
-from sigma_kernel.network.architecture import wire
-from sigma_kernel.network.architecture import write as write
 from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network.notation import parse as parse
-from sigma_kernel.network.tracing import Context as Context
-from sigma_kernel.network.tracing import LiveSetting as LiveSetting
-from sigma_kernel.network.tracing import Outputs as Outputs
-from sigma_kernel.network.tracing import Parameter as Parameter
-from sigma_kernel.network.tracing import Resolve as Resolve
-from sigma_kernel.network.tracing import Shapes as Shapes
-from sigma_kernel.network.tracing import Totals as Totals
-from sigma_kernel.network.tracing import Trace
-from sigma_kernel.network.tracing import live as live
-from sigma_kernel.network.tracing import live_settings as live_settings
+from sigma_kernel.network.architecture import (
+    Architecture,
+    Placed,
+    Wired,
+    check_size,
+    label,
+    place,
+    signature,
+    size,
+    wire,
+    write,
+)
+from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace, live_settings
 
 _BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pass for the batch by broadcasting
 

@@ -18,12 +18,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaAddressError, near
-from sigma_kernel.registry.addresses import (
-    levels as levels,
-    literal as literal,
-    matches as matches,
-    specificity as specificity,
-)
+from sigma_kernel.registry.addresses import levels, literal, matches
 
 _Found = dict[tuple[str, str], "dict[str, _Leaf | Registry]"]  # by path and pattern
 Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
