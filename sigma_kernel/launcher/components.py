@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from sigma_kernel.launcher.later import later
 from sigma_kernel.launcher.output import document, json_option, table, toml
-from sigma_kernel.plugins.catalogue import catalogue, later
+from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import KINDS, Component
 
 details = later("sigma_kernel.launcher.settings:details")  # imports what lists do without

@@ -12,7 +12,8 @@ import click
 from sigma_kernel.config import Configuration, Document, override, parse, read, structured
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.plugins.catalogue import Catalogue, catalogue, later
+from sigma_kernel.launcher.later import later
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 
 beyond = later("sigma_kernel.launcher.partial:beyond")  # is asked only where something is wrong
 

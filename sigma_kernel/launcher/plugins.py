@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.launcher.later import later
 from sigma_kernel.launcher.output import document, json_option, table
-from sigma_kernel.plugins.catalogue import catalogue, later
+from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 
 problems_of = later("sigma_kernel.config.kinds:problems")  # imports what lists do without

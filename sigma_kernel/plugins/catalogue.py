@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
@@ -131,16 +131,6 @@ class Lowerings:
     def __contains__(self, op: object) -> bool:
         """Say whether an op has a kernel."""
         return self.get(str(op)) is not None
-
-
-def later(path: str) -> Callable[..., Any]:
-    """Return a function of the kernel's that is imported when it is called: what most commands do without."""
-
-    def call(*given: Any) -> Any:
-        function: Any = load(Component("command", path, path, path, "sigma-kernel"))
-        return function(*given)
-
-    return call
 
 
 def _ambiguous(kind: str, name: str, found: list[Component]) -> str:
