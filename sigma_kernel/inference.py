@@ -11,7 +11,6 @@ and what preprocessors learned lies in the checkpoint.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,20 +19,19 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.config.stored import opened
+from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Metric
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.data.dataset import as_array, specs
 from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.preparation import BATCH, Stages
 from sigma_kernel.training.runs import files as folders
-from sigma_kernel.training.runs.compatibility import check_fit
+from sigma_kernel.training.runs.compatibility import check_fit, described
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model
@@ -141,7 +139,7 @@ def load(
         chosen.backend = backend
     stages = Stages(chosen)
     model = stages.own or stages.fitting  # data are read where an input layer leaves its shape to them
-    wanted = _layers(model)
+    wanted = described(model.held())
 
     def fits(path: Path, found: Checkpoint) -> None:
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
@@ -150,10 +148,10 @@ def load(
     path, found = _saved(folder, chosen.name, checkpoint, fits, log)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
         history(folder, environment.trainers, log)  # tells whether it was changed by `sigma resume --set`
-    for line in changed_plugins(folder, catalogue(), log):
+    for line in changed_plugins(folder, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
-    summary = stored(folder / "summary.json", log)
+    summary = document_in(folder / "summary.json", log)
     return Trained(chosen, stages.network, path, found, summary, shapes, stages)
 
 
@@ -173,28 +171,3 @@ def _saved(run: Path, trainer: str, iteration: int | None, fits: Any, log: Log) 
     found = checkpoints.read(there[iteration], log)
     fits(there[iteration], found)
     return there[iteration], found
-
-
-def _layers(model: Model) -> dict[str, str]:
-    """Return how the arrays are described that layers hold."""
-    held = {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
-    return {name: f"{spec.dtype}{list(spec.shape)}" for name, spec in held.items()}
-
-
-# -- run folders -------------------------------------------------------------------------------------------------------
-def changed_plugins(run: Path, found: Catalogue, log: Log) -> list[str]:
-    """Return a line for each plugin that is of another version than when the run was made."""
-    known, then = found.versions(found.used()), stored(run / "plugins.json", log).get("plugins", {})
-    if not isinstance(then, Mapping):
-        return [f"{run / 'plugins.json'}: does not say which plugins were used"]
-    changed = {name: version for name, version in then.items() if known.get(name, version) != version}
-    return [f"{name} was {then}, and is {known[name]} now: bits may differ" for name, then in changed.items()]
-
-
-def stored(path: Path, log: Log) -> dict[str, Any]:
-    """Return what a JSON file of a run folder holds; nothing, where it is missing or damaged, which is told."""
-    try:
-        return folders.document(path, folders.get_bytes(path, folders.LARGEST)) if os.path.lexists(path) else {}
-    except SigmaCheckpointError as error:
-        log(str(error))
-        return {}

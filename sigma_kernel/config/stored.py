@@ -1,18 +1,22 @@
-"""Read the configuration that a run folder holds."""
+"""Read what a run folder says of itself: its configuration, its plugins, its documents."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sigma_kernel.config.building import build
 from sigma_kernel.config.document import Document, read
 from sigma_kernel.config.reading import structured
 from sigma_kernel.config.schema import Configuration
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.runs import files
+from sigma_kernel.training.runs.compatibility import differences
 
 
 def opened(run: Path) -> tuple[Configuration, Environment]:
@@ -36,3 +40,21 @@ def described_in(run: Path) -> Document:
             "Environment.resume(RUN) puts them where they stood, and run() goes on."
         )
     return described
+
+
+def changed_plugins(run: Path, log: Log) -> list[str]:
+    """Return a line for each plugin that is of another version than when the run was made."""
+    then = document_in(run / "plugins.json", log).get("plugins", {})
+    if not isinstance(then, Mapping):
+        return [f"{run / 'plugins.json'}: does not say which plugins were used"]
+    now = catalogue().versions(catalogue().used())
+    return [f"{line}: bits may differ" for line in differences(then, now)]
+
+
+def document_in(path: Path, log: Log) -> dict[str, Any]:
+    """Return what a JSON file of a run folder holds; nothing, where it is missing or damaged, which is told."""
+    try:
+        return files.document(path, files.get_bytes(path, files.LARGEST)) if os.path.lexists(path) else {}
+    except SigmaCheckpointError as error:
+        log(str(error))
+        return {}

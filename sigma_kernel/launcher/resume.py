@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from sigma_kernel.config import Configuration, build, override, prepare
-from sigma_kernel.config.stored import described_in
+from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.inference import changed_plugins
 from sigma_kernel.launcher.configured import understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, tell, trained, watched
@@ -90,7 +89,7 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
     """Return the environment of a run, ready; plugins of other versions than then are told."""
     environment = build(configuration, catalogue())
     prepare(configuration, environment)
-    for line in changed_plugins(run, catalogue(), _warn):
+    for line in changed_plugins(run, _warn):
         _warn(line)
     return environment
 

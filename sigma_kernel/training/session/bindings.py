@@ -89,7 +89,7 @@ def _clock() -> dict[str, Binding]:
 
 
 def _network(setup: Setup) -> dict[str, Binding]:
-    return {name: Binding(_array, name, Elements(spec=spec)) for name, spec in setup.held().items()}
+    return {name: Binding(_array, name, Elements(spec=spec)) for name, spec in setup.model.held().items()}
 
 
 def _optimiser(setup: Setup) -> dict[str, Binding]:
@@ -166,7 +166,7 @@ def written(state: RunState, setup: Setup, address: str, value: Any) -> RunState
     When a hook fires is a matter of ``changes``: the setup has to follow.
     """
     if address in state.arrays:
-        spec = setup.held()[address]
+        spec = setup.model.held()[address]
         filled = setup.to_device(np.full(spec.shape, value, spec.dtype))
         return evolve(state, arrays={**state.arrays, address: filled})
     head, _, rest = address.partition(".")

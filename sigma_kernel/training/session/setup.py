@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import LiveValue
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.step.programs import Programs
 
 
@@ -45,11 +44,6 @@ class Setup:
     def to_host(self, value: Any) -> np.ndarray:
         """Return a copy of a device array on the host."""
         return self.programs.backend.to_host(value)
-
-    def held(self) -> dict[str, Spec]:
-        """Return the specs of what layers hold, parameters and their own state, by name."""
-        model = self.model
-        return {LAYERS + address: spec for address, spec in {**model.parameters(), **model.layer_state()}.items()}
 
     def group(self, address: str) -> list[str]:
         """Return the live values that an address sets: one, or one for each parameter (``optimiser.<setting>``)."""

@@ -78,6 +78,10 @@ class Model:
         """Return the specs of what layers update by themselves."""
         return self._specs(self.shapes.state)
 
+    def held(self) -> dict[str, Spec]:
+        """Return the specs of what layers hold, parameters and their own state, by their names in the state."""
+        return {LAYERS + address: spec for address, spec in {**self.parameters(), **self.layer_state()}.items()}
+
     def _specs(self, declared: Mapping[str, Parameter]) -> dict[str, Spec]:
         return {address: Spec(p.shape, p.dtype or self.precision) for address, p in declared.items()}
 
