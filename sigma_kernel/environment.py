@@ -238,7 +238,7 @@ class Environment(Steering):
 
     def _note_plugins(self, run: Path | None = None) -> None:
         """Write down which plugins are used: in this run folder, or in the present one, if they have become others."""
-        used, there = self.catalogue.versions(self.catalogue.used()), run or self.run_folder
+        used, there = self.catalogue.versions(), run or self.run_folder
         with self._noting:
             if there is not None and (run is not None or used != self._noted):
                 folder.put_json(there / "plugins.json", {"plugins": used})
@@ -267,7 +267,7 @@ class Environment(Steering):
             resuming.resume(path, session, [*lines, *missing], configuration, edits, log, paused)
         if edits:
             self._files.edited()
-        self._noted = self.catalogue.versions(self.catalogue.used())
+        self._noted = self.catalogue.versions()
 
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
         """Do again what the journal of a run folder holds, without writing anything.

@@ -201,11 +201,13 @@ def test_a_plugin_is_used_once_a_component_of_it_is_imported(distribution):
     assert set(catalogue().used()) - set(before) == {"acme-layers"}
 
 
-def test_versions_name_the_kernel_and_what_is_ready(distribution):
-    distribution("acme-layers", SCALE, version="3.4")
+def test_versions_name_the_kernel_and_what_is_used(distribution):
+    distribution("acme-layers", SCALE, scale="class Scale: ...", version="3.4")
     distribution("broken-plugin", text="raise RuntimeError")
-    assert catalogue().versions(["acme-layers"]) == {"sigma-kernel": sigma_kernel.__version__, "acme-layers": "3.4"}
+    assert "acme-layers" not in catalogue().versions()
+    catalogue().load("layer", "scale_x")
     assert catalogue().versions()["acme-layers"] == "3.4"
+    assert catalogue().versions()["sigma-kernel"] == sigma_kernel.__version__
     assert "broken-plugin" not in catalogue().versions()
 
 

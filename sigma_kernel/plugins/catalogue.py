@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
@@ -71,11 +71,9 @@ class Catalogue:
             warnings.warn(f"{component.distribution}: {warning}", stacklevel=2)
         return load(component)
 
-    def versions(self, distributions: Iterable[str] | None = None) -> dict[str, str]:
-        """Return the versions of the kernel and of the plugins named (all that are ready, by default)."""
-        if distributions is None:
-            distributions = [plugin.name for plugin in self.plugins if plugin.state == "ready"]
-        return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in sorted(distributions)}
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the kernel and of the plugins that this process uses."""
+        return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in self.used()}
 
     def used(self) -> list[str]:
         """Return the plugins of which this process has imported a component, in the order of their names."""
