@@ -26,13 +26,13 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph import functions as f
 from sigma_kernel.minimisation import Plain
-from sigma_kernel.steering import LEGAL, STEERING
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 from sigma_kernel.training import trainer as module_of_trainers
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.runs import files as folder
 from sigma_kernel.training.session import loop as module_of_sessions
+from sigma_kernel.training.session.progress import LEGAL, STEERING
 from sigma_kernel.training.step.model import LAYERS
 
 PATIENCE = 60.0
