@@ -13,7 +13,7 @@ from sigma_kernel.config import Configuration, Document, override, parse, read, 
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.later import later
-from sigma_kernel.plugins.catalogue import Catalogue, catalogue
+from sigma_kernel.plugins.catalogue import catalogue
 
 beyond = later("sigma_kernel.launcher.partial:beyond")  # is asked only where something is wrong
 
@@ -46,9 +46,9 @@ def recipe(name: str) -> Recipe:
     return found
 
 
-def offered(kind: str, name: str, found: Catalogue | None = None) -> bool:
+def offered(kind: str, name: str) -> bool:
     """Return whether an installed plugin offers a component."""
-    return any(component.name == name for component in (found or catalogue()).components(kind))
+    return any(component.name == name for component in catalogue().components(kind))
 
 
 def _is_file(what: str) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pluggy import PluginManager
 
-from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.errors import SigmaPluginError, said
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.specs import API_VERSION, GROUP, Component, check_component
 
@@ -67,8 +67,7 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
 
 def reason(error: BaseException) -> str:
     """Return an error as a phrase on one line; those of the kernel are sentences already."""
-    text = str(error) if isinstance(error, SigmaPluginError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split()).rstrip(".: ")
+    return " ".join(said(error).split()).rstrip(".: ")
 
 
 def _agree(module: object) -> str:
