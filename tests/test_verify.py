@@ -13,7 +13,7 @@ from sigma_kernel import Environment, after
 from sigma_kernel.errors import SigmaTrainingError
 
 pytestmark = pytest.mark.rooms
-numba = pytest.importorskip("sigma_backend_numba.expressions")
+numba = pytest.importorskip("sigma_backend_numba.scalars")
 numpy_program = pytest.importorskip("sigma_backend_numpy.program")
 layers = pytest.importorskip("sigma_layers")
 hooks = pytest.importorskip("sigma_hooks")

@@ -31,8 +31,12 @@ from attrs import evolve
 from comparing import Difference, compare
 from drawing import Case, drawn
 
-from sigma_backend_numba import NumbaBackend, cache, costs, form, groups, products, task, tiles
-from sigma_backend_numba.compiler import machine
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.compiler import machine_code
+from sigma_backend_numba.emit import costs, matmul, register_tiles, task
+from sigma_backend_numba.lower import canonical
+from sigma_backend_numba.plan import fusion
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel.contracts import Backend
 from sigma_kernel.graph.node import Graph, Node, symbol
@@ -42,21 +46,21 @@ BACKENDS: dict[str, list[Backend]] = {
     "numba": [NumbaBackend(threads=1), NumbaBackend(threads=2)],
 }
 LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that few rows are many
-    (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (form, "ALL", 4), (form, "WORK", 1.0),
-    (products, "WORK", 1.0), (products, "BLOCK", 4), (products, "ROWS", 6), (products, "LARGE", 1), (tiles, "MANY", 4),
-    (groups, "LONGEST_ROW", 3),
+    (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (canonical, "ALL", 4),
+    (canonical, "WORK", 1.0), (matmul, "WORK", 1.0), (matmul, "BLOCK", 4), (matmul, "ROWS", 6), (matmul, "LARGE", 1),
+    (register_tiles, "MANY", 4), (fusion, "LONGEST_ROW", 3),
 )  # fmt: skip
 
 
 @contextmanager
 def limits(seed: int) -> Iterator[None]:
     """Lower limits for every other seed; of these, every other one has no small tiles.  LLVM optimises two of 16."""
-    patches = [patch.object(machine, "SPEED", 0)] if seed % 16 > 1 else []
+    patches = [patch.object(machine_code, "SPEED", 0)] if seed % 16 > 1 else []
     patches += [patch.object(*low) for low in LOW] if seed % 2 else []
-    patches += [patch.object(products, "small", lambda *sides: False)] if seed % 4 == 1 else []
-    patches += [patch.object(products, "faster", lambda *sides: True)] if seed % 8 == 1 else []
-    made = f"{cache.makers()}{[one.attribute for one in patches]}"  # so that nobody finds these programs on the disk
-    patches += [patch.object(cache, "makers", lambda: made)] if patches else []
+    patches += [patch.object(matmul, "small", lambda *sides: False)] if seed % 4 == 1 else []
+    patches += [patch.object(matmul, "faster", lambda *sides: True)] if seed % 8 == 1 else []
+    made = f"{lookup.makers()}{[one.attribute for one in patches]}"  # so that nobody finds these programs on the disk
+    patches += [patch.object(lookup, "makers", lambda: made)] if patches else []
     for one in patches:
         one.start()
     try:

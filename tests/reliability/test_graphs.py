@@ -51,7 +51,7 @@ def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
 def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    modules = [import_module(f"sigma_backend_numba.{name}") for name in ("cores", "products", "convolutions")]
+    modules = [import_module(f"sigma_backend_numba.emit.{name}") for name in ("loops", "matmul", "convolutions")]
 
     def home(task: Any, core: Any) -> Any:
         fit = (node for node in modules[0].stored(task) if (node.shape, node.dtype) == (core.shape, core.dtype))
@@ -60,7 +60,7 @@ def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
     for module in modules:
         monkeypatch.setattr(module, "home", home)
     monkeypatch.setenv("SIGMA_NUMBA_CACHE", str(tmp_path))
-    monkeypatch.setattr("sigma_backend_numba.cache.makers", lambda: "planted")
+    monkeypatch.setattr("sigma_backend_numba.cache.lookup.makers", lambda: "planted")
     graphs = import_module("graphs")
     backends = graphs.BACKENDS["numba"][:1]
     wrong = next(case for case in map(graphs.drawn, range(0, 200, 2)) if graphs.compare(backends, case).wrong)
@@ -72,6 +72,6 @@ def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
 @pytest.mark.rooms
 @pytest.mark.parametrize("seed", [1, 12, 13, 19, 21, 22])
 def test_a_graph_has_one_program_wherever_its_nodes_lie_in_memory(seed: int) -> None:
-    program, source = (import_module(f"sigma_backend_numba.{name}") for name in ("program", "source"))
+    program, text = (import_module(f"sigma_backend_numba.{name}") for name in ("execute.program", "emit.program_text"))
     graphs = [import_module("drawing").drawn(seed).step.graph for _ in range(5)]  # all alive: each lies elsewhere
-    assert len({source.source(program.graph_job(graph, {})).text for graph in graphs}) == 1
+    assert len({text.source(program.graph_job(graph, {})).text for graph in graphs}) == 1

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import field, frozen
 
-from sigma_backend_numba.blas import blas
-from sigma_backend_numba.form import DTYPES
-from sigma_backend_numba.memory import copy
-from sigma_backend_numba.program import Function, Program, graph_job, machine, step_job
+from sigma_backend_numba.compiler.blas_library import blas
+from sigma_backend_numba.execute.alignment import copy
+from sigma_backend_numba.execute.program import Function, Program, graph_job, machine, step_job
+from sigma_backend_numba.lower.canonical import DTYPES
 from sigma_kernel.contracts import Backend, Step
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Graph

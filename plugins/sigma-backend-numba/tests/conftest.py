@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sigma_backend_numba import store
+from sigma_backend_numba.cache import files
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,7 +15,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs", numbered=True)
     folder.chmod(0o700)
     patch = pytest.MonkeyPatch()
-    patch.setenv(store.VARIABLE, str(folder))
+    patch.setenv(files.VARIABLE, str(folder))
     return folder
 
 

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from sigma_backend_numba import blas
+from sigma_backend_numba.compiler import blas_library
 
 
 @pytest.fixture(autouse=True)
 def _asked_anew():
-    blas.blas.cache_clear()
+    blas_library.blas.cache_clear()
     yield
-    blas.blas.cache_clear()
+    blas_library.blas.cache_clear()
 
 
 def _absent(name: str) -> None:
@@ -23,12 +23,12 @@ def _absent(name: str) -> None:
 
 def test_openblas_is_there_always(monkeypatch):
     monkeypatch.setattr(metadata, "distribution", _absent)
-    assert str(blas.blas()).startswith("OpenBLAS 0.")
+    assert str(blas_library.blas()).startswith("OpenBLAS 0.")
 
 
 def test_a_wheel_of_mkl_without_its_library_is_passed_by(monkeypatch):
     monkeypatch.setattr(metadata, "distribution", lambda name: SimpleNamespace(files=[], version="1"))
-    assert blas.blas().name == "OpenBLAS"
+    assert blas_library.blas().name == "OpenBLAS"
 
 
 def test_mkl_is_used_where_its_wheel_is_installed_and_asked_for_one_thread(monkeypatch, tmp_path):
@@ -39,7 +39,7 @@ def test_mkl_is_used_where_its_wheel_is_installed_and_asked_for_one_thread(monke
         files=[tmp_path / "mkl.h", tmp_path / "libmkl_rt.so.3"], version="2026.2.0", locate_file=lambda path: path
     )
     monkeypatch.setattr(metadata, "distribution", lambda name: wheel)
-    monkeypatch.setattr(blas.ctypes, "CDLL", lambda path: opened.append(path) or library)
-    found = blas.blas()
+    monkeypatch.setattr(blas_library.ctypes, "CDLL", lambda path: opened.append(path) or library)
+    found = blas_library.blas()
     assert (str(found), found.sgemm, found.dgemm) == ("Intel MKL 2026.2.0", "s", "d")
-    assert (opened, layers) == ([str(tmp_path / "libmkl_rt.so.3")], [blas.SEQUENTIAL])
+    assert (opened, layers) == ([str(tmp_path / "libmkl_rt.so.3")], [blas_library.SEQUENTIAL])

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sigma_backend_numba import NumbaBackend, store
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.cache import files
 from sigma_kernel.graph.node import Graph, symbol
 
 CODE = """
@@ -33,12 +34,12 @@ UNUSABLE = "the cache of compiled programs cannot be used"
 
 @pytest.fixture(autouse=True)
 def _nothing_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_warned", [])
+    monkeypatch.setattr(files, "_warned", [])
 
 
 def process(folder: Path, *factors: float, before: Callable[[], None] | None = None, **variables: str) -> list[str]:
     """Compile programs in a process of its own; return their results, whether it compiled, and its warnings' number."""
-    environment = {**os.environ, store.VARIABLE: str(folder), **variables}
+    environment = {**os.environ, files.VARIABLE: str(folder), **variables}
     environment = {name: value for name, value in environment.items() if value != "unset"}
     command = [sys.executable, "-c", CODE, *map(str, factors or (3.25,))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, preexec_fn=before)
@@ -86,12 +87,12 @@ def test_a_program_of_which_any_byte_was_changed_is_not_run(programs):
     held = path.read_bytes()
     for at in [*range(0, len(held), max(1, len(held) // 50)), len(held) - 1]:
         path.write_bytes(held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :])
-        assert store.read(path.name) is None, at
+        assert files.read(path.name) is None, at
     path.write_bytes(held)
-    assert store.read(path.name) == held[store.DIGEST :]
+    assert files.read(path.name) == held[files.DIGEST :]
 
 
-@pytest.mark.parametrize("left", [0, 1, store.DIGEST - 1, store.DIGEST, store.DIGEST + 1, -1])
+@pytest.mark.parametrize("left", [0, 1, files.DIGEST - 1, files.DIGEST, files.DIGEST + 1, -1])
 def test_a_program_that_was_cut_is_compiled_anew(left, tmp_path):
     folder = tmp_path / "programs"
     process(folder)
@@ -146,7 +147,7 @@ def test_a_folder_at_the_place_of_a_program_is_no_hindrance(tmp_path):
 def test_a_folder_that_is_a_file_is_no_hindrance(tmp_path, monkeypatch, caplog):
     path = tmp_path / "file"
     path.write_text("")
-    monkeypatch.setenv(store.VARIABLE, str(path))
+    monkeypatch.setenv(files.VARIABLE, str(path))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         assert result(1.625) == [1.625] * 3
         assert result(1.6875) == [1.6875] * 3
@@ -157,7 +158,7 @@ def test_a_folder_that_is_a_file_is_no_hindrance(tmp_path, monkeypatch, caplog):
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o755, 0o701, 0o1777])
 def test_a_folder_that_others_can_open_is_not_used(mode, tmp_path, monkeypatch, caplog):
     tmp_path.chmod(mode)
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(files.VARIABLE, str(tmp_path))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         factor = 1.75 + mode / 2**20
         assert result(factor) == pytest.approx([factor] * 3)
@@ -193,9 +194,9 @@ def test_a_folder_that_cannot_be_written_to_costs_one_warning(tmp_path, monkeypa
 
     opened = os.open
     tmp_path.chmod(0o700)
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(store.os, "open", refuse)
-    monkeypatch.setattr(store.os, "supports_dir_fd", {refuse})
+    monkeypatch.setenv(files.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(files.os, "open", refuse)
+    monkeypatch.setattr(files.os, "supports_dir_fd", {refuse})
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         assert [result(1.8125), result(1.84375)] == [[1.8125] * 3, [1.84375] * 3]
     assert caplog.text.count(UNUSABLE) == caplog.text.count("Read-only file system") == 1
@@ -216,7 +217,7 @@ def test_a_disk_that_is_full_costs_one_warning_and_leaves_nothing_behind(tmp_pat
 @POSIX
 def test_the_folder_is_found_among_the_users_caches(tmp_path):
     home = tmp_path / "home"
-    own = {"HOME": str(home), store.VARIABLE: "", "XDG_CACHE_HOME": "unset"}
+    own = {"HOME": str(home), files.VARIABLE: "", "XDG_CACHE_HOME": "unset"}
     assert process(tmp_path, **own) == ["72.25", "1"]
     assert process(tmp_path, **{**own, "XDG_CACHE_HOME": ""}) == ["72.25", "0"]
     assert process(tmp_path, **{**own, "XDG_CACHE_HOME": "a/relative/path"}) == ["72.25", "0"]
@@ -229,7 +230,7 @@ def test_a_user_without_a_home_gets_one_warning(monkeypatch, caplog):
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.delenv(store.VARIABLE)
+    monkeypatch.delenv(files.VARIABLE)
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", homeless)
@@ -240,16 +241,16 @@ def test_a_user_without_a_home_gets_one_warning(monkeypatch, caplog):
 
 WRITER = """
 import sys
-from sigma_backend_numba import store
+from sigma_backend_numba.cache import files
 for turn in range(300):
-    found = store.read("sigma_shared.o")
+    found = files.read("sigma_shared.o")
     assert found is None or (len(found) == 100_000 and len(set(found)) == 1), "a part of it was read"
-    store.write("sigma_shared.o", bytes([turn % 256]) * 100_000)
+    files.write("sigma_shared.o", bytes([turn % 256]) * 100_000)
 """
 
 
 def test_processes_that_write_at_once_read_whole_files_only(tmp_path):
-    environment = {**os.environ, store.VARIABLE: str(tmp_path / "programs")}
+    environment = {**os.environ, files.VARIABLE: str(tmp_path / "programs")}
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER], env=environment, stderr=subprocess.PIPE) for _ in range(3)
     ]
@@ -267,8 +268,8 @@ def test_equal_graphs_are_compiled_once(programs):
 
 def test_the_oldest_programs_go(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(store, "KEPT", 2)
+    monkeypatch.setenv(files.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(files, "KEPT", 2)
     for factor in (3.125, 3.25, 3.375):
         result(factor)
     assert len(list(tmp_path.glob("sigma_*.o"))) == 2

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from sigma_backend_numba import cache
-from sigma_backend_numba.compiler.machine import compiled
-from sigma_backend_numba.compiler.words import Routine, f4
+from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.compiler.language import Routine, f4
+from sigma_backend_numba.compiler.machine_code import compiled
 
 INTEGERS = [-9, -4, -1, 0, 1, 3, 7, 2**31]
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 0.75, 3.0, math.inf, math.nan]
@@ -22,7 +22,7 @@ def run(lines: list[str], n: int, *arrays: np.ndarray) -> int:
     body = ["tab = as_i8(table)", *names, *lines]
     text = "\n    ".join(["def burst(table, n, t, T):", *body, "" if "return" in lines[-1] else "return 0"]) + "\n"
     table = np.array([x.ctypes.data for x in arrays], np.int64)
-    return cache.load(text, lambda: ({}, text))[1](table.ctypes.data, n, 0, 1)
+    return lookup.load(text, lambda: ({}, text))[1](table.ctypes.data, n, 0, 1)
 
 
 @pytest.mark.parametrize("sign", ["+", "-", "*", "//", "%", "&", "|", "^", "<", "<=", "==", "!=", ">="])

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_backend_numba import NumbaBackend, cache, runtime
-from sigma_backend_numba.compiler import words
+from sigma_backend_numba import NumbaBackend, runtime
+from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.compiler import language
 from sigma_backend_numba.compiler.translate import Module
-from sigma_backend_numba.form import STATE, Form, frame
-from sigma_backend_numba.groups import Grouping
-from sigma_backend_numba.program import graph_job, step_job
-from sigma_backend_numba.schedule import Arena, Schedule
-from sigma_backend_numba.source import LEG, Job, source
+from sigma_backend_numba.emit.program_text import LEG, Job, source
+from sigma_backend_numba.execute.program import graph_job, step_job
+from sigma_backend_numba.lower.canonical import STATE, Form, frame
+from sigma_backend_numba.plan.arena import Arena
+from sigma_backend_numba.plan.fusion import Grouping
+from sigma_backend_numba.plan.schedule import Schedule
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import functions as f, ops
@@ -32,7 +34,7 @@ assert _spec.loader is not None
 nets = util.module_from_spec(_spec)
 _spec.loader.exec_module(nets)
 
-KNOWN = {**vars(words), **vars(runtime), "inf": np.inf, "nan": np.nan}
+KNOWN = {**vars(language), **vars(runtime), "inf": np.inf, "nan": np.nan}
 
 
 def deep(layers: int, width: int = 6, batch: int = 8) -> Step:
@@ -112,7 +114,7 @@ def test_ordering_and_placing_grow_like_the_graph() -> None:
 def test_looking_a_program_up_grows_like_the_graph(net: Callable[[int], Step], size: int) -> None:
     def looked(count: int) -> Callable[[], Any]:
         step = net(count)
-        return lambda: cache.key(str(step_job(step)))
+        return lambda: lookup.key(str(step_job(step)))
 
     assert growth(looked, size) < TWICE
 
@@ -228,7 +230,7 @@ def test_an_arena_is_packed_first_fit() -> None:
 def test_a_known_program_is_neither_planned_nor_written_again(monkeypatch: pytest.MonkeyPatch, programs: Any) -> None:
     step = deep(3, width=7)
     first = NumbaBackend().compile(step)
-    monkeypatch.setattr(cache, "_loaded", {})  # as in another process
+    monkeypatch.setattr(lookup, "_loaded", {})  # as in another process
     monkeypatch.setattr(Job, "made", lambda self: pytest.fail("it is planned again"))
     again = NumbaBackend().compile(deep(3, width=7))
     assert again.machine.needs == first.machine.needs
@@ -273,14 +275,14 @@ def jobs() -> dict[str, Job]:
 
 
 def test_whatever_decides_a_program_has_a_part_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {what: cache.key(str(job)) for what, job in jobs().items()}
+    names = {what: lookup.key(str(job)) for what, job in jobs().items()}
     assert len(set(names.values())) == len(names)
-    assert {what: cache.key(str(job)) for what, job in jobs().items()} == names
+    assert {what: lookup.key(str(job)) for what, job in jobs().items()} == names
     others = []
     for name, value in {"makers": lambda: "others", "processor": lambda: ("another", "")}.items():
         with monkeypatch.context() as patch:
-            patch.setattr(cache, name, value)
-            others.append(cache.key(str(jobs()["plain"])))
+            patch.setattr(lookup, name, value)
+            others.append(lookup.key(str(jobs()["plain"])))
     assert len({*others, *names.values()}) == len(others) + len(names)
 
 
@@ -300,7 +302,7 @@ def test_numbers_of_numpy_among_attributes_are_numbers() -> None:
 
 
 def test_the_text_of_what_makes_programs_is_known_in_whole() -> None:
-    text = cache.makers()
+    text = lookup.makers()
     for word in (
         "class Schedule",
         "class Grouping",

@@ -15,9 +15,11 @@ import numba
 import numpy as np
 import pytest
 
-from sigma_backend_numba import NumbaBackend, cache, form, kernels, store
-from sigma_backend_numba.compiler import machine
-from sigma_backend_numba.identity import identity
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.cache import files, lookup
+from sigma_backend_numba.compiler import machine_code
+from sigma_backend_numba.lower import canonical, kernels
+from sigma_backend_numba.lower.fingerprint import identity
 from sigma_kernel.contracts import Step
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, functions as f, meaning, shapes
@@ -83,7 +85,7 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
     """Return a function that says which ops have kernels; meanings are there in any case."""
 
     def offer(found: dict[str, Any]) -> None:
-        for module in (kernels, form):
+        for module in (kernels, canonical):
             monkeypatch.setattr(module, "LOWERINGS", found)
         monkeypatch.setattr(kernels, "_warned", set())
 
@@ -202,7 +204,8 @@ def test_helpers_and_closures_are_part_of_a_kernel(offer):
 SECOND = """
 import sys
 import numpy as np
-from sigma_backend_numba import NumbaBackend, form, kernels
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.lower import canonical, kernels
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.node import Graph, symbol
 from sigma_kernel.graph.ops import op
@@ -216,7 +219,7 @@ def turned(x, out):
         out[i] = np.sqrt(x[x.size - 1 - i])
 
 
-kernels.LOWERINGS = form.LOWERINGS = {"acme-ops:bend": lambda x: x * 2 + 1, "acme-ops:turn": turned}
+kernels.LOWERINGS = canonical.LOWERINGS = {"acme-ops:bend": lambda x: x * 2 + 1, "acme-ops:turn": turned}
 x = symbol((3,))
 found = NumbaBackend().lower(Graph((x,), (turn(bend(x)),)), {})(np.array([0, 1.5, 4], "f4"))[0].tolist()
 print(*found, "numba" in sys.modules)
@@ -224,7 +227,7 @@ print(*found, "numba" in sys.modules)
 
 
 def test_a_second_process_finds_kernels_compiled_and_does_without_numba(tmp_path: Path):
-    folder = {**os.environ, store.VARIABLE: str(tmp_path / "programs")}
+    folder = {**os.environ, files.VARIABLE: str(tmp_path / "programs")}
     said = [
         subprocess.run([sys.executable, "-c", SECOND], env=folder, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
@@ -236,8 +239,8 @@ def test_a_program_on_disk_finds_kernels_of_rows_and_meanings_again(offer, monke
     x, s = symbols("float32")
     graph = Graph((x, s), (unit(x, s, epsilon=0.25), meant(x), gamma(f.abs(x) + 1.0)))
     first = NumbaBackend().lower(graph, {})(*arrays("float32"))
-    monkeypatch.setattr(cache, "_loaded", {})
-    monkeypatch.setattr(cache, "_made", lambda *_: pytest.fail("it is compiled again"))
+    monkeypatch.setattr(lookup, "_loaded", {})
+    monkeypatch.setattr(lookup, "_made", lambda *_: pytest.fail("it is compiled again"))
     again = NumbaBackend().lower(graph, {})(*arrays("float32"))
     assert [a.tobytes() for a in again] == [a.tobytes() for a in first]
 
@@ -252,9 +255,9 @@ def test_functions_that_a_kernel_calls_become_part_of_the_program_too(offer, mon
 
     def loaded(code: bytes, addresses: dict[str, int]) -> Any:
         outside.extend(addresses)
-        return machine.loaded(code, addresses)
+        return machine_code.loaded(code, addresses)
 
-    monkeypatch.setattr(cache, "loaded", loaded)
+    monkeypatch.setattr(lookup, "loaded", loaded)
     offer({"acme-ops:bend": lambda x: twice(twice(x)) + math.atan(x), "acme-ops:gamma": gamma_number})
     x = symbol((3,))
     found = NumbaBackend().lower(Graph((x,), (bend(x),)), {})(np.ones(3, "f4"))[0]

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sigma_backend_numba import NumbaBackend, crew
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.execute import thread_pool
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import ops
@@ -55,7 +56,7 @@ class Meaning(Backend):
 
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew.CREW, "most", 3)
+    monkeypatch.setattr(thread_pool.POOL, "most", 3)
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -83,7 +84,7 @@ def test_any_cut_into_bursts_and_any_number_of_threads_give_the_same_bits(name, 
 @pytest.mark.parametrize("name", ["dense", "convolutional"])
 def test_a_thread_that_never_comes_holds_up_nobody(name, monkeypatch):
     wanted = nets.bits(nets.train(NumbaBackend(threads=1), STEPS[name]))
-    monkeypatch.setattr(crew.Crew, "run", lambda self, part, threads: part(1, 3))  # the second of three
+    monkeypatch.setattr(thread_pool.ThreadPool, "run", lambda self, part, threads: part(1, 3))  # the second of three
     assert nets.bits(nets.train(NumbaBackend(threads=3), STEPS[name])) == wanted
 
 

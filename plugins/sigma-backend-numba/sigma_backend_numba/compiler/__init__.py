@@ -1,1 +1,1 @@
-"""From text to machine code: a small typed part of Python, translated to LLVM and kept on disk as object code."""
+"""Compile the text of programs, a small typed part of Python, through LLVM to machine code."""

@@ -6,11 +6,11 @@ import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sigma_backend_numba.compiler import kinds
-from sigma_backend_numba.compiler.kinds import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
-from sigma_backend_numba.compiler.sizes import AT_ONCE
-from sigma_backend_numba.compiler.words import NUMBERS, Outside
-from sigma_backend_numba.expressions import FROM_C
+from sigma_backend_numba.compiler import typed_values
+from sigma_backend_numba.compiler.language import NUMBERS, Outside
+from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
+from sigma_backend_numba.compiler.typed_values import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
+from sigma_backend_numba.scalars import FROM_C
 
 MACHINE = platform.machine().lower()
 X86, ARM = MACHINE in ("x86_64", "amd64"), MACHINE in ("aarch64", "arm64")
@@ -69,10 +69,12 @@ def _unary(b: Any, name: str, x: Value) -> Value:
 
 def _cut(kind: str) -> Meaning:
     """Turn a float into an integer: one beyond the range into its end, NaN into 0."""
-    way, width = "ui" if kind in kinds.UNSIGNED else "si", kinds.WIDTHS[kind]
+    way, width = "ui" if kind in typed_values.UNSIGNED else "si", typed_values.WIDTHS[kind]
 
     def meaning(b: Any, x: Value) -> Value:
-        called = function(b, f"llvm.fpto{way}.sat.i{width}.f{8 * kinds.BYTES[x.kind]}", TYPES[kind], [TYPES[x.kind]])
+        called = function(
+            b, f"llvm.fpto{way}.sat.i{width}.f{8 * typed_values.BYTES[x.kind]}", TYPES[kind], [TYPES[x.kind]]
+        )
         return Value(kind, b.call(called, [x.ir]))
 
     return meaning
@@ -82,15 +84,15 @@ def _size(b: Any, x: Value) -> Value:
     if x.kind in FLOATS:
         return _unary(b, "fabs", x)
     wide = converted(b, x, "i8")
-    return kinds.chosen(b, kinds.compared(b, "<", wide, number(0)), kinds.negative(b, wide), wide)
+    return typed_values.chosen(b, typed_values.compared(b, "<", wide, number(0)), typed_values.negative(b, wide), wide)
 
 
 def _lesser(b: Any, x: Value, y: Value) -> Value:
-    return kinds.chosen(b, kinds.compared(b, "<", y, x), y, x)
+    return typed_values.chosen(b, typed_values.compared(b, "<", y, x), y, x)
 
 
 def _greater(b: Any, x: Value, y: Value) -> Value:
-    return kinds.chosen(b, kinds.compared(b, ">", y, x), y, x)
+    return typed_values.chosen(b, typed_values.compared(b, ">", y, x), y, x)
 
 
 def _pointer(kind: str) -> Meaning:
@@ -107,7 +109,7 @@ def _at(b: Any, pointer: Value, offset: Value) -> Value:
 
 
 def _lanes(pointer: Value) -> int:
-    return AT_ONCE // kinds.BYTES[pointer.kind[-2:]]
+    return AT_ONCE // typed_values.BYTES[pointer.kind[-2:]]
 
 
 def _wide(lanes: int = 0) -> Meaning:
@@ -116,7 +118,7 @@ def _wide(lanes: int = 0) -> Meaning:
     def meaning(b: Any, pointer: Value) -> Value:
         kind = f"{pointer.kind[1:]}x{lanes or _lanes(pointer)}"
         place = b.bitcast(pointer.ir, TYPES[kind].as_pointer())
-        return Value(kind, b.load(place, align=kinds.BYTES[pointer.kind[1:]]))
+        return Value(kind, b.load(place, align=typed_values.BYTES[pointer.kind[1:]]))
 
     return meaning
 
@@ -143,7 +145,7 @@ def _zeros(b: Any, pointer: Value) -> Value:
 def _put(b: Any, pointer: Value, values: Value) -> None:
     """Write several numbers."""
     place = b.bitcast(pointer.ir, TYPES[values.kind].as_pointer())
-    b.store(values.ir, place, align=kinds.BYTES[pointer.kind[1:]])
+    b.store(values.ir, place, align=typed_values.BYTES[pointer.kind[1:]])
 
 
 def _fetch(b: Any, pointer: Value) -> None:
@@ -226,9 +228,9 @@ WORDS: dict[str, Meaning] = {
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
     "wide": _wide(), "spread": _spread(), "zeros": _zeros, "fetch": _fetch,
     "lanes": lambda b, pointer: number(_lanes(pointer)),
-    **{f"wide{lanes}": _wide(lanes) for lanes in kinds.LANES},
-    **{f"spread{lanes}": _spread(lanes) for lanes in kinds.LANES}, "put": _put,
-    "sel": kinds.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
+    **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},
+    **{f"spread{lanes}": _spread(lanes) for lanes in typed_values.LANES}, "put": _put,
+    "sel": typed_values.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
     "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
     "nearest": lambda b, x: _unary(b, "nearbyint", x),
     "as_float": lambda b, x: Value("f4", b.bitcast(converted(b, x, "i4").ir, TYPES["f4"])),

@@ -13,10 +13,10 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_backend_numba.compiler import kinds
+from sigma_backend_numba.compiler import typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
-from sigma_backend_numba.compiler.kinds import Value, converted, ir, ir_type, number
-from sigma_backend_numba.compiler.words import Outside, Routine, Word
+from sigma_backend_numba.compiler.language import Outside, Routine, Word
+from sigma_backend_numba.compiler.typed_values import Value, converted, ir, ir_type, number
 
 SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
@@ -61,7 +61,7 @@ class Module:
     def _function(
         self, tree: ast.FunctionDef, names: Mapping[str, Any], given: Sequence[str], burst: bool = False
     ) -> Any:
-        result = kinds.WIDE if burst else ir.VoidType()
+        result = typed_values.WIDE if burst else ir.VoidType()
         name = tree.name if burst else f"{tree.name}.{len(self.tasks)}"
         function = ir.Function(self.ir, ir.FunctionType(result, list(map(ir_type, given))), name)
         function.attributes.add("nounwind")
@@ -174,7 +174,7 @@ class Body:
     def _if(self, node: ast.If) -> None:
         after = self.b.append_basic_block("after")
         then, other = self.b.append_basic_block("then"), self.b.append_basic_block("else") if node.orelse else after
-        self.b.cbranch(kinds.truth(self.b, self.one(node.test)), then, other)
+        self.b.cbranch(typed_values.truth(self.b, self.one(node.test)), then, other)
         for block, statements in ((then, node.body), (other, node.orelse)):
             if block is not after:
                 self._into(block, statements, after)
@@ -191,7 +191,7 @@ class Body:
         head, body, after = (self.b.append_basic_block(name) for name in ("while", "body", "after"))
         self.b.branch(head)
         self.b.position_at_end(head)
-        self.b.cbranch(kinds.truth(self.b, self.one(node.test)), body, after)
+        self.b.cbranch(typed_values.truth(self.b, self.one(node.test)), body, after)
         self._looped(node.body, body, Loop(head, after), head)
 
     def _for(self, node: ast.For) -> None:
@@ -260,7 +260,7 @@ class Body:
             case ast.Call():
                 return self._call(node)
             case ast.IfExp(test=test, body=then, orelse=other):
-                return kinds.chosen(self.b, self.one(test), self.one(then), self.one(other))
+                return typed_values.chosen(self.b, self.one(test), self.one(then), self.one(other))
             case _:
                 return self._operated(node)
 
@@ -269,19 +269,19 @@ class Body:
             case ast.BinOp(left=left, op=op, right=right):
                 return self._binary(SIGNS[type(op)], self.one(left), self.one(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return kinds.compared(self.b, SIGNS[type(op)], self.one(left), self.one(right))
+                return typed_values.compared(self.b, SIGNS[type(op)], self.one(left), self.one(right))
             case ast.BoolOp(op=op, values=values):
                 sign = "&" if isinstance(op, ast.And) else "|"
-                found, *rest = (Value("b1", kinds.truth(self.b, self.one(x))) for x in values)
+                found, *rest = (Value("b1", typed_values.truth(self.b, self.one(x))) for x in values)
                 for x in rest:
-                    found = kinds.arithmetic(self.b, sign, found, x)
+                    found = typed_values.arithmetic(self.b, sign, found, x)
                 return found
             case ast.UnaryOp(op=ast.Not(), operand=x):
-                return Value("b1", self.b.not_(kinds.truth(self.b, self.one(x))))
+                return Value("b1", self.b.not_(typed_values.truth(self.b, self.one(x))))
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as known)):
                 return number(-known)
             case ast.UnaryOp(op=ast.USub(), operand=x):
-                return kinds.negative(self.b, self.one(x))
+                return typed_values.negative(self.b, self.one(x))
         raise AssertionError(f"the language has no {ast.dump(node)}")
 
     def _binary(self, sign: str, x: Value, y: Value) -> Value:
@@ -289,7 +289,7 @@ class Body:
         known = [v.ir.constant for v in (x, y) if v.kind == "i8" and isinstance(v.ir, ir.Constant)]
         if len(known) == 2 and sign in _KNOWN:
             return number(_KNOWN[sign](*known))
-        return kinds.arithmetic(self.b, sign, x, y)
+        return typed_values.arithmetic(self.b, sign, x, y)
 
     def _call(self, node: ast.Call) -> Several:
         assert isinstance(node.func, ast.Name), ast.dump(node)

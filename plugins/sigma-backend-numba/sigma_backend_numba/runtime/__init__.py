@@ -17,8 +17,8 @@ from sigma_backend_numba.runtime.arithmetic import (
     tangent,
 )
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
-from sigma_backend_numba.runtime.memory import span, within
-from sigma_backend_numba.runtime.products import product
+from sigma_backend_numba.runtime.indexing import span, within
+from sigma_backend_numba.runtime.matmul import product
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numba.compiler.words import Word, as_bits, as_float, driver, f4, i4, nearest, sel
+from sigma_backend_numba.compiler.language import Word, as_bits, as_float, driver, f4, i4, nearest, sel
 
 fmod = Word("fmod")
 LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because denormals are flushed, and infinity

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numba.compiler.words import driver, i8, sel, task, u4, u8
+from sigma_backend_numba.compiler.language import driver, i8, sel, task, u4, u8
 
 WORD, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 FIRST, SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)

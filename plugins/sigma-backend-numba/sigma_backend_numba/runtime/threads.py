@@ -12,7 +12,7 @@ import platform
 from typing import Any
 
 from sigma_backend_numba.compiler.intrinsics import X86
-from sigma_backend_numba.compiler.words import (
+from sigma_backend_numba.compiler.language import (
     Word,
     arrive,
     control,

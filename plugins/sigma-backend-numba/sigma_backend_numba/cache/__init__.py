@@ -1,0 +1,1 @@
+"""Keep compiled programs on disk, and find them again."""

@@ -1,0 +1,83 @@
+"""Programs on disk as object code: a second process finds them planned and compiled.
+
+A program is found by its job (the graph and all that surrounds it), the text of what plans, writes and compiles it, the
+version of LLVM, and the processor.  One that is damaged is made anew; where nothing can be kept, every process compiles
+for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import math
+import platform
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from sigma_backend_numba.cache import files
+from sigma_backend_numba.compiler import language
+from sigma_backend_numba.compiler.machine_code import Burst, compiled, loaded, processor
+from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
+from sigma_backend_numba.lower.kernels import Compiled, Kernel
+from sigma_kernel.graph import node
+
+_loaded: dict[str, tuple[Needs, Burst]] = {}
+_lock = threading.RLock()
+
+
+def load(
+    job: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel] = MappingProxyType({})
+) -> tuple[Needs, Burst]:
+    """Return what the program of a job needs, and its burst; it is planned and compiled at most once in this process.
+
+    ``make`` returns what it needs and its text.  It is not called for a program that is known.  ``kernels`` are the
+    functions that it calls, by their symbols.
+    """
+    name = key(job)
+    with _lock:
+        if name not in _loaded:
+            head, _, code = (files.read(f"{name}.o") or _made(name, make, kernels)).partition(b"\n")
+            needs, apart = json.loads(head)
+            _loaded[name] = needs, loaded(code, {symbol: kernels[symbol].address() for symbol in apart})
+        return _loaded[name]
+
+
+def key(job: str) -> str:
+    """Return the name of a program."""
+    parts = (job, makers(), platform.system(), platform.machine(), *processor())
+    return "sigma_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+@cache
+def makers() -> str:
+    """Return what a program depends on beside its job: the text of what makes it, and the version of LLVM.
+
+    Who puts other functions into these modules while they are at work has to say so here.
+    """
+    folders = (Path(__file__).parents[1], Path(node.__file__).parent)
+    files = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+    return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in files)])
+
+
+def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
+    """Return what a program needs and which kernels lie outside of it, in a line, and its code; keep all."""
+    needs, text = make()
+    scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
+    outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
+    code, joined = compiled(text, _names(text) | outside, scalars)
+    made = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code
+    files.write(f"{name}.o", made)
+    return made
+
+
+def _names(text: str) -> dict[str, Any]:
+    """Return what names mean in a text."""
+    from sigma_backend_numba import runtime  # not needed where the code is known already
+
+    names = {**vars(language), **vars(runtime), "inf": math.inf, "nan": math.nan}
+    return names | runtime.ROUGH if text.startswith(ROUGHLY) else names

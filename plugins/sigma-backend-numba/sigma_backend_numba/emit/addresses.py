@@ -1,0 +1,182 @@
+"""Where a nest reads and writes: pointers, offsets and strides, and the values that come from more than one load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Protocol
+
+from attrs import define, frozen
+
+from sigma_backend_numba.emit.task import Task
+from sigma_backend_numba.lower.layout import laid, source
+from sigma_backend_numba.plan.axis_maps import Map, operand, values
+from sigma_backend_numba.plan.fusion import Space
+from sigma_backend_numba.plan.strides import own_strides, strides
+from sigma_backend_numba.scalars import SHORT
+from sigma_kernel.graph.node import Node
+
+Steps = tuple[int, ...]
+Value = Callable[[Sequence[str]], str]
+
+
+class Loops(Protocol):
+    """The loops around an address, as a loop nest writes them."""
+
+    loops: list[list[int]]
+    split: int
+
+    @property
+    def outside(self) -> list[str]:
+        """Return the lines before a row."""
+        ...
+
+    def index(self, strides: Sequence[int], offset: str = "") -> str:
+        """Return the text of an index."""
+        ...
+
+    def hoisted(self, text: str, steps: Sequence[int], number: int) -> str:
+        """Write a value where its index varies, and return its name."""
+        ...
+
+    def range(self, k: int) -> tuple[str, str]:
+        """Return the bounds of a loop."""
+        ...
+
+
+@frozen
+class Address:
+    """An element for each place of a nest."""
+
+    pointer: str
+    offset: str
+    strides: Steps
+
+
+@define(eq=False)
+class Addresses:
+    """The addresses of one nest."""
+
+    task: Task
+    space: Space
+    over: Mapping[Node, Address]
+
+    def lies(self, x: Node) -> bool:
+        """Say whether a value is read from memory."""
+        root = source(x)
+        return root.op != "constant" and root not in self.task.schedule.grouping.free
+
+    def of(self, x: Node, m: Map) -> Address:
+        """Return where an operand with a map is read; a node that is no member lies in its storage."""
+        root = source(x)
+        if root in self.over:
+            given = self.over[root]
+            return Address(given.pointer, given.offset, given.strides)  # members are read element by element
+        offset, steps = strides(x, m, self.space.sides)
+        pointer, rest = self.task.part(root, offset)
+        return Address(pointer, str(rest) if rest else "", steps)
+
+    def target(self, node: Node) -> Address:
+        """Return where an output is written."""
+        _, steps = own_strides(node, self.space.maps[node], self.space.sides)
+        return Address(self.task.storage(node), "", steps)
+
+    def steps(self, outs: Sequence[Node]) -> list[Steps]:
+        """Return the strides of everything that is read or written."""
+        found = [self.target(node).strides for node in outs]
+        for node, m in self.space.maps.items():
+            if node in self.over:
+                found.append(self.over[node].strides)
+                continue
+            found += self.own_steps(node)
+            for position in values(node):
+                x = node.inputs[position]
+                inner = self.space.inner.get(node) or operand(node, position, m)
+                if self.lies(x) and (source(x) not in self.space.maps or source(x) in self.over):
+                    found.append(self.of(x, inner).strides)
+        return found
+
+    def own_steps(self, node: Node) -> list[Steps]:
+        """Return along which axes a node varies by itself, and how."""
+        m, nest = self.space.maps[node], self.space.sides
+        if node.op == "iota":
+            return [tuple(int(axis == m[node.attrs["axis"]]) for axis in range(len(nest)))]
+        if node.op == "random_bits":
+            return [own_strides(node, m, nest)[1]]
+        if node.op == "gather":
+            whole = own_strides(node, m, nest)[1]
+            first = tuple(int(bool(m) and axis == m[0]) for axis in range(len(nest)))
+            return [first, tuple(0 if one else step for one, step in zip(first, whole, strict=True))]
+        return [self._taken(node)] if node.op == "take" else []
+
+    def _taken(self, node: Node) -> Steps:
+        """Return the strides of what is taken along the axes that are not looked up."""
+        (x, indices), axis, m = node.inputs, node.attrs["axis"], self.space.maps[node]
+        count = len(indices.shape)
+        found = [0] * len(self.space.sides)
+        kept = (*m[:axis], None, *m[axis + count :])
+        for place, stride in zip(kept, laid(x).strides, strict=True):
+            if place is not None:
+                found[place] += stride
+        return tuple(found)
+
+    # -- values that are not written as an expression of their operands ------------------------------------------------
+    def value(self, node: Node, nest: Loops, number: int) -> Value | None:
+        """Return how a node is read or counted, or None if it is an expression."""
+        kinds = {"iota": self._iota, "gather": self._gather, "take": self._take, "random_bits": self._bits}
+        return kinds[node.op](node, nest, number) if node.op in kinds else None
+
+    def _iota(self, node: Node, nest: Loops, number: int) -> Value:
+        (steps,) = self.own_steps(node)
+        return lambda operands: f"{SHORT[node.dtype]}({nest.index(steps)})"
+
+    def _gather(self, node: Node, nest: Loops, number: int) -> Value:
+        block = self.task.argument("input", node.attrs["input"], node.dtype)
+        rows = self.task.argument("rows", 0, "int32")
+        first, rest = self.own_steps(node)
+        width = prod(node.shape[1:])
+        row = nest.hoisted(f"i8({rows}[{nest.index(first)}])", first, number)
+        step = nest.index(rest)
+        index = f"{row} * {width}" + (f" + {step}" if step != "0" else "") if width != 1 else row
+        test = " != 0" if node.dtype == "bool" else ""
+        return lambda operands: f"{block}[{index}]{test}"
+
+    def _take(self, node: Node, nest: Loops, number: int) -> Value:
+        x, axis = node.inputs[0], node.attrs["axis"]
+        found, fault = laid(x), self.task.argument("fault", 0, "int64")
+        pointer, steps = self.task.storage(source(x)), nest.index(self._taken(node))
+        offset = f" + {found.offset}" if found.offset else ""
+        test = " != 0" if node.dtype == "bool" else ""
+
+        def text(operands: Sequence[str]) -> str:
+            place = f"within(i8({operands[0]}), i8({x.shape[axis]}), {fault})"
+            return f"{pointer}[{place} * {found.strides[axis]}{offset} + {steps}]{test}"
+
+        return text
+
+    def _bits(self, node: Node, nest: Loops, number: int) -> Value:
+        key, stream = source(node.inputs[0]), node.attrs["stream"]
+        base = laid(node.inputs[0])
+        words = self.task.storage(key)
+        keys = f"{words}[{base.offset}], {words}[{base.offset + base.strides[0]}]"
+        steps, width = own_strides(node, self.space.maps[node], self.space.sides)[1], prod(node.shape[1:])
+        full = self.space.maps[node] == tuple(range(len(self.space.sides)))
+        row = prod(self.space.sides[loop] for loop in nest.loops[-1]) if nest.loops else 1
+        if not full or row < 16 or nest.split != len(nest.loops) - 1:
+            return lambda x: f"word(i8({x[1]}) * {width} + {nest.index(steps)}, {stream}, {x[0]}, {x[2]}, {keys})"
+        return self._row_of_bits(nest, steps, width, f"{stream}, {{0}}, {{2}}, {keys}", row)
+
+    def _row_of_bits(self, nest: Loops, steps: Steps, width: int, rest: str, row: int) -> Value:
+        """Fill a row of scratch with the blocks of one row, and read from there."""
+        words, inner = self.task.room(row + 8, "uint32"), len(nest.loops) - 1
+        outer = nest.index([0 if axis in nest.loops[-1] else step for axis, step in enumerate(steps)])
+        lo, hi = nest.range(inner)
+
+        def text(x: Sequence[str]) -> str:
+            begin, start = self.task.variable(), self.task.variable()
+            nest.outside.append(f"{begin} = i8({x[1]}) * {width} + {outer}")
+            nest.outside.append(f"{start} = ({begin} + {lo}) >> 2")
+            nest.outside.append(f"bits({words}, {start}, ({begin} + {hi} + 3) >> 2, {rest.format(*x)})")
+            return f"{words}[{begin} - 4 * {start} + v{inner}]"
+
+        return text

@@ -1,0 +1,72 @@
+"""The functions of one program: each text once, in an order in which callers come after what they call."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from sigma_backend_numba.emit import convolutions, loops, matmul, single_ops
+from sigma_backend_numba.emit.scans import Scan, body_form
+from sigma_backend_numba.emit.task import Block, Task
+from sigma_backend_numba.lower.canonical import Form
+from sigma_backend_numba.plan.fusion import Group, Grouping
+from sigma_backend_numba.plan.sample_regions import Region
+from sigma_backend_numba.plan.schedule import Schedule
+
+WRITERS = {**single_ops.WRITERS, **convolutions.WRITERS}
+
+
+@define(eq=False)
+class Library:
+    """Names by text."""
+
+    names: dict[str, str] = field(factory=dict)
+
+    def name(self, text: str) -> str:
+        """Return the name of a function, a new one for a new text."""
+        return self.names.setdefault(text, f"task{len(self.names)}")
+
+    def text(self) -> list[str]:
+        """Return all functions."""
+        return [f"def {name}{text}" for text, name in self.names.items()]
+
+
+def write_all(form: Form, library: Library, by_sample: bool = True) -> list[list[Block]]:
+    """Return the blocks of a form, stage by stage."""
+    schedule = Schedule(form, Grouping(form), by_sample)
+    return [
+        [block for region in stage if not _is_part(region.groups[0]) for block in _blocks(schedule, region, library)]
+        for stage in schedule.stages
+    ]
+
+
+def _blocks(schedule: Schedule, region: Region, library: Library) -> list[Block]:
+    """Return what does a region: one block, or several that do not wait for each other where many values are joined."""
+    group, *others = region.groups
+    if group.core is not None and group.op == "concat":
+        parts = range(0, len(group.core.inputs), single_ops.JOINED)
+        return [Block([_written(schedule, group, library, first)], 1) for first in parts]
+    return [Block([_written(schedule, each, library) for each in (group, *others)], region.samples)]
+
+
+def _is_part(group: Group) -> bool:
+    """Say whether a group is a scan's result, which the scan itself writes."""
+    return group.op == "part"
+
+
+def _written(schedule: Schedule, group: Group, library: Library, first: int = 0) -> Task:
+    task = Task(schedule, group)
+    if group.kind == "loop":
+        loops.loop(task)
+    elif group.kind == "fold":
+        loops.fold(task)
+    elif group.kind == "product" and group.op == "matmul":
+        matmul.Product(task, single_ops.core(task)).write()
+    elif group.op == "scan":
+        scan = single_ops.core(task)
+        Scan(task, scan, write_all(body_form(scan), library, by_sample=False)).write()
+    elif group.op == "concat":
+        single_ops.concat(task, single_ops.core(task), first)
+    else:
+        WRITERS[group.op](task, single_ops.core(task))
+    task.name = library.name(task.text())
+    return task

@@ -1,0 +1,294 @@
+"""A whole program as source: its tasks, and the burst that runs them, step by step, on any number of threads.
+
+The table that a burst is handed holds addresses: inputs, outputs, by how much each input moves on a step (in
+elements), then rows, how many a block has, arena, ticket, pieces done, faults and scratch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from operator import methodcaller
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from sigma_backend_numba.emit import costs
+from sigma_backend_numba.emit.functions import Library, write_all
+from sigma_backend_numba.emit.task import Block, Pointer, indented, size
+from sigma_backend_numba.lower.canonical import STEER, Form, Frame, expanded
+from sigma_backend_numba.lower.kernels import Kernel, used
+from sigma_backend_numba.scalars import FLOATING, SHORT
+from sigma_kernel.graph.node import Graph
+
+ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
+Needs = dict[str, int]  # what the caller of a program must prepare
+SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
+LEG = 64  # tasks that one function calls: LLVM's time grows faster than a function does
+NO_ROW = 2  # the fault of a minibatch that names a row which the block does not have
+
+
+@frozen(eq=False)
+class Job:
+    """What decides a program: a graph in primitives and what surrounds it, as much as code for it depends on.
+
+    ``batch`` is the rows of a minibatch; ``watched`` is the output whose numbers must be finite for a burst to go on.
+    """
+
+    graph: Graph = field(converter=expanded)
+    frame: Frame
+    batch: int = 0
+    watched: int | None = None
+    approximate: bool = False
+
+    def __str__(self) -> str:
+        """Return a text that is the same for equal jobs alone; what inputs are called decides nothing."""
+        around = [self.frame.kinds, self.frame.targets, self.batch, self.watched, self.approximate]
+        return json.dumps([_described(self.graph), around], default=methodcaller("item"))  # numbers of numpy
+
+    def kernels(self) -> dict[str, Kernel]:
+        """Return the functions outside of the program that it calls, by their symbols."""
+        return used(self.graph)
+
+    def made(self) -> tuple[Needs, str]:
+        """Return what the caller of the program needs to know, and the text."""
+        made = source(self)
+        return {"arena": made.arena_bytes, "scratch": made.scratch_bytes, "threads": made.threads}, made.text
+
+
+def _described(graph: Graph) -> list[Any]:
+    """Return a graph as plain lists, numbers and texts; raises TypeError for an attribute that is no such thing."""
+    places = graph.places()
+    rows = [
+        [n.op, [places[x] for x in n.inputs], [] if n.op == "input" else _plain(n.attrs), n.shape, n.dtype]
+        for n in places
+    ]
+    return [rows, *([places[node] for node in ends] for ends in (graph.inputs, graph.outputs))]
+
+
+def _plain(attrs: Mapping[str, Any]) -> list[Any]:
+    return [[name, _described(x) if isinstance(x, Graph) else x] for name, x in sorted(attrs.items())]
+
+
+@frozen(eq=False)
+class Source:
+    """The text of a program and what its caller must prepare: bytes, and the most threads that can help."""
+
+    graph: Graph
+    frame: Frame
+    text: str
+    arena_bytes: int
+    scratch_bytes: int
+    threads: int
+    tasks: int
+
+    def place(self, special: str) -> int:
+        """Return where the table holds something special."""
+        return 2 * len(self.graph.inputs) + len(self.graph.outputs) + SPECIAL.index(special)
+
+    @property
+    def length(self) -> int:
+        """Return the number of entries in the table."""
+        return self.place(SPECIAL[-1]) + 1
+
+
+def source(job: Job) -> Source:
+    """Return the program of a job."""
+    form, library = Form(job.graph, job.frame), Library()
+    stages = write_all(form, library)
+    threads = _threads(stages)
+    tasks = [task for stage in stages for block in stage for task in block.tasks]
+    for task in tasks if threads == 1 else ():
+        task.join()
+    scratch = max((task.scratch for task in tasks), default=0) + 256
+    arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
+    unfinished = Source(job.graph, job.frame, "", arena, scratch + local, threads, len(tasks))
+    burst = _Burst(unfinished, job.batch, f"local = scratch + {scratch}").texts(stages, job.watched)
+    text = "\n\n".join([*([ROUGHLY] if job.approximate else []), *library.text(), *burst]) + "\n"
+    return evolve(unfinished, text=text)
+
+
+def _threads(stages: list[list[Block]]) -> int:
+    """Return how many threads can help with a program: one, where two would hardly be faster."""
+    alone = sum(block.cost for stage in stages for block in stage)
+    both = sum(_shared(stage) for stage in stages if stage)
+    return max((_pieces(stage) for stage in stages), default=1) if both < costs.LESS * alone else 1
+
+
+def _shared(stage: list[Block]) -> float:
+    """Return the nanoseconds that two threads take for a stage."""
+    total, longest = sum(block.cost for block in stage), max(block.cost / block.chunks for block in stage)
+    return max(total / 2, longest) + (costs.STAGE if _pieces(stage) > 1 else 0)
+
+
+def _pieces(stage: list[Block]) -> int:
+    return sum(block.chunks for block in stage)
+
+
+@define
+class _Burst:
+    """The text of a burst; one that calls many tasks does so leg by leg, each leg a function of its own.
+
+    So does a stage whose pieces call many.
+    """
+
+    program: Source
+    batch: int
+    local: str
+    _functions: list[str] = field(factory=list, init=False)
+
+    def texts(self, stages: list[list[Block]], watched: int | None) -> list[str]:
+        """Return the functions, the burst as the last one."""
+        program, legs = self.program, _legs(stages, self.program.threads > 1)
+        output = None if watched is None else Pointer("output", watched, program.graph.outputs[watched].dtype)
+        every = {pointer for stage in stages for block in stage for task in block.tasks for pointer in task.arguments}
+        body = self._stages(legs[0]) if len(legs) == 1 else self._calls(legs)
+        own = _read(legs[0], body) if len(legs) == 1 else {}
+        own |= {p: _name(p) for p in every if p.kind == "rows"} | ({} if output is None else {output: _name(output)})
+        lines = [
+            *self._prologue(own),
+            *(_checked(program, self.batch) if any(p.kind == "rows" for p in own) else []),
+            "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
+        ]  # fmt: skip
+        body += ["done = step + 1", *_watch(program, watched)]
+        moves = {name: self._move(pointer) for pointer, name in own.items()}
+        body += [f"{name} = at({name}, {by})" for name, by in moves.items() if by]
+        burst = ["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"]
+        return [*self._functions, "\n    ".join(burst)]
+
+    def _calls(self, legs: list[list[list[Block]]]) -> list[str]:
+        """Return the lines in which a burst goes through its legs."""
+        calls = [(self._apart("stage", leg, self._stages(leg)), f"stage += {len(_joined(leg))}") for leg in legs]
+        return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
+
+    def _apart(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
+        """Return the call of a new function for what these blocks do, which is told a number."""
+        own, head = _read(stages, body), f"leg{len(self._functions)}(table, step, {variable}, t)"
+        moves = {name: self._move(pointer) for pointer, name in own.items()}
+        lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]
+        self._functions.append("\n    ".join([f"def {head}:", *lines, *body]))
+        return head
+
+    def _stages(self, stages: list[list[Block]]) -> list[str]:
+        """Return the calls; threads claim the pieces of a stage, where there is more than one thread."""
+        if self.program.threads == 1:
+            return [line for stage in stages for block in stage for line in block.whole(_name)]
+        return [line for parts in _joined(stages) for line in self._claimed(parts)]
+
+    def _claimed(self, parts: list[list[Block]]) -> list[str]:
+        """Return the loop in which a thread claims pieces of a stage until all are done."""
+        lines, first, legs = [], 0, _legs(parts, threaded=True)
+        for leg in legs:
+            body, last = _pieces_of(leg, first)
+            call = [self._apart("unit", leg, body)] if len(legs) > 1 else body
+            lines += [f"{'elif' if first else 'if'} unit < {last}:", *indented(call)] if len(legs) > 1 else call
+            first = last
+        start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
+        return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
+
+    def _prologue(self, own: Mapping[Pointer, str]) -> list[str]:
+        """Return lines that read the table."""
+        program = self.program
+        return [
+            "tab = as_i8(table)",
+            f"arena = tab[{program.place('arena')}]",
+            f"scratch = tab[{program.place('scratch')}] + t * {program.scratch_bytes}",
+            self.local,
+            *(f"{name} = as_i8(tab[{program.place(name)}])" for name in ("ticket", "ended")),
+            f"fault = as_i8(tab[{program.place('fault')}])",
+            *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in own.items()),
+        ]
+
+    def _move(self, pointer: Pointer) -> str:
+        """Return by how many elements a pointer moves from one step to the next, if it does."""
+        program = self.program
+        if pointer.kind == "rows":
+            return str(self.batch)
+        if pointer.kind == "output":
+            return str(size(program.graph.outputs[pointer.number]))
+        if program.frame.kinds[pointer.number] == STEER:
+            return f"tab[{len(program.graph.inputs) + len(program.graph.outputs) + pointer.number}]"
+        return ""
+
+
+def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
+    """Return what the tasks of some stages are handed from the table, with its names, as far as lines mention them."""
+    tasks = [task for stage in stages for block in stage for task in block.tasks]
+    mentioned = set(re.findall(r"\w++", "\n".join(lines)))
+    every = dict.fromkeys(p.whole for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows"))
+    return {p: name for p in every if (name := _name(p)) in mentioned}
+
+
+def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
+    """Return the stages in parts that call few tasks each; what threads share is not taken apart."""
+    found: list[list[list[Block]]] = [[]]
+    calls = 0
+    for stage in filter(None, stages):
+        for part in [stage] if threaded else [[block] for block in stage]:
+            count = sum(len(block.tasks) for block in part)
+            if found[-1] and calls + count > LEG:
+                found.append([])
+                calls = 0
+            found[-1].append(part)
+            calls += count
+    return found
+
+
+def _checked(program: Source, batch: int) -> list[str]:
+    """Return lines in which every thread looks whether a block has all rows of a burst; else it is over at once."""
+    return [
+        "worst = u4(0)", f"for q in range(n * {batch}):", "    worst = max(worst, u4(rows[q]))",
+        f"if i8(worst) >= tab[{program.place('count')}]:", f"    fault[0] = i8({NO_ROW})", "    n = i8(0)",
+    ]  # fmt: skip
+
+
+def _name(pointer: Pointer) -> str:
+    """Return what a task is handed for a pointer."""
+    name = pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
+    if pointer.kind == "local":
+        name = f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"
+    if pointer.kind in ("arena", "scratch"):
+        name = f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
+    return pointer.moved(name)
+
+
+def _entry(program: Source, pointer: Pointer) -> int:
+    if pointer.kind == "rows":
+        return program.place("rows")
+    return pointer.number + (len(program.graph.inputs) if pointer.kind == "output" else 0)
+
+
+def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
+    """Return the stages as lists of what one thread does; those that leave nothing to a second thread become one."""
+    found: list[list[list[Block]]] = []
+    for stage in filter(None, stages):
+        alone = len(stage) == 1 and stage[0].chunks == 1
+        if alone and found and len(found[-1]) == 1 and found[-1][0][0].chunks == 1:
+            found[-1][0] += stage
+        else:
+            found.append([[block] for block in sorted(stage, key=lambda block: block.chunks)])
+    return found
+
+
+def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:
+    """Return lines that do the piece ``unit``, those of these parts being numbered from ``first``; and the next one."""
+    lines: list[str] = []
+    for part in parts:
+        count, word = part[0].chunks, "elif" if lines else "if"
+        lines.append(f"{word} unit < {first + count}:")
+        if count > 1:
+            lines += indented([f"ch = unit - {first}", *part[0].piece(_name)])
+        else:
+            lines += indented([line for block in part for line in block.whole(_name)])
+        first += count
+    return lines, first
+
+
+def _watch(program: Source, watched: int | None) -> list[str]:
+    """Return lines that end the burst after a number that is not finite."""
+    if watched is None or program.graph.outputs[watched].dtype not in FLOATING:
+        return []
+    lines = ["finite = True", f"for q in range({size(program.graph.outputs[watched])}):"]
+    lines.append(f"    finite = finite and abs(output{watched}[q]) < inf")
+    return [*lines, "if not finite:", "    break"]

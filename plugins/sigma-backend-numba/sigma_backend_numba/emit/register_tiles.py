@@ -1,0 +1,132 @@
+"""Matrix products of our own, in registers: small ones, which BLAS packs first, and large ones that it is slower at.
+
+A tile of a few rows and 64 bytes of columns stays in registers while it is summed up, each number in the order of the
+inner axis, whatever the tile.  Columns that are left over come as one or two parts, which may overlap.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
+from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.scalars import literal
+from sigma_kernel.graph.node import BYTES
+
+DEPTHS = (4, 6, 5, 3)  # rows of a small product's tile: the first of these that divides all rows, or the first
+MANY = 96  # rows of a block: where there are more, tiles must fit into it
+SMALL, TURNED, FEW = 600_000, 300_000, 60_000  # floating-point operations: up to here BLAS takes longer
+
+
+def small(rows: int, columns: int, inner: int, turned: bool) -> bool:
+    """Say whether BLAS takes longer for a product; a second operand that lies transposed is turned first."""
+    return 2 * rows * columns * inner <= (SMALL if not turned else TURNED if rows >= 16 else FEW)
+
+
+def depth(rows: int) -> int:
+    """Return the rows of a tile; where a product is cut, pieces begin at multiples of it."""
+    return next((d for d in DEPTHS if rows % d == 0), DEPTHS[0]) if rows < MANY else DEPTHS[0]
+
+
+@frozen
+class Tiles:
+    """The text of ``to = scale * left @ right``, or of what adds that to what is there.
+
+    Neighbours of ``left`` lie ``down`` and ``along`` apart, rows of ``right`` (columns, where it is ``turned``) lie
+    ``leading`` apart.  What is packed needs a ``room`` of ``inner`` times ``wide``.
+    """
+
+    dtype: str
+    rows: int
+    columns: int
+    inner: int
+    down: int
+    along: int
+    leading: int
+    turned: bool
+    scale: str
+    added: bool
+
+    @property
+    def wide(self) -> int:
+        """Return the columns of a tile."""
+        return AT_ONCE // BYTES[self.dtype]
+
+    @property
+    def room(self) -> int:
+        """Return the elements that turned columns need."""
+        return self.inner * self.wide if self.turned else 0
+
+    def lines(self, rows: str, columns: str) -> list[str]:
+        """Return the product for so many rows and columns: all of them, or a piece."""
+        wide, rest = self.wide, self.columns % self.wide
+        lines = []
+        if self.columns >= wide:
+            lines += [f"for j in range(0, ({columns}) // {wide} * {wide}, {wide}):"]
+            lines += indented(self._panel(rows, [(0, wide)]))
+        if rest:
+            lines += [f"for j in range(({columns}) // {wide} * {wide}, {columns}, {rest}):"]
+            lines += indented(self._panel(rows, powers(rest) if self.added else covering(rest)))
+        return lines
+
+    def _panel(self, rows: str, parts: list[tuple[int, int]]) -> list[str]:
+        """Return all rows of some columns from j on: parts say where they begin and how many they are."""
+        deep = depth(self.rows)
+        rest = self.rows % deep
+        lines = self._pack(parts) if self.turned else []
+        lines += [f"for i in range(0, ({rows}) // {deep} * {deep}, {deep}):", *indented(self._tile(deep, parts))]
+        if rest:
+            ends = f"({rows}) // {deep} * {deep}, {rows}, {rest}"
+            lines += [f"for i in range({ends}):", *indented(self._tile(rest, parts))]
+        return lines
+
+    def _pack(self, parts: list[tuple[int, int]]) -> list[str]:
+        """Return lines that lay columns side by side."""
+        width = max(place + width for place, width in parts)
+        each = f"room[q * {self.wide} + k] = right[(j + k) * {self.leading} + q]"
+        return [f"for q in range({self.inner}):", f"    for k in range({width}):", "        " + each]
+
+    def _tile(self, deep: int, parts: list[tuple[int, int]]) -> list[str]:
+        """Return so many rows from i on of some columns."""
+        sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(deep) for place, width in parts]
+        start = [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
+        body = [f"l{r} = left[(i + {r}) * {self.down} + q * {self.along}]" for r in range(deep)]
+        for place, width in parts:
+            at = f"q * {self.wide} + {place}" if self.turned else f"q * {self.leading} + j + {place}"
+            body.append(f"b{place}_{width} = {wide(width, 'room' if self.turned else 'right', at)}")
+        body += [f"{name} += {spread(width, f'l{r}')} * b{place}_{width}" for r, place, width, name in sums]
+        if self.scale != literal(1, self.dtype):
+            ends = [f"{name} = {name} * {spread(width, self.scale)}" for _, _, width, name in sums]
+        else:
+            ends = []
+        for r, place, width, name in sums:
+            ends.append(kept(width, f"(i + {r}) * {self.columns} + j + {place}", name, self.added))
+        return [*start, f"for q in range({self.inner}):", *indented(body), *ends]
+
+
+def kept(width: int, place: str, value: str, added: bool) -> str:
+    """Return the line that writes numbers, or adds them to what is there."""
+    return f"put(at(to, {place}), {wide(width, 'to', place) + ' + ' if added else ''}{value})"
+
+
+def powers(columns: int) -> list[tuple[int, int]]:
+    """Return columns as beginnings and widths, these powers of two."""
+    width = 1 << (columns.bit_length() - 1)
+    rest = [(width + place, part) for place, part in powers(columns - width)] if columns > width else []
+    return [(0, width), *rest]
+
+
+def covering(columns: int) -> list[tuple[int, int]]:
+    """Return the same as one or two parts, which may overlap."""
+    width = 1 << (columns.bit_length() - 1)
+    return [(0, width)] if width == columns else [(0, width), (columns - width, width)]
+
+
+def wide(width: int, pointer: str, place: str) -> str:
+    """Return the text that reads so many numbers."""
+    return f"wide{width}(at({pointer}, {place}))"
+
+
+def spread(width: int, value: str) -> str:
+    """Return the text that repeats a number."""
+    return f"spread{width}({value})"

@@ -1,0 +1,289 @@
+"""Ops that stand alone: plain loops over operands whose elements lie one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+
+from sigma_backend_numba.emit import costs
+from sigma_backend_numba.emit.task import Task, size
+from sigma_backend_numba.lower.layout import regular, source
+from sigma_backend_numba.scalars import SHORT, arithmetic, literal
+from sigma_kernel.graph.node import Node
+
+Writer = Callable[[Task, Node], None]
+JOINED = 16  # operands of a concat that one task writes: LLVM's time grows faster than a function does
+KERNEL = 8  # times the cost of a sum: what the kernel of a plugin takes for an element, at a guess
+
+
+def operands(task: Task, node: Node) -> list[str]:
+    """Return pointers to the operands."""
+    return [task.storage(source(x)) for x in node.inputs]
+
+
+def core(task: Task) -> Node:
+    """Return the op of a group that has no other."""
+    if task.group.core is None:
+        raise AssertionError("a plain group has a core")
+    return task.group.core
+
+
+def moved(
+    shape: Sequence[int], target: Callable[[str], str], value: Callable[[str], str], to: Sequence[int],
+    start: Sequence[int], line: str = "{0} = {1}",
+) -> list[str]:  # fmt: skip
+    """Return loops over a shape that read elements in both arrays by strides: ``target[...] = value[...]``."""
+    lines = [f"{'    ' * k}for i{k} in range({side}):" for k, side in enumerate(shape)]
+    places = (" + ".join(f"i{k} * {step}" for k, step in enumerate(steps) if step) or "0" for steps in (to, start))
+    filled = line.format(*(make(place) for make, place in zip((target, value), places, strict=True)))
+    return [*lines, "    " * len(shape) + filled]
+
+
+def argmax(task: Task, node: Node) -> None:
+    """Write the place of the largest element along an axis; the first NaN is larger than all."""
+    (x,), out, shape, axis = operands(task, node), task.storage(node), node.inputs[0].shape, node.attrs["axis"]
+    side, inner = shape[axis], prod(shape[axis + 1 :])
+    task.lines += [
+        f"for i in range({prod(shape[:axis])}):", f"    for j in range({inner}):",
+        f"        best, place = {x}[i * {side * inner} + j], i4(0)", f"        for k in range({side}):",
+        f"            v = {x}[(i * {side} + k) * {inner} + j]", "            if v > best or (v != v and best == best):",
+        "                best, place = v, i4(k)", f"        {out}[i * {inner} + j] = place",
+    ]  # fmt: skip
+
+
+def pad(task: Task, node: Node) -> None:
+    """Write the padding, then the operand into it."""
+    (x,), out, attrs = operands(task, node), task.storage(node), node.attrs
+    each, own = regular(node.shape).strides, node.inputs[0].shape
+    steps = [(i + 1) * s for i, s in zip(attrs["interior"], each, strict=True)]
+    offset = sum(a * s for a, s in zip(attrs["low"], each, strict=True))
+    task.lines += [f"for q in range({size(node)}):", f"    {out}[q] = {literal(attrs['value'], node.dtype)}"]
+    task.lines += moved(own, lambda i: f"{out}[{offset} + {i}]", lambda i: f"{x}[{i}]", steps, regular(own).strides)
+
+
+def concat(task: Task, node: Node, first: int) -> None:
+    """Write operands, from the first one on as many as one task does, one after the other along an axis."""
+    axis, each = node.attrs["axis"], regular(node.shape).strides
+    begin = sum(x.shape[axis] for x in node.inputs[:first]) * each[axis]
+    out, offset = task.part(node, begin)
+    for part in node.inputs[first : first + JOINED]:
+        x = task.storage(source(part))
+        task.lines += moved(
+            part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]
+            each, regular(part.shape).strides,
+        )  # fmt: skip
+        offset += part.shape[axis] * each[axis]
+
+
+def scatter_add(task: Task, node: Node) -> None:
+    """Write a copy of the operand with updates added at the places that indices name."""
+    (x, indices, updates), out, axis = operands(task, node), task.storage(node), node.attrs["axis"]
+    shape, count = node.shape, size(node.inputs[1])
+    side, inner, fault = shape[axis], prod(shape[axis + 1 :]), task.argument("fault", 0, "int64")
+    target = f"{out}[(i * {side} + place) * {inner} + j]"
+    task.lines += [
+        f"for q in range({size(node)}):", f"    {out}[q] = {x}[q]",
+        f"for i in range({prod(shape[:axis])}):", f"    for k in range({count}):",
+        f"        place = within(i8({indices}[k]), i8({side}), {fault})", f"        for j in range({inner}):",
+        f"            u = {updates}[(i * {count} + k) * {inner} + j]",
+        f"            {target} = {arithmetic('add', node.dtype, target, 'u')}",
+    ]  # fmt: skip
+
+
+def matmul(task: Task, node: Node) -> None:
+    """Write a product of matrices of integers."""
+    (a, b), out, batch = operands(task, node), task.storage(node), node.shape[:-2]
+    (rows, columns), inner = node.shape[-2:], node.inputs[0].shape[-1]
+    places = []
+    for x in node.inputs:
+        lead, each = len(batch) - len(x.shape[:-2]), regular(x.shape).strides
+        steps = [(k + lead, s) for k, s in enumerate(each[:-2]) if x.shape[k] != 1]
+        places.append(" + ".join(f"i{k} * {s}" for k, s in steps) or "0")
+    where = " + ".join(f"i{k} * {s}" for k, s in enumerate(regular(node.shape).strides[:-2])) or "0"
+    lines = [f"{'    ' * k}for i{k} in range({side}):" for k, side in enumerate(batch)]
+    element = f"{a}[{places[0]} + i * {inner} + k] * {b}[{places[1]} + k * {columns} + j]"
+    inside = [
+        f"for i in range({rows}):", f"    for j in range({columns}):", f"        total = {literal(0, node.dtype)}",
+        f"        for k in range({inner}):", f"            total = {SHORT[node.dtype]}(total + {element})",
+        f"        {out}[{where} + i * {columns} + j] = total",
+    ]  # fmt: skip
+    task.lines += [*lines, *("    " * len(batch) + line for line in inside)]
+
+
+# -- functions outside of the program (see ``kernels``) ----------------------------------------------------------------
+def rows(task: Task, node: Node) -> None:
+    """Call a function for each row of the result, with the same row of every operand; one of a single row is whole."""
+    count, given = prod(node.shape[:-1]), []
+    for x, pointer in zip((*node.inputs, node), [*operands(task, node), task.storage(node)], strict=True):
+        width = x.shape[-1] if x.shape else 1
+        moves = len(x.shape) > 1 or x is node
+        given.append(f"at({pointer}, r * {width}), {width}" if moves else f"{pointer}, {width}")
+    task.share(costs.loop(KERNEL * size(node)), count)
+    task.lines += ["for r in range(lo, hi):", f"    {node.attrs['symbol']}({', '.join(given)})"]
+
+
+def python(task: Task, node: Node) -> None:
+    """Call a function that is written in Python for the whole result."""
+    fault = task.argument("fault", 0, "int64")
+    given = ", ".join(f"address({x})" for x in (fault, *operands(task, node), task.storage(node)))
+    task.share(costs.PYTHON, 1)
+    task.lines.append(f"{node.attrs['symbol']}({given})")
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+def _walk(node: Node, whole: Sequence[int], result: Sequence[int]) -> tuple[list[str], list[str], str]:
+    """Return loops over results, loops over a window, and the place in the operand; outside of it lines go on."""
+    window, stride, padding = (node.attrs[name] for name in ("window", "stride", "padding"))
+    outer = ["for c in range(lo, hi):"]
+    outer += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
+    inner: list[str] = ["slot = i8(-1)"]
+    for k, side in enumerate(window):
+        inner.append("    " * k + f"for w{k} in range({side}):")
+    deep = "    " * len(window)
+    inner.append(deep + "slot += i8(1)")
+    tests = []
+    for k, (low, _) in enumerate(padding):
+        inner.append(deep + f"p{k} = o{k} * {stride[k]} + w{k} - {low}")
+        tests.append(f"p{k} < 0 or p{k} >= {whole[k]}")
+    inner += [deep + f"if {' or '.join(tests)}:", deep + "    continue"]
+    place = "c"
+    for k, side in enumerate(whole):
+        place = f"({place}) * {side} + p{k}"
+    inner.append(deep + f"q = {place}")
+    return outer, inner, deep
+
+
+def _pooling(
+    task: Task, node: Node, wide: Node, narrow: Node, start: Sequence[str], inside: Sequence[str], end: Sequence[str]
+) -> None:
+    """Write loops over all windows of all channels: before, at each element, after."""
+    result = narrow.shape[2:]
+    outer, inner, deep = _walk(node, wide.shape[2:], result)
+    place = "c"
+    for k, side in enumerate(result):
+        place = f"({place}) * {side} + o{k}"
+    depth = "    " * (1 + len(result))
+    body = [f"r = {place}", *start, *inner, *(deep + line for line in inside), *end]
+    task.share(costs.loop(size(narrow) * prod(node.attrs["window"]) * 2), prod(wide.shape[:2]))
+    if wide is node:
+        width = prod(wide.shape[2:])
+        task.lines += [
+            f"for z in range(lo * {width}, hi * {width}):",
+            f"    {task.storage(node)}[z] = {literal(0, node.dtype)}",
+        ]
+    task.lines += [*outer, *(depth + line for line in body)]
+
+
+def _tiled(node: Node, wide: Node) -> bool:
+    """Say whether windows stand side by side and inside."""
+    attrs, whole = node.attrs, wide.shape[2:]
+    fits = all(side % window == 0 for side, window in zip(whole, attrs["window"], strict=True))
+    return fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
+
+
+def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[list[str]], list[str]]) -> None:
+    """Write loops over windows that stand side by side; ``body`` is given all places of a window ``r``."""
+    window, whole, result = node.attrs["window"], wide.shape[2:], narrow.shape[2:]
+    each = regular(whole).strides
+    task.share(costs.loop(size(wide) * 2), prod(wide.shape[:2]))
+    lines = ["for c in range(lo, hi):"]
+    lines += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
+    q = " + ".join(
+        [f"c * {prod(whole)}", *(f"o{k} * {w * s}" for k, (w, s) in enumerate(zip(window, each, strict=True)))]
+    )
+    r = " + ".join([f"c * {prod(result)}", *(f"o{k} * {s}" for k, s in enumerate(regular(result).strides))])
+    places = [sum(k * s for k, s in zip(at, each, strict=True)) for at in product(*map(range, window))]
+    inside = [f"r = {r}", f"q = {q}", *body([f"q + {place}" for place in places])]
+    task.lines += [*lines, *("    " * (1 + len(result)) + line for line in inside)]
+
+
+def _largest(x: str, places: Sequence[str]) -> list[str]:
+    """Return lines that read a window, and find its largest element or a NaN, without a branch."""
+    lines = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
+    return [*lines, "best = v0", *(f"best = larger(best, v{k})" for k in range(1, len(places)))]
+
+
+def _first(places: Sequence[str]) -> list[str]:
+    """Return lines that find where in a window its largest element lies first; a NaN is larger than all."""
+    lines = [f"place = i4({len(places) - 1})"]
+    for k in reversed(range(len(places) - 1)):
+        lines.append(f"place = sel((v{k} == best) | (v{k} != v{k}), i4({k}), place)")
+    return lines
+
+
+def _scatter_tiles(task: Task, node: Node) -> None:
+    (g, index), out = operands(task, node), task.storage(node)
+
+    def body(places: list[str]) -> list[str]:
+        zero = literal(0, node.dtype)
+        lines = (f"{out}[{place}] = sel(named == i4({k}), v, {zero})" for k, place in enumerate(places))
+        return [f"v, named = {g}[r], {index}[r]", *lines]
+
+    _tiles(task, node, node, node.inputs[0], body)
+
+
+def max_pool(task: Task, node: Node) -> None:
+    """Write the largest element of each window, or the first NaN."""
+    (x,), out = operands(task, node), task.storage(node)
+    if _tiled(node, node.inputs[0]):
+        _tiles(task, node, node.inputs[0], node, lambda places: [*_largest(x, places), f"{out}[r] = best"])
+        return
+    inside = [f"v = {x}[q]", "if v > best or v != v:", "    best = v"]
+    _pooling(
+        task, node, node.inputs[0], node, [f"best = {literal(-float('inf'), node.dtype)}"], inside, [f"{out}[r] = best"]
+    )
+
+
+def pool_argmax(task: Task, node: Node) -> None:
+    """Write the place of the largest element in each window, which may be known; padding counts as minus infinity."""
+    (x, *known), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
+    if _tiled(node, node.inputs[0]):
+
+        def body(places: list[str]) -> list[str]:
+            read = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
+            value = [*read, f"best = {known[0]}[r]"] if known else _largest(x, places)
+            return [*value, *_first(places), f"{out}[r] = place"]
+
+        _tiles(task, node, node.inputs[0], node, body)
+        return
+    inside = [f"v = {x}[q]", "if v > best or (v != v and best == best):", "    best, place = v, i4(slot)"]
+    _pooling(task, node, node.inputs[0], node, [f"best, place = {low}, i4(0)"], inside, [f"{out}[r] = place"])
+
+
+def sum_pool(task: Task, node: Node) -> None:
+    """Write the sum of each window."""
+    (x,), out = operands(task, node), task.storage(node)
+    start = [f"total = {literal(0, node.dtype)}"]
+    _pooling(task, node, node.inputs[0], node, start, [f"total = total + {x}[q]"], [f"{out}[r] = total"])
+
+
+def pool_select(task: Task, node: Node) -> None:
+    """Write the element of each window at the place that an index names."""
+    (x, index), out = operands(task, node), task.storage(node)
+    start = [f"total, named = {literal(0, node.dtype)}, i8({index}[r])"]
+    inside = ["if slot == named:", f"    total = {x}[q]"]
+    _pooling(task, node, node.inputs[0], node, start, inside, [f"{out}[r] = total"])
+
+
+def pool_scatter(task: Task, node: Node) -> None:
+    """Add each element at the place that its index names in its window."""
+    if _tiled(node, node):
+        _scatter_tiles(task, node)
+        return
+    (g, index), out = operands(task, node), task.storage(node)
+    inside = ["if slot == named:", f"    {out}[q] = {arithmetic('add', node.dtype, f'{out}[q]', f'{g}[r]')}"]
+    _pooling(task, node, node, node.inputs[0], [f"named = i8({index}[r])"], inside, [])
+
+
+def sum_unpool(task: Task, node: Node) -> None:
+    """Add each element everywhere in its window."""
+    (g,), out = operands(task, node), task.storage(node)
+    _pooling(task, node, node, node.inputs[0], [], [f"{out}[q] = {out}[q] + {g}[r]"], [])
+
+
+WRITERS: dict[str, Writer] = {
+    "argmax": argmax, "pad": pad, "scatter_add": scatter_add, "matmul": matmul,
+    "max_pool": max_pool, "pool_argmax": pool_argmax, "sum_pool": sum_pool, "pool_select": pool_select,
+    "pool_scatter": pool_scatter, "sum_unpool": sum_unpool, "rows": rows, "python": python,
+}  # fmt: skip

@@ -1,0 +1,189 @@
+"""The text of one task: a function of pointers and of a range of its chunked side.
+
+Names are given in the order of use, so that equal tasks have equal text and are compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from attrs import define, evolve, field, frozen
+
+from sigma_backend_numba.emit.costs import PIECE
+from sigma_backend_numba.lower.canonical import CHUNKS
+from sigma_backend_numba.plan.fusion import Group
+from sigma_backend_numba.plan.schedule import Schedule
+from sigma_backend_numba.scalars import SHORT
+from sigma_kernel.graph.node import BYTES, Node
+
+
+@frozen
+class Pointer:
+    """What a task is handed: an input, an output, a value in the arena, scratch, the rows, or the place of faults.
+
+    A ``local`` pointer moves back by ``step`` bytes a sample: there is room for one sample only.  ``offset`` is the
+    elements before the first one that the task reads or writes.
+    """
+
+    kind: str
+    number: int
+    dtype: str
+    step: int = 0
+    offset: int = 0
+
+    @property
+    def whole(self) -> Pointer:
+        """Return where the storage begins."""
+        return evolve(self, offset=0) if self.offset else self
+
+    def moved(self, name: str) -> str:
+        """Return the text that is handed over, given the name of where the storage begins."""
+        return f"at({name}, {self.offset})" if self.offset else name
+
+
+@define(eq=False)
+class Task:
+    """One group as text.  ``chunks`` pieces of ``extent`` may run at once; costs are nanoseconds, ``scratch`` bytes."""
+
+    schedule: Schedule
+    group: Group
+    arguments: dict[Pointer, str] = field(factory=dict, init=False)
+    lines: list[str] = field(factory=list, init=False)
+    chunks: int = field(default=1, init=False)
+    parts: int = field(default=0, init=False)  # of a batch, with a sum for each: so many chunks, always
+    extent: int = field(default=1, init=False)
+    cost: float = field(default=0.0, init=False)
+    scratch: int = field(default=0, init=False)
+    name: str = field(default="", init=False)
+    calls: dict[str, None] = field(factory=dict, init=False)  # other functions that the text calls, in order
+    _variables: int = field(default=0, init=False)
+    _bases: dict[Node, int] = field(factory=dict, init=False)  # where the part of a value begins that is pointed to
+
+    # -- what is handed over -------------------------------------------------------------------------------------------
+    def argument(self, kind: str, number: int, dtype: str) -> str:
+        """Return the name of a pointer."""
+        return self._handed(Pointer(kind, number, dtype))
+
+    def _handed(self, pointer: Pointer) -> str:
+        return self.arguments.setdefault(pointer, f"a{len(self.arguments)}")
+
+    def storage(self, node: Node) -> str:
+        """Return the pointer to a value in memory: an input, an output, or part of the arena."""
+        return self._handed(self._lies(node))
+
+    def part(self, node: Node, offset: int) -> tuple[str, int]:
+        """Return a pointer into a value, and how many elements behind it those from an offset on lie.
+
+        The first offset is the caller's: tasks that differ only in which part they read have equal text.
+        """
+        if not offset:
+            return self.storage(node), 0
+        base = self._bases.setdefault(node, offset)
+        return self._handed(evolve(self._lies(node), offset=base)), offset - base
+
+    def _lies(self, node: Node) -> Pointer:
+        form, dtype = self.schedule.form, node.dtype
+        if node in form.places:
+            return Pointer("input", form.places[node], dtype)
+        if node in self.schedule.updates:
+            return Pointer("input", self.schedule.updates[node], dtype)
+        if node in self.schedule.delivered:
+            return Pointer("output", self.schedule.delivered[node], dtype)
+        if node in self.schedule.locals:
+            return Pointer("local", self.schedule.locals[node], dtype, prod(node.shape[1:]) * BYTES[dtype])
+        return Pointer("arena", self.schedule.offsets[node], dtype)
+
+    def room(self, elements: int, dtype: str = "float32") -> str:
+        """Return a pointer to scratch of this thread."""
+        start = self.scratch
+        self.scratch += -(-elements * BYTES[dtype] // 64) * 64 + 64
+        return self.argument("scratch", start, dtype)
+
+    def variable(self) -> str:
+        """Return a new name."""
+        self._variables += 1
+        return f"x{self._variables}"
+
+    # -- what comes of it ----------------------------------------------------------------------------------------------
+    def share(self, cost: float, extent: int, least: int = 1) -> None:
+        """Cut the task into chunks, by what it costs alone."""
+        self.cut(int(cost // PIECE), cost, extent, least)
+
+    def cut(self, pieces: int, cost: float, extent: int, least: int = 1) -> None:
+        """Cut the task into so many chunks, or as many as are allowed."""
+        self.cost, self.extent = cost, extent
+        self.chunks = max(1, min(CHUNKS, pieces, extent // least))
+
+    def join(self) -> None:
+        """Leave the task in one piece, for one thread."""
+        self.chunks = self.parts or 1
+
+    def text(self) -> str:
+        """Return the parameters and the body."""
+        names = ", ".join([*self.arguments.values(), "lo", "hi", "ch"])
+        return "\n    ".join([f"({names}):", *(self.lines or ["pass"])]) + "\n"
+
+    def call(self, resolve: Callable[[Pointer], str], lo: str, hi: str, chunk: str) -> str:
+        """Return the call of the task."""
+        return f"{self.name}({', '.join([*map(resolve, self.arguments), lo, hi, chunk])})"
+
+    def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
+        """Return lines that run all chunks one after the other."""
+        if self.chunks == 1:
+            return [self.call(resolve, "0", str(self.extent), "0")]
+        return [f"for ch in range({self.chunks}):", "    " + self.piece(resolve)]
+
+    def piece(self, resolve: Callable[[Pointer], str]) -> str:
+        """Return the call for chunk ``ch``."""
+        lo, hi = (f"{number} * {self.extent} // {self.chunks}" for number in ("ch", "(ch + 1)"))
+        return self.call(resolve, lo, hi, "ch")
+
+
+@frozen(eq=False)
+class Block:
+    """Tasks that take turns sample by sample, or one task by itself."""
+
+    tasks: list[Task]
+    samples: int
+
+    @property
+    def chunks(self) -> int:
+        """Return how many pieces may run at once."""
+        return max(task.parts for task in self.tasks) or max(task.chunks for task in self.tasks)
+
+    @property
+    def cost(self) -> float:
+        """Return the nanoseconds that one thread takes, roughly."""
+        return sum(task.cost for task in self.tasks)
+
+    def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
+        """Return lines that run all chunks one after the other."""
+        if len(self.tasks) == 1:
+            return self.tasks[0].whole(resolve)
+        return [f"for ch in range({self.chunks}):", *indented(self.piece(resolve))]
+
+    def piece(self, resolve: Callable[[Pointer], str]) -> list[str]:
+        """Return lines for chunk ``ch``."""
+        if len(self.tasks) == 1:
+            return [self.tasks[0].piece(resolve)]
+        lines = [f"for n in range(ch * {self.samples} // {self.chunks}, (ch + 1) * {self.samples} // {self.chunks}):"]
+        for task in self.tasks:
+            each = task.extent // self.samples
+            lines.append("    " + task.call(resolve, f"n * {each}", f"(n + 1) * {each}", "ch"))
+        return lines
+
+
+def size(node: Node) -> int:
+    """Return the number of elements."""
+    return prod(node.shape)
+
+
+def short(node: Node) -> str:
+    """Return the name of a node's dtype in generated code."""
+    return SHORT[node.dtype]
+
+
+def indented(lines: list[str], depth: int = 1) -> list[str]:
+    """Return lines further to the right."""
+    return ["    " * depth + line for line in lines]

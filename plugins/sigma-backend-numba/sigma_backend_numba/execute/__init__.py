@@ -1,0 +1,1 @@
+"""Run compiled programs: bind arrays to addresses, and share the work among threads."""

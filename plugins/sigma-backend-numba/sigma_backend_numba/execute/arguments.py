@@ -1,0 +1,71 @@
+"""What a program is handed: arrays checked once, and the addresses at which they lie."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_backend_numba.execute.alignment import aligned, copy
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.node import ALIGNMENT, BYTES, Node
+
+
+def admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
+    """Return an argument as an array of an input's dtype that lies in one piece."""
+    found = np.asarray(value, node.dtype)
+    found = found if found.flags.c_contiguous else copy(found)
+    fits = found.shape[1:] == node.shape[1:] if rows else found.shape == node.shape
+    if not fits:
+        raise SigmaGraphError(f"numba: {name} has shape {found.shape}. The graph takes {node.shape}.")
+    return found
+
+
+def owned(found: np.ndarray) -> np.ndarray:
+    """Return an array that may be written over."""
+    return found if found.flags.writeable else copy(found)
+
+
+@define(eq=False)
+class Places:
+    """Where the arrays of a program lie.  Those that come again are neither checked nor looked for again."""
+
+    _seen: dict[str, tuple[weakref.ref[np.ndarray], int]] = field(factory=dict, init=False)
+
+    def _again(self, value: Any, name: str) -> bool:
+        known = self._seen.get(name)
+        return known is not None and known[0]() is value
+
+    def array(self, value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
+        """Return an argument as an array that fits."""
+        found: np.ndarray = value if self._again(value, name) else admitted(value, node, name, rows)
+        return found
+
+    def address(self, found: np.ndarray, name: str) -> int:
+        """Return where an array lies that goes by a name."""
+        known = self._seen.get(name)
+        if known is None or known[0]() is not found:
+            self._seen[name] = known = (weakref.ref(found), found.ctypes.data)
+        return known[1]
+
+    def live(self, value: Any, node: Node, name: str, n: int) -> np.ndarray:
+        """Return a live value as an array of one number, or of one for each step."""
+        if np.ndim(value) == 0:
+            return self.array(value, node, name)
+        found = np.ascontiguousarray(value, node.dtype)
+        if found.shape == (n,):
+            return found
+        raise SigmaGraphError(f"numba: {name} has shape {found.shape}. Give one number, or {n} of them.")
+
+
+def rings(nodes: Sequence[Node], n: int) -> tuple[list[np.ndarray], list[int]]:
+    """Return room for what each of n steps records, in one piece, and where each begins."""
+    sizes = [-(-n * prod(node.shape) * BYTES[node.dtype] // ALIGNMENT) * ALIGNMENT for node in nodes]
+    memory, starts = aligned(sum(sizes)), [sum(sizes[:i]) for i in range(len(sizes))]
+    first = memory.ctypes.data
+    made = [np.ndarray((n, *node.shape), node.dtype, memory, start) for node, start in zip(nodes, starts, strict=True)]
+    return made, [first + start for start in starts]

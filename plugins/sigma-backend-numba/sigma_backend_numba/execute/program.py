@@ -1,0 +1,199 @@
+"""Compiled programs: arrays bound to a table of addresses, and bursts run on it."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_backend_numba.cache.lookup import load
+from sigma_backend_numba.compiler.machine_code import Burst as Call
+from sigma_backend_numba.emit.program_text import NO_ROW, Job, Needs
+from sigma_backend_numba.execute.alignment import aligned, copy, empty
+from sigma_backend_numba.execute.arguments import Places, admitted, owned, rings
+from sigma_backend_numba.execute.thread_count import ThreadCount
+from sigma_backend_numba.execute.thread_pool import POOL, cores
+from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, frame
+from sigma_backend_numba.lower.kernels import raised
+from sigma_kernel.contracts import Burst, Step
+from sigma_kernel.errors import SigmaGraphError, SigmaStateError
+from sigma_kernel.graph.node import Graph, Node
+
+LINE = 128  # bytes: what threads write to lies so far apart
+SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
+
+
+@define(eq=False)
+class Machine:
+    """A graph's compiled burst, what that needs, and the memory that one call at a time works in."""
+
+    graph: Graph
+    needs: Needs
+    call: Call
+    threads: int = 0  # 0: as many as there are processors
+    _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
+    _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the bytes of the arena and of every thread's scratch."""
+        return self.needs["arena"] + SHARED_BYTES + self.needs["scratch"] * self.needs["threads"]
+
+    def run(
+        self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int, count: int = 0
+    ) -> int:
+        """Run n steps on what lies at addresses; return how many were done, -1 if a block does not have all the rows.
+
+        ``moving`` says of each input whether it has a number for each step.  An index outside of its side is a
+        SigmaGraphError.
+        """
+        memory, first = self._take()
+        ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
+        special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
+        table = array("q", [*inputs, *outputs, *moving, *special])
+        memory[:SHARED_BYTES] = 0
+        raised(fault)  # in a burst that was interrupted
+        try:
+            done = self._together(table.buffer_info()[0], n)
+            if memory[fault - first] == NO_ROW:
+                return -1
+            if error := raised(fault):
+                raise error
+            if memory[fault - first]:
+                raise SigmaGraphError(
+                    "take or scatter_add: there is a place that its side does not have. Check the labels or indices in "
+                    "the data."
+                )
+        finally:
+            self._free.append((memory, first))
+        return done
+
+    def _together(self, address: int, n: int) -> int:
+        """Run n steps on as many threads as are of use; return how many were done."""
+        used = 1
+
+        def part(number: int, count: int) -> int:
+            nonlocal used
+            used = count
+            return self.call(address, n, number, count)
+
+        most = self.needs["threads"]
+        wanted = min(self.threads or cores(), most) if most > 1 else 1
+        start = perf_counter()
+        done = POOL.run(part, self._thread_count.threads(wanted))
+        self._thread_count.note(used, (perf_counter() - start) / n)
+        return done
+
+    def idle(self) -> list[np.ndarray]:
+        """Return the memories in which no call works at present."""
+        return [memory for memory, _ in self._free]
+
+    def _take(self) -> tuple[np.ndarray, int]:
+        try:
+            return self._free.pop()
+        except IndexError:
+            memory = aligned(self.memory_bytes)
+            return memory, memory.ctypes.data
+
+
+@define(eq=False)
+class Function:
+    """A graph as a function from input arrays to output arrays."""
+
+    machine: Machine
+    donate: Mapping[int, int]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the bytes of inputs, results and memory."""
+        graph = self.machine.graph
+        return self.machine.memory_bytes + sum(_bytes(node) for node in (*graph.inputs, *graph.outputs))
+
+    def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        """Return the outputs.  A donated input is dead after the call; one of a wrong shape is a SigmaGraphError."""
+        graph = self.machine.graph
+        given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, graph.inputs, strict=True))]
+        for i in self.donate.values():
+            given[i] = owned(given[i])
+        results = [
+            given[self.donate[out]] if out in self.donate else empty(node.shape, node.dtype)
+            for out, node in enumerate(graph.outputs)
+        ]
+        self.machine.run([x.ctypes.data for x in given], [x.ctypes.data for x in results], [0] * len(given), 0, 1)
+        return tuple(results)
+
+
+@define(eq=False)
+class Program:
+    """A compiled step; see :class:`sigma_kernel.contracts.Program`."""
+
+    step: Step
+    machine: Machine
+    in_place: bool
+    _places: Places = field(factory=Places, init=False)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the bytes of the state, one minibatch, what one step records, and memory."""
+        graph = self.machine.graph
+        fresh = graph.outputs if not self.in_place else graph.outputs[len(self.step.writes) :]
+        return self.machine.memory_bytes + sum(_bytes(node) for node in (*graph.inputs, *fresh))
+
+    def run(
+        self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
+    ) -> Burst:
+        """Run n steps in one call; see :class:`sigma_kernel.contracts.Program`."""
+        step, nodes, places = self.step, iter(self.machine.graph.inputs), self._places
+        held = {name: places.array(state[name], next(nodes), name) for name in step.state}
+        for name in step.writes:
+            held[name] = owned(held[name]) if self.in_place else copy(held[name])
+        data = {name: places.array(block[name], next(nodes), name, rows=True) for name in step.data}
+        live = {name: places.live(steer[name], next(nodes), name, n) for name in step.steer}
+        order, count = np.ascontiguousarray(rows, np.int32), min(map(len, data.values()), default=0)
+        ring, records = rings(self.machine.graph.outputs[len(step.writes) :], n)
+        done = 0
+        if n:
+            given = [places.address(value, name) for name, value in (*held.items(), *data.items(), *live.items())]
+            moving = [*[0] * (len(held) + len(data)), *(int(value.size > 1) for value in live.values())]
+            done = self.machine.run(given, [*[0] * len(step.writes), *records], moving, order.ctypes.data, n, count)
+            if done < 0:
+                raise _missing(order, count)
+        found = {name: values[:done] for name, values in zip(step.ring, ring, strict=True)}
+        return Burst({**state, **held}, found, done)
+
+
+def _missing(rows: np.ndarray, count: int) -> SigmaStateError:
+    wrong = rows.min() if rows.min() < 0 else rows.max()
+    return SigmaStateError(f"numba: a minibatch names row {wrong} of a block of {count} rows.")
+
+
+def _bytes(node: Node) -> int:
+    return int(np.prod(node.shape)) * np.dtype(node.dtype).itemsize
+
+
+def machine(job: Job, threads: int) -> Machine:
+    """Return the machine of a job, planned and compiled where its program is not known yet."""
+    return Machine(job.graph, *load(str(job), job.made, job.kernels()), threads)
+
+
+def step_job(step: Step, approximate: bool = False) -> Job:
+    """Return the job of a step: state, data and live values go in, updates and records come out."""
+    donated, outputs = step.donations, len(step.graph.outputs)
+    around = frame(
+        {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}, [donated.get(i) for i in range(outputs)]
+    )
+    sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
+    batch = sections[0].shape[0] if sections else 0
+    watched = len(step.writes) + step.ring.index("loss") if "loss" in step.ring else None
+    return Job(step.graph, around, batch, watched, approximate)
+
+
+def graph_job(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Job:
+    """Return the job of a graph by itself."""
+    targets = [donate.get(out) for out in range(len(graph.outputs))]
+    return Job(graph, frame({STATE: len(graph.inputs)}, targets), approximate=approximate)

@@ -1,0 +1,52 @@
+"""How many threads a burst gets just now: beside other busy processes a second thread may only be in the way.
+
+Where it is seen that several bursts in a row took much longer than they can, one is run on a single thread; if that was
+faster, so are those that follow, for a while.  Where nothing is in the way, nothing is tried.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+
+from attrs import define, field
+
+SLOW = 1.5  # times the best: what a burst takes when somebody else wants its cores
+SEEN = 3  # bursts in a row, before another number of threads is tried
+WHILE = 24  # bursts, before something is tried again
+
+
+@define
+class ThreadCount:
+    """Seconds a step that bursts of one program took, and what follows from them."""
+
+    _best: float = field(default=inf, init=False)
+    _recent: deque[float] = field(factory=lambda: deque([0.0], SEEN), init=False)
+    _alone: int = field(default=0, init=False)  # bursts to come on one thread
+    _calm: int = field(default=0, init=False)  # bursts to come before the next trial
+
+    def threads(self, wanted: int) -> int:
+        """Return how many threads the next burst should use."""
+        return 1 if self._alone else wanted
+
+    def note(self, threads: int, seconds: float) -> None:
+        """Note what a step took in a burst."""
+        if threads == 1:
+            self._judge(seconds)
+            return
+        self._best = min(self._best, seconds)
+        self._recent.append(seconds)
+        self._calm = max(self._calm - 1, 0)
+        if not self._calm and min(self._recent) > SLOW * self._best:
+            self._alone = 1
+
+    def _judge(self, seconds: float) -> None:
+        """Compare a burst on one thread with those before it."""
+        if self._alone > 1:
+            self._alone -= 1
+        elif self._alone == 1:
+            ended = self._recent[-1] == 0.0  # so many have been run on one thread: let others show what they can
+            faster = not ended and seconds < min(self._recent)
+            self._alone = WHILE if faster else 0
+            self._calm = 0 if faster or ended else WHILE
+            self._recent = deque([0.0], SEEN)

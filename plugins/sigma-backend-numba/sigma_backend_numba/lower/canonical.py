@@ -1,0 +1,191 @@
+"""The form that is compiled: a graph whose every value can be computed in place or read where it lies.
+
+Primitives only; minibatches are gathers from the resident block; operands of matrix products lie as BLAS wants them,
+and those of plain kernels one element after the other.  Two ops exist only here: ``gather`` (a row of the block for
+each sample) and ``copy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from attrs import define, evolve, field, frozen
+
+from sigma_backend_numba.lower.kernels import LOWERINGS, called
+from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
+from sigma_backend_numba.scalars import SCALARS
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.node import Graph, Node, ordered
+from sigma_kernel.graph.rewrite import changed, rewrite
+
+CHUNKS = 8  # pieces of one task at most: how many threads can help
+WORK = 3e6  # floating-point operations of a part of a sum of products, or of a piece that BLAS is given, at least
+ALL = 50_000  # elements, all of them added up: fewer are done before a second thread has heard of it
+STATE, DATA, STEER = "state", "data", "steer"
+FLOATS = frozenset({"float32", "float64"})
+DTYPES = frozenset({*FLOATS, "int32", "int64", "uint32", "bool"})
+LEAVES = frozenset({"input", "constant"})
+ELEMENTWISE = frozenset({*SCALARS, "random_bits", "gather", "take"})
+FOLDS = frozenset({"sum", "max"})
+PLAIN = frozenset({
+    "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",
+    "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool", "scan", "part",
+    "rows", "python",
+})  # fmt: skip  # (matmul of integers)
+KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
+
+
+@frozen(eq=False)
+class Frame:
+    """What surrounds a graph: how each input arrives, and which input's storage each output takes (or None)."""
+
+    kinds: tuple[str, ...]
+    targets: tuple[int | None, ...]
+
+
+@define(eq=False)
+class Form:
+    """A graph in this form.  ``places`` numbers the inputs; ``outputs`` holds what is computed for each output."""
+
+    graph: Graph
+    frame: Frame
+    places: dict[Node, int] = field(init=False)
+    outputs: dict[int, Node] = field(factory=dict, init=False)
+    nodes: tuple[Node, ...] = field(init=False)
+    parts: dict[Node, list[Node]] = field(factory=dict, init=False)  # of each scan
+    _new: dict[Node, Node] = field(factory=dict, init=False)
+    _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by what they pool
+    _delivered: set[Node] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Bring the graph into the form."""
+        _check(self.graph)
+        self.places = {node: i for i, node in enumerate(self.graph.inputs)}
+        for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True):
+            self._new[node] = _gather(node, self.places[node]) if kind == DATA else node
+        for node in self.graph:
+            if node not in self._new:
+                self._new[node] = made = self._adapted(node)
+                if made.op == "max_pool":
+                    self._pools.setdefault(made.inputs[0], []).append(made)
+        for out, node in enumerate(self.graph.outputs):
+            self._deliver(out, self._new[node])
+        self.nodes = tuple(ordered(tuple(self.outputs.values())))
+        for node in self.nodes:
+            if node.op == "part":
+                self.parts.setdefault(node.inputs[0], []).append(node)
+
+    def _adapted(self, node: Node) -> Node:
+        """Return a node with its operands as it needs them."""
+        operands = tuple(self._new[x] for x in node.inputs)
+        if node.op == "matmul" and node.dtype in FLOATS:
+            operands = tuple(x if _fit_for_blas(x) else _copy(x) for x in operands)
+        elif node.op == "take":
+            operands = (operands[0] if _in_memory(operands[0]) else _copy(operands[0]), operands[1])
+        elif node.op == "random_bits":
+            operands = (operands[0] if _in_memory(operands[0]) else _copy(operands[0]), *operands[1:])
+        elif node.op in PLAIN and node.op != "part":
+            operands = tuple(x if _in_memory(x) and is_regular(x) else _copy(x) for x in operands)
+        if node.op == "pool_argmax":
+            operands += self._pooled(node, operands[0])
+        made = node if operands == node.inputs else evolve(node, inputs=operands)
+        if made.op == "convolution_kernel":
+            return _in_parts(made)
+        if made.op in FOLDS and _reduces_much(made):
+            return _in_rows(made)
+        if made.op in VIEWS and layout(made) is None:
+            made = evolve(made, inputs=(_copy(made.inputs[0]),))
+        return made
+
+    def _pooled(self, node: Node, x: Node) -> tuple[Node, ...]:
+        """Return the largest entries of the windows, where they are computed anyway."""
+        return tuple(made for made in self._pools.get(x, ()) if made.attrs == node.attrs)[:1]
+
+    def _deliver(self, out: int, node: Node) -> None:
+        """Note what fills an output; a value that fills one already, or is no value of its own, is copied."""
+        target = self.frame.targets[out]
+        if target is not None and node is self.graph.inputs[target]:
+            return  # it stays as it is
+        own = node.op not in VIEWS and node.op not in LEAVES and node.op != "part" and prod(node.shape) > 1
+        self.outputs[out] = node if own and node not in self._delivered else _copy(node)
+        self._delivered.add(self.outputs[out])
+
+
+def expanded(graph: Graph) -> Graph:
+    """Return a graph in ops that this backend has: primitives, and calls of functions that other ops have."""
+    return _called(rewrite(graph, keep=LOWERINGS))
+
+
+def _called(graph: Graph) -> Graph:
+    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        return made if node.op in KNOWN else called(made)
+
+    return changed(graph, change, _called)
+
+
+def _check(graph: Graph) -> None:
+    used = {node.dtype for node in (*graph.inputs, *graph)} - {"tuple"}
+    if foreign := ", ".join(sorted(used - DTYPES)):
+        raise SigmaGraphError(f"numba: this backend does not compute in {foreign}. Use: {', '.join(sorted(DTYPES))}.")
+
+
+def _gather(node: Node, place: int) -> Node:
+    return Node("gather", (), {"input": place}, node.shape, node.dtype)
+
+
+def _copy(node: Node) -> Node:
+    return Node("copy", (node,), {}, node.shape, node.dtype)
+
+
+def _in_parts(node: Node) -> Node:
+    """Return the gradient of a kernel as a sum of parts, each over a fixed range of samples."""
+    samples, work = node.inputs[1].shape[0], 2.0 * prod(node.inputs[1].shape) * prod(node.shape[1:])
+    count = max(1, min(CHUNKS, int(work // WORK), samples))
+    parts = Node("kernel_parts", node.inputs, {**node.attrs, "parts": count}, (count, *node.shape), node.dtype)
+    total = Node("sum", (parts,), {"axis": (0,)}, (1, *node.shape), node.dtype)
+    return Node("reshape", (total,), {"shape": node.shape}, node.shape, node.dtype)
+
+
+def _reduces_much(node: Node) -> bool:
+    """Say whether all of a large value becomes one number."""
+    (x,) = node.inputs
+    return prod(node.shape) == 1 and prod(x.shape) >= ALL and sum(side > 1 for side in x.shape) > 1
+
+
+def _in_rows(node: Node) -> Node:
+    """Return a reduction of everything as that of rows, which threads can share, and that of their results."""
+    (x,) = node.inputs
+    first = next(k for k, side in enumerate(x.shape) if side > 1)
+    shape = tuple(side if k == first else 1 for k, side in enumerate(x.shape))
+    rows = Node(node.op, (x,), {"axis": tuple(k for k in range(len(shape)) if k != first)}, shape, node.dtype)
+    return Node(node.op, (rows,), {"axis": node.attrs["axis"]}, node.shape, node.dtype)
+
+
+def _in_memory(node: Node) -> bool:
+    """Say whether a value can be read from memory: constants and free scalars cannot."""
+    return source(node).op != "constant" and (prod(source(node).shape) > 1 or source(node).op in {"input", *PLAIN})
+
+
+def _fit_for_blas(node: Node) -> bool:
+    """Say whether the last two axes are a matrix that BLAS reads, as it is or transposed."""
+    found = layout(node)
+    return _in_memory(node) and found is not None and matrix(node.shape, found.strides) is not None
+
+
+def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:
+    """Return whether a matrix lies transposed, and its leading dimension; None if BLAS cannot read it."""
+    (rows, columns), (down, along) = shape[-2:], strides[-2:]
+    if not rows * columns:
+        return False, max(columns, 1)
+    if (along == 1 or columns <= 1) and (down >= max(columns, 1) or rows <= 1):
+        return False, down if rows > 1 else max(columns, 1)
+    if (down == 1 or rows <= 1) and (along >= max(rows, 1) or columns <= 1):
+        return True, along if columns > 1 else max(rows, 1)
+    return None
+
+
+def frame(inputs: Mapping[str, int], targets: Sequence[int | None]) -> Frame:
+    """Return the frame of a graph whose inputs come by kind, so many of each."""
+    return Frame(tuple(kind for kind, count in inputs.items() for _ in range(count)), tuple(targets))

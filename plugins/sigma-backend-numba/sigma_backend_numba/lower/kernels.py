@@ -1,0 +1,227 @@
+"""Functions outside of a program's text: kernels that plugins give their ops, and meanings that Python is called for.
+
+An op that is not part of this backend becomes one of three, which names a function by its symbol:
+
+``call``: the kernel of an elementwise op, from one number for each operand to a number.
+``rows``: the kernel of any other op.  It fills one row of the result, given the same row of each operand.
+``python``: the meaning of an op without a kernel, or whose kernel does not take these operands.
+
+A symbol holds a digest of all that the function depends on, so that a program with another kernel is another program.
+What Numba makes of a kernel becomes part of the program, unless it calls what only its own process has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.metadata
+import logging
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve
+
+from sigma_backend_numba.compiler.language import Outside
+from sigma_backend_numba.lower.fingerprint import identity
+from sigma_backend_numba.scalars import SHORT
+from sigma_kernel import Lowerings
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.meaning import MEANINGS, function
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import OPS, Graph, Node, frozen_attrs, symbol
+from sigma_kernel.graph.shapes import ELEMENTWISE
+
+LOWERINGS = Lowerings("numba")
+LONGEST = 400  # characters of what Numba says
+PYTHON_FAILED = 3  # the fault of a meaning that raised
+_ATTRIBUTES = re.compile(r"(?m)^attributes #\d++ = \{[^\n]*+")  # of functions, which Numba does not let be inlined
+_log = logging.getLogger("sigma.numba")
+_warned: set[str] = set()  # ops, by this process
+_raised: dict[int, BaseException] = {}  # by meanings, by where the fault of a burst lies
+
+
+@define(eq=False, slots=False)
+class Compiled:
+    """A plugin's kernel for operands and a result of such dtypes; Numba compiles it when it is first asked for."""
+
+    op: str
+    outside: Outside
+    kernel: Any
+    attrs: Mapping[str, Any]
+    dtypes: tuple[str, ...]
+    rows: bool
+
+    def code(self) -> tuple[str, str]:
+        """Return LLVM's text of the kernel, and the name that it has there."""
+        return _ATTRIBUTES.sub(
+            lambda line: line[0].replace("noinline", "nounwind"), self._made.inspect_llvm()
+        ), self._made.native_name
+
+    def address(self) -> int:
+        """Return where the kernel lies in this process."""
+        address: int = self._made.address
+        return address
+
+    @cached_property
+    def _made(self) -> Any:
+        numba = import_module("numba")
+        kernel = self.kernel if hasattr(self.kernel, "py_func") else numba.njit(error_model="numpy")(self.kernel)
+        names = {"kernel": kernel, "carray": numba.carray, "inf": math.inf, "nan": math.nan}
+        exec(self._text(), names)  # our own text: a call of the kernel with its attributes
+        try:
+            return numba.cfunc(self._signature(numba.types), error_model="numpy")(names["called"])
+        except numba.core.errors.NumbaError as error:
+            reason = " ".join(str(error).split())[:LONGEST]
+            raise SigmaGraphError(
+                f"{self.op}: Numba cannot compile its kernel for {self.dtypes[-1]} ({reason}). See the README of the "
+                "backend for what a kernel is given."
+            ) from error
+
+    def _signature(self, types: Any) -> Any:
+        kinds = [getattr(types, "boolean" if dtype == "bool" else dtype) for dtype in self.dtypes]
+        if self.rows:
+            return types.int64(*(x for kind in kinds for x in (types.CPointer(kind), types.int64)))
+        return kinds[-1](*kinds[:-1])
+
+    def _text(self) -> str:
+        names = [f"x{k}" for k in range(len(self.dtypes) - (not self.rows))]
+        settings = [f"{name}={value!r}" for name, value in self.attrs.items()]
+        if not self.rows:
+            return f"def called({', '.join(names)}):\n    return kernel({', '.join([*names, *settings])})\n"
+        given = ", ".join([*(f"carray({x}, n{x})" for x in names), *settings])
+        return f"def called({', '.join(f'{x}, n{x}' for x in names)}):\n    kernel({given})\n    return 0\n"
+
+
+@define(eq=False, slots=False)
+class Meant:
+    """An op that is computed by its meaning, in Python, while its program waits."""
+
+    outside: Outside
+    node: Node
+
+    def address(self) -> int:
+        """Return where a function lies that calls Python."""
+        return ctypes.cast(self._called, ctypes.c_void_p).value or 0
+
+    @cached_property
+    def _called(self) -> Any:
+        node, run = self.node, function(self.node, numpy_namespace())
+
+        def call(fault: int, *addresses: int) -> None:
+            *given, out = (_array(at, x) for at, x in zip(addresses, (*node.inputs, node), strict=True))
+            if fault not in _raised:
+                try:
+                    with np.errstate(all="ignore"):
+                        out[...] = _fitting(node, run(*given))
+                except BaseException as error:  # nothing may pass through compiled code: it is raised after the burst
+                    _raised[fault] = error
+                    ctypes.c_int64.from_address(fault).value = PYTHON_FAILED
+
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (len(node.inputs) + 2))(call)
+
+
+Kernel = Compiled | Meant
+_kernels: dict[str, Kernel] = {}  # by symbol; they stay where they are as long as programs may call them
+
+
+def _array(address: int, node: Node) -> np.ndarray:
+    """Return what lies at an address."""
+    dtype = np.dtype(node.dtype)
+    memory = (ctypes.c_char * (math.prod(node.shape) * dtype.itemsize)).from_address(address)
+    return np.ndarray(node.shape, dtype, memoryview(memory))
+
+
+def _fitting(node: Node, found: Any) -> np.ndarray:
+    result = np.asarray(found)
+    if (result.shape, result.dtype) != (node.shape, np.dtype(node.dtype)):
+        raise SigmaGraphError(
+            f"{node.op}: its meaning gave {result.dtype}{list(result.shape)}, and it is {node.spec}. Correct the "
+            "meaning, or the op's row in the table."
+        )
+    return result
+
+
+def raised(fault: int) -> BaseException | None:
+    """Return what a meaning raised during the burst whose fault lies there, and forget it."""
+    return _raised.pop(fault, None)
+
+
+# -- from ops to kernels -----------------------------------------------------------------------------------------------
+def called(node: Node) -> Node:
+    """Return what stands for an op that this backend does not have: a node that names a function."""
+    kernel = LOWERINGS.get(node.op)
+    kind = _kind(node) if kernel is not None else "python"
+    if kind == "python":
+        _warn(node, kernel)
+        alone = evolve(node, inputs=tuple(symbol(x.shape, x.dtype) for x in node.inputs))  # the graph may go
+        made: Kernel = Meant(_outside(kind, node, identity(MEANINGS.get(node.op))), alone)
+    else:
+        inputs = tuple(x.dtype for x in node.inputs)
+        version = importlib.metadata.version("numba")
+        outside = _outside(kind, node, identity(kernel), version)
+        made = Compiled(node.op, outside, kernel, node.attrs, (*inputs, node.dtype), kind == "rows")
+    named = _kernels.setdefault(made.outside.symbol, made).outside.symbol
+    return Node(kind, node.inputs, {"symbol": named}, node.shape, node.dtype)
+
+
+def _kind(node: Node) -> str:
+    """Return how a kernel takes the operands of a node; not at all, if they are neither numbers nor rows."""
+    numbers = all(x.dtype != "bool" for x in (*node.inputs, node))
+    if not numbers or any(isinstance(x, Graph) for x in node.attrs.values()):
+        return "python"
+    if OPS[node.op].shape in ELEMENTWISE:
+        return "call"
+    fits = (len(x.shape) < 2 or x.shape[:-1] == node.shape[:-1] for x in node.inputs)
+    return "rows" if node.shape and all(fits) else "python"
+
+
+def _outside(kind: str, node: Node, *parts: str) -> Outside:
+    """Return the symbol of a function, and the kinds of what it takes and returns."""
+    every = (*node.inputs, node)
+    specs = [str(x.spec) if kind == "python" else x.dtype for x in every]
+    text = "\0".join([kind, node.op, *parts, repr(frozen_attrs(node.attrs)), *specs])
+    name = f"sigma_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    kinds = [SHORT[x.dtype] for x in every]
+    if kind == "call":
+        return Outside(name, kinds[-1], tuple(kinds[:-1]))
+    if kind == "rows":
+        return Outside(name, "i8", tuple(_pairs(kinds)))
+    return Outside(name, "", ("i8",) * (len(every) + 1))
+
+
+def _pairs(kinds: list[str]) -> Iterator[str]:
+    for kind in kinds:
+        yield from (f"*{kind}", "i8")
+
+
+def _warn(node: Node, kernel: Any) -> None:
+    """Log once for each op that it is computed in Python, and what helps; refuse one that cannot be."""
+    short = node.op.rpartition(":")[2]
+    row = OPS.get(node.op)
+    if node.op not in MEANINGS and (row is None or row.expansion is None):
+        raise SigmaGraphError(
+            f"{node.op}: the numba backend has no code for this op. Give it a meaning, an expansion or a lowering "
+            f"'{short}.numba'."
+        )
+    if node.op not in _warned:
+        _warned.add(node.op)
+        why = f"it has no expansion, and no lowering '{short}.numba'" if ":" in node.op else "it has no row in SCALARS"
+        if kernel is not None:
+            why = "its kernel takes numbers or rows, and these operands are neither"
+        _log.warning("numba: %s is computed by Python, which is slow: %s.", node.op, why)
+
+
+def used(graph: Graph) -> dict[str, Kernel]:
+    """Return the kernels that a graph names, by their symbols."""
+    found: dict[str, Kernel] = {}
+    for node in graph:
+        if "symbol" in node.attrs:
+            found[node.attrs["symbol"]] = _kernels[node.attrs["symbol"]]
+        for inner in node.attrs.values():
+            found |= used(inner) if isinstance(inner, Graph) else {}
+    return found

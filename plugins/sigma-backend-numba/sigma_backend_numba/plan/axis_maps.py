@@ -1,0 +1,155 @@
+"""Which axis of a loop nest each axis of a value follows.
+
+A map has one entry for each axis of a node: an axis of the nest, or None where the side is 1.  A view that only moves,
+drops or repeats axes hands its map on to its operand.  A value is computed once at each place of a nest, so that it has
+one map there, with different axes, and all members of the nest that read it must agree on it.
+"""
+
+from __future__ import annotations
+
+from sigma_backend_numba.lower.layout import VIEWS, chain
+from sigma_kernel.graph.node import Node, Shape
+
+Map = tuple[int | None, ...]
+
+
+def identity(shape: Shape) -> Map:
+    """Return the map of a node whose sides other than 1 are those of the nest."""
+    found: list[int | None] = []
+    axis = 0
+    for side in shape:
+        found.append(None if side == 1 else axis)
+        axis += side != 1
+    return tuple(found)
+
+
+def sides(shape: Shape) -> Shape:
+    """Return the sides other than 1."""
+    return tuple(side for side in shape if side != 1)
+
+
+def aligned(m: Map, shape: Shape) -> Map:
+    """Return the map of an operand that broadcasts to a node with a map."""
+    lead = len(m) - len(shape)
+    return tuple(None if side == 1 else m[lead + k] for k, side in enumerate(shape))
+
+
+def values(node: Node) -> list[int]:
+    """Return the positions of operands that are read element by element; others are read where they lie."""
+    if node.op == "take":
+        return [1]
+    return list(range(1, 4)) if node.op == "random_bits" else list(range(len(node.inputs)))
+
+
+def operand(node: Node, position: int, m: Map) -> Map:
+    """Return the map of an operand of an elementwise node."""
+    x = node.inputs[position]
+    if node.op == "take":
+        axis = node.attrs["axis"]
+        return tuple(None if side == 1 else m[axis + k] for k, side in enumerate(x.shape))
+    return () if node.op == "random_bits" else aligned(m, x.shape)
+
+
+def below(node: Node, m: Map) -> Map | None:
+    """Return the map of a view's source, or None where a view does more than move axes."""
+    for view in chain(node):
+        found = _down(view, m)
+        if found is None:
+            return None
+        m = found
+    return m
+
+
+def above(node: Node, m: Map) -> Map | None:
+    """Return the map of a view, given its source's; None stands also where the source cannot tell an axis."""
+    for view in reversed(chain(node)):
+        found = _up(view, m)
+        if found is None:
+            return None
+        m = found
+    return m
+
+
+def _squeezes(view: Node) -> bool:
+    return view.op == "reshape" and sides(view.shape) == sides(view.inputs[0].shape)
+
+
+def _down(view: Node, m: Map) -> Map | None:
+    shape = view.inputs[0].shape
+    match view.op:
+        case "stop":
+            return m
+        case "stretch":
+            return aligned(m, shape)
+        case "permute":
+            found: list[int | None] = [None] * len(shape)
+            for k, axis in enumerate(view.attrs["axes"]):
+                found[axis] = m[k]
+            return tuple(found)
+    return _matched(view.shape, m, shape) if _squeezes(view) else None
+
+
+def _up(view: Node, m: Map) -> Map | None:
+    match view.op:
+        case "stop":
+            return m
+        case "stretch":
+            return (None,) * (len(view.shape) - len(m)) + m
+        case "permute":
+            return tuple(m[axis] for axis in view.attrs["axes"])
+    return _matched(view.inputs[0].shape, m, view.shape) if _squeezes(view) else None
+
+
+def _matched(shape: Shape, m: Map, other: Shape) -> Map:
+    known = iter([axis for axis, side in zip(m, shape, strict=True) if side != 1])
+    return tuple(None if side == 1 else next(known) for side in other)
+
+
+def joined(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
+    """Return the map of an elementwise node in a nest where some of its operands have maps; None if it has none."""
+    wanted: list[int | None] = [None] * len(node.shape)
+    for position in values(node):
+        x = node.inputs[position]
+        root = _root(x)
+        if root not in known:
+            continue
+        m = above(x, known[root])
+        if m is None or not _agree(node, position, m, wanted):
+            return None
+    return _completed(node.shape, wanted, nest)
+
+
+def _root(node: Node) -> Node:
+    while node.op in VIEWS:
+        node = node.inputs[0]
+    return node
+
+
+def _agree(node: Node, position: int, m: Map, wanted: list[int | None]) -> bool:
+    """Note what an operand's map says of its node's; return whether it fits what others said."""
+    if node.op == "random_bits":
+        return True
+    lead = node.attrs["axis"] if node.op == "take" else len(wanted) - len(m)
+    for k, axis in enumerate(m):
+        if axis is not None:
+            if wanted[lead + k] not in (None, axis):
+                return False
+            wanted[lead + k] = axis
+    return True
+
+
+def _completed(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | None:
+    """Give axes that no operand tells the last fitting axes of the nest, in order."""
+    bound = len(nest)
+    for k in reversed(range(len(shape))):
+        axis = wanted[k]
+        if shape[k] == 1:
+            continue
+        if axis is None:
+            free = (a for a in reversed(range(bound)) if nest[a] == shape[k] and a not in wanted)
+            axis = wanted[k] = next(free, None)
+        if axis is None or nest[axis] != shape[k]:
+            return None
+        bound = axis
+    found = [axis for axis in wanted if axis is not None]
+    return tuple(wanted) if len(set(found)) == len(found) else None  # else it would be a diagonal

@@ -1,0 +1,244 @@
+"""When each group runs, and where every value lies.
+
+Groups of one stage are independent of each other.  A group comes after the producers of what it reads, and one that
+writes over an input after all others that read this input.
+
+A value takes storage in which something else lies only where nobody reads that any more.  There are five cases:
+
+- *The arena.*  The stage in which a value is made comes after the last one in which the other is read.  All groups of
+  a stage may run at once, and a region runs within one stage.
+- *An input that it replaces* (``updates``).  All other groups that read the input come before.  The group itself reads
+  an element only at the place of its loop at which it writes it, by the same offset and strides (``_harmless``), and
+  writes in the last pass over a row, because each pass reads again.  Else the value is made elsewhere, and copied.
+- *A product and what follows it* (``cores.home``).  The product lies in the storage of a value of its group with the
+  same shape, dtype and map: each element is overwritten at the place at which it has been read for the last time.
+- *The room of one sample* (``locals``).  All who write and read the value do so sample by sample (``regions``).
+- *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two take turns.
+
+That shapes are equal says nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so
+do samples and channels when they change places.  What counts is the map (``maps``): which axis of the loop each axis
+follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from math import inf
+from typing import TypeVar
+
+from attrs import define, field
+
+from sigma_backend_numba.lower.canonical import Form
+from sigma_backend_numba.lower.layout import source
+from sigma_backend_numba.plan.arena import Arena, bytes_of
+from sigma_backend_numba.plan.axis_maps import identity, operand, sides, values
+from sigma_backend_numba.plan.fusion import Group, Grouping, Space
+from sigma_backend_numba.plan.sample_regions import Region, regions
+from sigma_backend_numba.plan.strides import own_strides, strides
+from sigma_kernel.graph.node import ALIGNMENT, Node
+
+Found = TypeVar("Found")
+
+
+@define(eq=False)
+class Schedule:
+    """Stages, the inputs that values overwrite, and offsets in the arena."""
+
+    form: Form
+    grouping: Grouping
+    groups: list[Group] = field(init=False)
+    reads: dict[Group, list[Node]] = field(factory=dict, init=False)
+    stored: set[Node] = field(factory=set, init=False)
+    updates: dict[Node, int] = field(factory=dict, init=False)
+    delivered: dict[Node, int] = field(factory=dict, init=False)  # the output that a value fills
+    offsets: dict[Node, int] = field(factory=dict, init=False)
+    arena_bytes: int = field(default=0, init=False)
+    by_sample: bool = True
+    stages: list[list[Region]] = field(init=False)
+    regions: dict[Group, Region] = field(factory=dict, init=False)
+    locals: dict[Node, int] = field(factory=dict, init=False)  # offsets of what lies in a thread's room for a sample
+    local_bytes: int = field(default=0, init=False)
+    _before: dict[Group, list[Group]] = field(factory=dict, init=False)
+    _readers: dict[Node, list[Group]] = field(factory=dict, init=False)
+    _lowest: float = field(default=inf, init=False)  # level of a group that waits for more than what it reads
+    _scalars: dict[Node, list[Node]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Order the groups and place their values."""
+        self.groups = self.grouping.groups
+        for node in self.form.nodes:
+            if node in self.grouping.free:
+                self._scalars[node] = _once(self._roots(source(x)) for x in node.inputs)
+        for group in self.groups:
+            self._note(group)
+        self.stored |= set(self.form.outputs.values())
+        self.stored |= {group.core for group in self.groups if group.core is not None and group.kind != "product"}
+        self._levels(self._alone())
+        for out in list(self.form.outputs):
+            self._update(out)
+        for out, node in self.form.outputs.items():
+            self.delivered.setdefault(node, out)
+        self.stages = self._ordered()
+        self._allocate()
+
+    # -- who reads what ------------------------------------------------------------------------------------------------
+    def _roots(self, root: Node) -> list[Node]:
+        """Return what is read from memory for a value: a free scalar is computed from inputs."""
+        return self._scalars.get(root, [root])
+
+    def _note(self, group: Group) -> None:
+        """Find what a group reads of others."""
+        own = set(group.members)
+        every = _once(self._roots(source(x)) for node in group.members for x in node.inputs)
+        self.reads[group] = [root for root in every if root not in own]
+        made = [root for root in self.reads[group] if root in self.grouping.of]
+        for root in self.reads[group]:
+            self._readers.setdefault(root, []).append(group)
+        self._before[group] = _once([[self.grouping.of[root] for root in made]])
+        self.stored.update(made)
+
+    # -- updates in place ----------------------------------------------------------------------------------------------
+    def _update(self, out: int) -> None:
+        """Let an output take its input's storage, or copy it there after everything else has read the input."""
+        place, node = self.form.frame.targets[out], self.form.outputs[out]
+        if place is None:
+            return
+        given = self.form.graph.inputs[place]
+        group = self.grouping.of[node]
+        readers = self._others(given, group)
+        if not _harmless(group, node, given) or self._depends(readers, {group}):
+            copy = Node("copy", (node,), {}, node.shape, node.dtype)
+            group = Group("loop", 0, Space(sides(node.shape), {copy: identity(node.shape)}), level=group.level + 1)
+            self.form.outputs[out] = copy
+            self.groups.append(group)
+            self.grouping.of[copy] = group
+            self._note(group)
+            self.stored.add(copy)
+            node, readers = copy, self._others(given, group)
+        self.updates[node] = place
+        self._before[group] = _once([self._before[group], readers])
+        self._lowest = min(self._lowest, group.level)
+
+    def _others(self, given: Node, group: Group) -> list[Group]:
+        return [reader for reader in self._readers.get(given, []) if reader is not group]
+
+    def _depends(self, groups: Iterable[Group], on: Collection[Group]) -> bool:
+        """Say whether some of these groups come after some of others, or are among them.
+
+        What a group waits for has a lower level: nobody needs to look below those of the others.
+        """
+        lowest, wanted = min([self._lowest, *(group.level for group in on)]), set(on)
+        seen: set[Group] = set()
+        waiting = [*groups]
+        while waiting:
+            found = waiting.pop()
+            if found in wanted:
+                return True
+            if found not in seen and found.level >= lowest:
+                seen.add(found)
+                waiting += self._before[found]
+        return False
+
+    # -- order ---------------------------------------------------------------------------------------------------------
+    def _ordered(self) -> list[list[Region]]:
+        """Return what runs in each stage: single groups, and regions where they wait for nothing in a circle."""
+        alone, self._lowest = self._levels(self._alone()), inf
+        order = [region.groups[0] for stage in alone or () for region in stage]
+        free = [group for group in order if not any(node in self.updates for node in group.members)]
+        joined = regions(free, self.stored, self._before, self._depends) if self.by_sample else []
+        self.regions = {group: region for region in joined for group in region.groups}
+        stages = self._levels({group: self.regions.get(group) or Region(1, [group]) for group in self.groups})
+        if stages is None:
+            self.regions, stages = {}, self._levels(self._alone())  # once more: the regions have moved their groups
+        if stages is None:
+            raise AssertionError("groups wait for each other in a circle")
+        return stages
+
+    def _alone(self) -> dict[Group, Region]:
+        return {group: Region(1, [group]) for group in self.groups}
+
+    def _levels(self, home: Mapping[Group, Region]) -> list[list[Region]] | None:
+        """Return the regions by the length of the longest way to each; None if there is a circle."""
+        every = list(dict.fromkeys(home[group] for group in self.groups))
+        before = {r: {home[other] for group in r.groups for other in self._before[group]} - {r} for r in every}
+        after: dict[Region, list[Region]] = {region: [] for region in every}
+        for region, others in before.items():
+            for other in others:
+                after[other].append(region)
+        left = {region: len(others) for region, others in before.items()}
+        ready = [region for region in every if not left[region]]
+        stages: list[list[Region]] = []
+        while ready:
+            stages.append(ready)
+            following = []
+            for region in ready:
+                for group in region.groups:
+                    group.level = len(stages) - 1
+                for other in after[region]:
+                    left[other] -= 1
+                    if not left[other]:
+                        following.append(other)
+            ready = following
+        return None if any(left.values()) else stages
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+    def _allocate(self) -> None:
+        """Place what lies in no input and no output into the arena: first fit by lifetime, large ones first."""
+        self._keep_near()
+        elsewhere = {*self.delivered, *self.locals}
+        lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
+        for group in self.groups:
+            for root in self.reads[group]:
+                if root in lives:
+                    lives[root][1] = max(lives[root][1], group.level)
+        order = {node: i for i, node in enumerate(self.form.nodes)}
+        arena = Arena(len(lives))
+        for node in sorted(lives, key=lambda node: (-bytes_of(node), order[node])):
+            if node.dtype != "tuple":
+                self.offsets[node] = arena.place(bytes_of(node), *lives[node])
+        self.arena_bytes = arena.size
+
+    def _keep_near(self) -> None:
+        """Give each thread room for one sample of what only the region that makes it reads."""
+        readers: dict[Node, set[Region | None]] = {}
+        for group in self.groups:
+            for root in self.reads[group]:
+                readers.setdefault(root, set()).add(self.regions.get(group))
+        for region in dict.fromkeys(self.regions.values()):
+            end = 0
+            made = (node for group in region.groups for node in group.members if node in self.stored)
+            for node in made:
+                own = node not in self.delivered and node.shape[:1] == (region.samples,)
+                if own and node.op != "kernel_parts" and readers.get(node) == {region}:
+                    self.locals[node] = end
+                    end += -(-bytes_of(node) // region.samples // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+            self.local_bytes = max(self.local_bytes, end)
+
+    def _born(self, node: Node) -> int:
+        """Return the stage in which a value is made: a part of a scan, when the scan runs."""
+        made = node.inputs[0] if node.op == "part" else node
+        return self.grouping.of[made].level
+
+
+def _once(found: Iterable[Iterable[Found]]) -> list[Found]:
+    """Return everything once, in the order in which it comes: programs must not depend on addresses in memory."""
+    return [*dict.fromkeys(chain.from_iterable(found))]
+
+
+def _harmless(group: Group, node: Node, given: Node) -> bool:
+    """Say whether a group may write a node over an input: it reads each element only where it writes it."""
+    space = group.space
+    if group.kind == "plain" or node not in space.maps:
+        return False
+    wanted = own_strides(node, space.maps[node], space.sides)
+    for member in group.members:
+        for position, x in enumerate(member.inputs):
+            if source(x) is not given:
+                continue
+            if node is group.core or member is group.core or member not in space.maps or position not in values(member):
+                return False
+            m = space.inner[member] if member in space.inner else operand(member, position, space.maps[member])
+            if strides(x, m, space.sides) != wanted:
+                return False
+    return True

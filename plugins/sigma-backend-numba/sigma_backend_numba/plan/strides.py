@@ -1,0 +1,25 @@
+"""Offsets and strides at which a loop nest reads and writes a value, from its layout and its axis map."""
+
+from __future__ import annotations
+
+from sigma_backend_numba.lower.layout import laid, regular
+from sigma_backend_numba.plan.axis_maps import Map
+from sigma_kernel.graph.node import Node, Shape
+
+
+def strides(x: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+    """Return where a value that lies in memory is read in a nest: an offset and a stride for each axis."""
+    return _spread(laid(x).offset, laid(x).strides, m, nest)
+
+
+def own_strides(node: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+    """Return where a value is written in a nest."""
+    return _spread(0, regular(node.shape).strides, m, nest)
+
+
+def _spread(offset: int, each: tuple[int, ...], m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+    found = [0] * len(nest)
+    for axis, stride in zip(m, each, strict=True):
+        if axis is not None:
+            found[axis] += stride
+    return offset, tuple(found)

@@ -1,0 +1,25 @@
+"""Indices that are looked up, and windows that reach over an edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sigma_backend_numba.compiler.language import driver, i8
+
+
+@driver
+def within(index: Any, side: Any, fault: Any) -> Any:
+    """Return an index; one outside of the side is reported, and stands for 0."""
+    place = index
+    if place < 0 or place >= side:
+        fault[0] = i8(1)
+        place = i8(0)
+    return place
+
+
+@driver
+def span(offset: Any, stride: Any, side: Any, count: Any) -> Any:
+    """Return from which to before which window ``number * stride + offset`` lies inside of a side."""
+    first = min(max((stride - 1 - offset) // stride, i8(0)), count)
+    last = min(max((side - 1 - offset) // stride + 1, first), count)
+    return first, last

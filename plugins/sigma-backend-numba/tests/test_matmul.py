@@ -1,0 +1,96 @@
+"""Large products without BLAS agree with NumPy's, also where they are cut, added, and where no tile fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba.backend import NumbaBackend
+from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.emit import matmul
+from sigma_backend_numba.emit.matmul import faster
+from sigma_backend_numba.emit.program_text import source
+from sigma_backend_numba.execute.program import Function, graph_job, step_job
+from sigma_kernel.contracts import Step
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Graph, symbol
+
+
+@pytest.fixture(autouse=True)
+def own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do without BLAS, on every processor."""
+    monkeypatch.setattr(matmul, "small", lambda *sides: False)
+    monkeypatch.setattr(matmul, "faster", lambda *sides: True)
+    monkeypatch.setattr(lookup, "makers", lambda: "without BLAS")  # these programs are not those of others
+
+
+def lowered(x: Any, w: Any, first: bool, second: bool) -> tuple[Function, list[Any]]:
+    """Return a product whose operands lie transposed or not, and these."""
+    laid = [np.ascontiguousarray(v.T) if turned else v for v, turned in ((x, first), (w, second))]
+    a, b = (symbol(v.shape, str(v.dtype)) for v in laid)
+    result = (f.swap_axes(a, 0, 1) if first else a) @ (f.swap_axes(b, 0, 1) if second else b)
+    return NumbaBackend().lower(Graph((a, b), (result,)), {}), laid
+
+
+def operands(rows: int, columns: int, inner: int, dtype: str) -> tuple[Any, Any]:
+    """Return two matrices."""
+    draw = np.random.default_rng(rows)
+    return draw.standard_normal((rows, inner)).astype(dtype), draw.standard_normal((inner, columns)).astype(dtype)
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "columns", "inner"),
+    [(6, 16, 1), (7, 5, 3), (11, 17, 513), (100, 64, 512), (193, 131, 70), (400, 209, 90)],
+)
+def test_a_product_of_any_shape_is_numpys(rows: int, columns: int, inner: int, first: bool, second: bool) -> None:
+    dtype = "float64" if rows == 193 else "float32"
+    x, w = operands(rows, columns, inner, dtype)
+    function, laid = lowered(x, w, first, second)
+    assert "product(" in source(graph_job(function.machine.graph, {})).text
+    (found,) = function(*laid)
+    size = np.abs(x).astype(float) @ np.abs(w).astype(float)
+    wrong = np.abs(found - x.astype(float) @ w.astype(float))
+    assert np.all(wrong <= {"float32": 3e-6, "float64": 6e-15}[dtype] * size)
+
+
+@pytest.mark.parametrize(("inner", "columns", "batch"), [(300, 210, 97), (97, 210, 300), (130, 64, 1100)])
+def test_a_step_along_a_product_is_added_once(inner: int, columns: int, batch: int) -> None:
+    draw = np.random.default_rng(0)
+    values = {"p": draw.standard_normal((inner, columns)), "x": draw.standard_normal((batch, inner))}
+    values |= {"g": draw.standard_normal((batch, columns))}
+    nodes, rate = {name: symbol(value.shape, "float64") for name, value in values.items()}, symbol((), "float64")
+    updated = nodes["p"] - rate * (f.swap_axes(nodes["x"], 0, 1) @ nodes["g"])
+    step = Step(Graph((*nodes.values(), rate), (updated,)), tuple(nodes), (), ("rate",), ("p",), ())
+    assert "True)" in source(step_job(step)).text  # added in place
+    expected = values["p"] - 0.5 * (values["x"].T @ values["g"])
+    done = NumbaBackend().compile(step).run(values, {}, np.zeros(0, np.int32), {"rate": np.float64(0.5)}, 1)
+    assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-11)
+
+
+def test_a_number_is_the_same_wherever_a_product_is_cut() -> None:
+    x, w = operands(96, 300, 700, "float32")
+    whole, laid = lowered(x, w, False, False)
+    assert whole.machine.needs["threads"] > 2
+    (found,) = whole(*laid)
+    for rows, columns in ((96, 33), (50, 300), (6, 7)):
+        part, laid = lowered(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]), False, False)
+        assert np.array_equal(part(*laid)[0], found[:rows, :columns])
+
+
+def test_what_is_not_finite_stays_where_it_belongs() -> None:
+    x, w = operands(30, 70, 40, "float32")
+    x[3, 5], w[7, 9] = np.nan, np.inf
+    function, laid = lowered(x, w, False, False)
+    (found,) = function(*laid)
+    assert np.array_equal(np.isnan(found), np.isnan(x @ w))
+    assert np.array_equal(np.isinf(found), np.isinf(x @ w))
+
+
+def test_blas_does_what_it_is_faster_at() -> None:
+    assert not faster(16, 1024, 0)  # too few rows to repay laying out columns
+    assert not faster(100, 1024, 4096)  # rows that lie pages apart are in each other's way
+    assert not faster(100, 10, 0)

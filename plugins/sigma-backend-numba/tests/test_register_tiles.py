@@ -1,0 +1,82 @@
+"""Small products, in registers, agree with NumPy's in every shape, and each number is summed in the same order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from sigma_backend_numba.backend import NumbaBackend
+from sigma_backend_numba.emit.register_tiles import covering, powers, small
+from sigma_kernel.contracts import Step
+from sigma_kernel.graph import functions as f
+from sigma_kernel.graph.node import Graph, symbol
+
+SIDES = [1, 2, 3, 4, 5, 7, 8, 10, 13, 16, 17, 31, 33, 40]
+EXACT = {"float32": 2e-6, "float64": 2e-15}
+
+
+def product(x: Any, w: Any, first: bool, second: bool) -> Any:
+    """Return a product whose operands lie transposed or not."""
+    a, b = symbol(x.shape, str(x.dtype)), symbol(w.shape, str(w.dtype))
+    result = (f.swap_axes(a, 0, 1) if first else a) @ (f.swap_axes(b, 0, 1) if second else b)
+    (found,) = NumbaBackend().lower(Graph((a, b), (result,)), {})(x, w)
+    return found
+
+
+@settings(max_examples=50)
+@given(
+    st.sampled_from(SIDES), st.sampled_from(SIDES), st.sampled_from(SIDES), st.booleans(), st.booleans(),
+    st.sampled_from(["float32", "float64"]),
+)  # fmt: skip
+def test_a_product_of_any_small_shape_is_numpys(
+    rows: int, columns: int, inner: int, first: bool, second: bool, dtype: str
+) -> None:
+    draw = np.random.default_rng(rows * 10_000 + columns * 100 + inner)
+    x, w = draw.standard_normal((rows, inner)), draw.standard_normal((inner, columns))
+    x, w = x.astype(dtype), w.astype(dtype)
+    laid = (np.ascontiguousarray(v.T) if turned else v for v, turned in ((x, first), (w, second)))
+    found = product(*laid, first, second)
+    size = np.abs(x).astype(float) @ np.abs(w).astype(float)
+    assert np.all(np.abs(found - x.astype(float) @ w.astype(float)) <= EXACT[dtype] * size)
+
+
+@pytest.mark.parametrize("columns", [3, 10, 15, 16, 31])
+@pytest.mark.parametrize("inner", [4, 9, 130])
+def test_a_step_along_a_product_adds_every_column_once(columns: int, inner: int) -> None:
+    draw = np.random.default_rng(0)
+    values = {"p": draw.standard_normal((inner, columns)), "x": draw.standard_normal((20, inner))}
+    values |= {"g": draw.standard_normal((20, columns))}
+    nodes = {name: symbol(value.shape, "float64") for name, value in values.items()}
+    rate = symbol((), "float64")
+    updated = nodes["p"] - rate * (f.swap_axes(nodes["x"], 0, 1) @ nodes["g"])
+    step = Step(Graph((*nodes.values(), rate), (updated,)), tuple(nodes), (), ("rate",), ("p",), ())
+    expected = values["p"] - 0.5 * (values["x"].T @ values["g"])
+    state = {name: np.ascontiguousarray(value) for name, value in values.items()}
+    done = NumbaBackend().compile(step).run(state, {}, np.zeros(0, np.int32), {"rate": np.float64(0.5)}, 1)
+    assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-13)
+
+
+def test_a_number_does_not_depend_on_the_tile_it_lies_in() -> None:
+    draw = np.random.default_rng(0)
+    x, w = (draw.standard_normal(shape).astype("float32") for shape in ((24, 50), (50, 31)))
+    whole = product(x, w, False, False)
+    for rows, columns in ((5, 31), (24, 7), (1, 1), (23, 16)):
+        part = product(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]), False, False)
+        assert np.array_equal(part, whole[:rows, :columns])
+
+
+@pytest.mark.parametrize("columns", range(1, 16))
+def test_columns_that_are_left_over_are_covered_and_no_others(columns: int) -> None:
+    for parts in (powers(columns), covering(columns)):
+        assert {place + k for place, width in parts for k in range(width)} == set(range(columns))
+    assert sum(width for _, width in powers(columns)) == columns
+    assert len(covering(columns)) <= 2
+
+
+def test_large_products_are_left_to_blas() -> None:
+    assert small(32, 64, 64, turned=True)
+    assert not small(100, 784, 128, turned=False)
+    assert not small(4, 16, 1000, turned=True)

@@ -1,0 +1,91 @@
+"""Regions: what takes turns sample by sample, and what must not."""
+
+from __future__ import annotations
+
+from importlib import util
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.lower.canonical import STATE, Form, expanded, frame
+from sigma_backend_numba.plan.fusion import Grouping
+from sigma_backend_numba.plan.schedule import Schedule
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, Node, constant, symbol
+
+_spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
+assert _spec is not None
+assert _spec.loader is not None
+nets = util.module_from_spec(_spec)
+_spec.loader.exec_module(nets)
+
+POOL = {"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))}
+CONVOLVE = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+SHAPE = (4, 4, 6, 6)
+
+
+def schedule(graph: Graph) -> Schedule:
+    form = Form(expanded(graph), frame({STATE: len(graph.inputs)}, [None] * len(graph.outputs)))
+    return Schedule(form, Grouping(form))
+
+
+def pooled(x: Node) -> Node:
+    return ops.max_pool(ops.tanh(x), **POOL)
+
+
+def ops_of_regions(graph: Graph) -> list[set[str]]:
+    regions = schedule(graph).stages
+    return [
+        {g.core.op for g in r.groups if g.core is not None} for stage in regions for r in stage if len(r.groups) > 1
+    ]
+
+
+GRAPHS = {
+    "in turn": lambda x, k: ops.max_pool(ops.convolution(pooled(x), k, **CONVOLVE), window=(3, 3), **{
+        name: value for name, value in POOL.items() if name == "padding"}, stride=(3, 3)),
+    "batch and channels change places": lambda x, k: pooled(x) + ops.permute(pooled(x), axes=(1, 0, 2, 3)),
+    "the first sample goes to all": lambda x, k: pooled(x) - ops.stretch(
+        ops.slice(pooled(x), start=(0, 0, 0, 0), stop=(1, 4, 3, 3), step=(1, 1, 1, 1)), shape=(4, 4, 3, 3)),
+    "samples in another order": lambda x, k: pooled(x) * ops.take(
+        pooled(x), ops.iota(shape=(4,), axis=0, dtype="int32") * -1 + 3, axis=0),
+    "the kernel comes from the samples": lambda x, k: ops.convolution(pooled(x), pooled(x), **CONVOLVE),
+    "the mean of all samples": lambda x, k: pooled(x) - ops.stretch(
+        ops.sum(pooled(x), axis=(0,)), shape=(4, 4, 3, 3)) * constant(0.25),
+    "one sample read as another": lambda x, k: ops.max_pool(ops.tanh(ops.reshape(
+        pooled(x), shape=(2, 8, 3, 3))), window=(3, 3), stride=(3, 3), padding=((0, 0), (0, 0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_whatever_takes_turns_the_result_is_that_of_the_reference(name):
+    x, k = symbol(SHAPE), symbol((4, 4, 3, 3))
+    graph = Graph((x, k), (GRAPHS[name](x, k),))
+    draw = np.random.default_rng(0)
+    arrays = [draw.normal(size=node.shape).astype(node.dtype) for node in graph.inputs]
+    (wanted,) = interpret(graph, numpy_namespace())(*arrays)
+    np.testing.assert_allclose(NumbaBackend().lower(graph, {})(*arrays)[0], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_convolution_and_pooling_take_turns():
+    x, k = symbol(SHAPE), symbol((4, 4, 3, 3))
+    assert ops_of_regions(Graph((x, k), (GRAPHS["in turn"](x, k),))) == [{"max_pool", "convolution"}]
+
+
+def test_a_step_keeps_what_it_can_in_the_room_of_one_sample():
+    found = schedule(nets.convolutional(batch=20, filters=16, side=16).graph)
+    assert {node.op for node in found.locals} == {"maximum", "pool_scatter", "convolution_input"}
+    assert 0 < found.local_bytes < found.arena_bytes
+
+
+def test_values_of_one_sample_do_not_overlap():
+    found = schedule(nets.convolutional(batch=20, filters=16, side=16).graph)
+    for region in set(found.regions.values()):
+        mine = {node: start for node, start in found.locals.items() if found.regions[found.grouping.of[node]] is region}
+        ends = [(start, start + 4 * int(np.prod(node.shape[1:]))) for node, start in mine.items()]
+        ordered = sorted(ends)
+        assert all(a[1] <= b[0] for a, b in pairwise(ordered))

@@ -1,0 +1,53 @@
+"""How many threads bursts get, given what earlier ones took."""
+
+from __future__ import annotations
+
+from sigma_backend_numba.execute.thread_count import SEEN, WHILE, ThreadCount
+
+
+def walk(pace: ThreadCount, several: float, alone: float, bursts: int) -> list[int]:
+    """Run bursts that take so long on several threads and alone; return the threads of each."""
+    found = []
+    for _ in range(bursts):
+        found.append(pace.threads(2))
+        pace.note(found[-1], several if found[-1] > 1 else alone)
+    return found
+
+
+def test_nothing_is_tried_where_nobody_is_in_the_way():
+    assert walk(ThreadCount(), 1.0, 2.0, 100) == [2] * 100
+
+
+def test_one_slow_burst_changes_nothing():
+    pace = ThreadCount()
+    walk(pace, 1.0, 2.0, 10)
+    pace.note(2, 50.0)
+    assert walk(pace, 1.0, 2.0, 20) == [2] * 20
+
+
+def test_a_second_thread_that_is_in_the_way_rests_for_a_while():
+    pace = ThreadCount()
+    walk(pace, 1.0, 2.0, 10)
+    found = walk(pace, 4.0, 2.0, SEEN + 1 + WHILE + SEEN + 1)
+    assert found == [2] * SEEN + [1] * (1 + WHILE) + [2] * SEEN + [1]
+
+
+def test_it_comes_back_when_the_others_are_gone():
+    pace = ThreadCount()
+    walk(pace, 1.0, 2.0, 10)
+    walk(pace, 4.0, 2.0, SEEN + 1 + WHILE)
+    assert walk(pace, 1.0, 2.0, 50) == [2] * 50
+
+
+def test_a_second_thread_stays_where_one_alone_is_no_faster():
+    pace = ThreadCount()
+    walk(pace, 1.0, 2.0, 10)
+    found = walk(pace, 3.0, 5.0, 4 * WHILE)
+    assert found.count(1) == 4
+
+
+def test_bursts_that_found_no_helper_say_nothing():
+    pace = ThreadCount()
+    for _ in range(10):
+        pace.note(1, 3.0)
+    assert walk(pace, 1.0, 2.0, 5) == [2] * 5
