@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -32,11 +33,16 @@ def parsed(path: Path) -> ast.Module:
 
 
 def dotted(path: Path) -> str:
-    """Return a kernel file's name as one imports it."""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    """Return a file's name as one imports it."""
+    project = next(folder for folder in path.parents if (folder / "pyproject.toml").exists())
+    return ".".join(path.relative_to(project).with_suffix("").parts).removesuffix(".__init__")
 
 
-NAMES = {dotted(path) for path in KERNEL.rglob("*.py")}
+def sources(room: Path) -> list[Path]:
+    return sorted((room / room.name.replace("-", "_")).rglob("*.py"))
+
+
+NAMES = {dotted(path) for path in (*KERNEL.rglob("*.py"), *(path for room in ROOMS for path in sources(room)))}
 
 
 def shown(path: Path) -> ast.Module:
@@ -82,10 +88,6 @@ def declared(pyproject: Path, *extras: str) -> set[str]:
     return {name for one in names for name in IMPORTED_AS.get(one, {one.replace("-", "_").lower()})}
 
 
-def sources(room: Path) -> list[Path]:
-    return sorted((room / room.name.replace("-", "_")).rglob("*.py"))
-
-
 # -- imports -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_a_module_imports_only_what_stands_to_its_left(path):
@@ -102,19 +104,53 @@ def test_the_kernel_takes_nothing_but_the_version_from_its_lazy_exports(path):
             assert names <= {"__version__"}
 
 
-def test_no_import_leads_back_to_where_it_began():
-    graph = {dotted(path): {name for name in imported(shown(path)) if inside(name)} for path in MODULES}
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return names that lead from one to the next and back to the first, or none."""
     done: set[str] = set()
 
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, " -> ".join([*trail[trail.index(name) :], name])
-        if name not in done:
-            for inner in graph.get(name, ()):
-                visit(inner, (*trail, name))
-            done.add(name)
+    def visit(name: str, trail: list[str]) -> list[str]:
+        if name in trail:
+            return [*trail[trail.index(name) :], name]
+        found = next(filter(None, (visit(x, [*trail, name]) for x in sorted(graph.get(name, ())) if x not in done)), [])
+        done.add(name)
+        return found
 
-    for name in graph:
-        visit(name, ())
+    return next(filter(None, (visit(name, []) for name in graph)), [])
+
+
+PACKAGES = {"sigma_kernel": MODULES, **{room.name.replace("-", "_"): sources(room) for room in ROOMS}}
+FOLDERS = [
+    path.parent
+    for paths in PACKAGES.values()
+    for path in paths
+    if path.name == "__init__.py" and path.parent != KERNEL / "training"  # which is measured in floors, see below
+]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_no_import_leads_back_to_where_it_began(name):
+    graph = {dotted(path): {x for x in imported(shown(path)) if x in NAMES} for path in PACKAGES[name]}
+    assert circle(graph) == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: dotted(folder / "__init__.py"))
+def test_the_folders_within_a_folder_import_each_other_in_one_direction(folder):
+    name, graph = dotted(folder / "__init__.py"), defaultdict[str, set[str]](set)
+
+    def entry(module: str) -> str | None:
+        """Return the file or folder of this folder that a module belongs to."""
+        return module.removeprefix(f"{name}.").partition(".")[0] if module.startswith(f"{name}.") else None
+
+    for path in folder.rglob("*.py"):
+        mine = entry(dotted(path))
+        if mine is not None:
+            graph[mine] |= {other for x in imported(shown(path)) if (other := entry(x)) not in (None, mine)}
+    assert circle(graph) == []
+
+
+def test_a_circle_is_found_and_named():
+    assert circle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

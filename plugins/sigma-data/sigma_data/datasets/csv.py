@@ -13,9 +13,9 @@ from attrs import define, field
 from sigma_data.arrays import Arrays
 from sigma_data.categories import categories, one_hot
 from sigma_data.datasets.splits import Divided
-from sigma_data.extractors.columns import REST, cut, listed
+from sigma_data.extractors.columns import cut, listed
 from sigma_data.labels import Codes, Labels
-from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, place
+from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local

@@ -11,11 +11,9 @@ from attrs import field, frozen
 
 from sigma_data.arrays import converted
 from sigma_data.labels import indices
-from sigma_data.readers.csv import place
+from sigma_data.readers.csv import REST, place
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
-
-REST = "*"
 
 
 @frozen

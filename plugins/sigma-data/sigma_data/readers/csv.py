@@ -27,6 +27,8 @@ GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # what stands w
 DELIMITER = matches_re(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
 SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as a configuration has them
 
+REST = "*"  # among the columns of a section: every column that no section names
+
 STRINGS = np.dtypes.StringDType()
 
 Row = tuple[int, list[str]]  # with the number of its line in the file

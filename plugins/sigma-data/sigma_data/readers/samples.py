@@ -12,8 +12,7 @@ from attrs import field, frozen
 
 from sigma_data.arrays import converted
 from sigma_data.categories import one_hot
-from sigma_data.extractors.columns import REST
-from sigma_data.readers.csv import DELIMITER, CsvReader, is_gap, separator
+from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, separator
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.image import ImageReader
 from sigma_data.readers.npy import NpyReader

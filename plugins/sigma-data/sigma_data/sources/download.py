@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pooch  # type: ignore[import-untyped]
 import requests
 from attrs import frozen
 
 from sigma_kernel import SigmaDataError
-
-if TYPE_CHECKING:
-    from sigma_data.sources.url import Url
 
 CHUNK = 1 << 16  # bytes written at once
 OFFLINE = "SIGMA_OFFLINE"  # if set, nothing is downloaded
@@ -29,16 +27,20 @@ class Refused(Exception):
     """An address will not give the file, however often it is asked."""
 
 
-def fetched(source: Url) -> Path:
-    """Return the path of the file, once it is here and its hash is right."""
-    folder = source.cache or Path(pooch.os_cache("sigma"))
-    addresses = [source.url, *source.mirrors]
+def fetched(
+    addresses: Sequence[str], sha256: str, cache: Path | None, attempts: int, timeout: float, limit: int
+) -> Path:
+    """Return the path of the file with this hash, downloaded from the first address that has it if it is not cached."""
+    folder = cache or Path(pooch.os_cache("sigma"))
+    resume = Resumed(folder / f"{sha256}.part", timeout, limit)
+    name = re.sub(r"[^\w.-]", "_", addresses[0].partition("?")[0].rstrip("/").rpartition("/")[2])
+    path = folder / f"{sha256[:16]}-{name}"
     reasons: dict[str, str] = {}
     refused: set[str] = set()
-    for attempt in range(source.attempts):
+    for attempt in range(attempts):
         for address in (address for address in addresses if address not in refused):
             try:
-                return _from(address, source, folder)
+                return _from(address, sha256, path, resume)
             except (Refused, ValueError) as error:  # pooch raises ValueError for a wrong hash
                 refused.add(address)
                 reasons[address] = str(error)
@@ -46,20 +48,17 @@ def fetched(source: Url) -> Path:
                 reasons[address] = _short(error)
         if refused >= set(addresses):
             break
-        if attempt + 1 < source.attempts:
+        if attempt + 1 < attempts:
             time.sleep(PAUSE * (attempt + 1))
     listed = "".join(f"\n  {address}: {reason}" for address, reason in reasons.items())
-    raise SigmaDataError(f"{source.name}: cannot be fetched.{listed}\nCheck the connection, the address and the hash.")
+    raise SigmaDataError(f"{addresses[0]}: cannot be fetched.{listed}\nCheck the connection, the address and the hash.")
 
 
-def _from(address: str, source: Url, folder: Path) -> Path:
-    name = re.sub(r"[^\w.-]", "_", source.url.partition("?")[0].rstrip("/").rpartition("/")[2])
-    sha256 = source.sha256.lower()
-    resume = Resumed(folder / f"{sha256}.part", source.timeout, source.limit)
-    if os.environ.get(OFFLINE) and not (folder / f"{sha256[:16]}-{name}").exists():
+def _from(address: str, sha256: str, path: Path, resume: Resumed) -> Path:
+    if os.environ.get(OFFLINE) and not path.exists():
         raise Refused(f"{OFFLINE} is set, and the file is not here yet")
     begun = resume.part.exists()
-    get = partial(pooch.retrieve, address, sha256, fname=f"{sha256[:16]}-{name}", path=folder, downloader=resume)
+    get = partial(pooch.retrieve, address, sha256, fname=path.name, path=path.parent, downloader=resume)
     try:
         return Path(get())
     except ValueError:

@@ -58,6 +58,8 @@ class Url(Source):
         from sigma_data.sources.download import fetched  # pooch and requests take long to import
 
         try:
-            return fetched(self).open("rb")
+            addresses = (self.url, *self.mirrors)
+            path = fetched(addresses, self.sha256.lower(), self.cache, self.attempts, self.timeout, self.limit)
+            return path.open("rb")
         except OSError as error:
             raise SigmaDataError(f"{self.name}: cannot be kept: {error}. Choose another folder as `cache`.") from None
