@@ -1,4 +1,4 @@
-"""Compiles Sigma's graphs to machine code with numba: whole steps, whole bursts."""
+"""Compile Sigma's graphs to machine code: a training step is one function, a burst of steps one call."""
 
 from sigma_backend_numba.plugin import sigma_components
 from sigma_kernel import lazy_exports

@@ -1,4 +1,4 @@
-"""The backend: what the kernel calls."""
+"""The backend as the kernel sees it: compile graphs and steps, copy arrays to and from it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sigma_kernel.settings import ge, whole
 
 @frozen
 class NumbaBackend(Backend):
-    """Compile graphs to machine code for this processor, and whole steps to one function that runs bursts.
+    """Compile graphs to machine code for this processor, and steps to one function that runs bursts.
 
-    ``threads`` is the most threads that one burst uses; 0 stands for all processors.  It never changes a bit.  With
-    ``approximate``, float32 exponentials, logarithms and hyperbolic tangents may be wrong by 1e-4 of their value.
+    ``threads`` limits the threads of one burst; 0 means all available processors.  It never changes a bit.
+    ``approximate`` allows float32 exponentials, logarithms and hyperbolic tangents a relative error of 1e-4.
     """
 
     threads: int = field(default=0, validator=[whole, ge(0)])

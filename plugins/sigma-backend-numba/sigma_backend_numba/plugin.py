@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Register the compiled backend."""
 
 from __future__ import annotations
 

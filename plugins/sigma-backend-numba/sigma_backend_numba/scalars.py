@@ -1,6 +1,6 @@
-"""The table of scalar ops: the text of each in generated code, and of the numbers in it.
+"""The table of scalar ops: for each, its text in generated code, its C symbol and whether it is costly.
 
-Every expression has the dtype of its node: numba would widen integers otherwise.
+Every expression has the dtype of its node: the generated language would widen integers otherwise.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def _pattern(pattern: str) -> Text:
 
 @frozen
 class Scalar:
-    """How an elementwise op is written; ``symbol`` is what the C library calls it (with an f behind it for float32).
+    """One scalar op: ``text`` writes it, ``symbol`` is its name in the C library (float32 appends an f).
 
-    What is ``costly`` is worth a place in memory rather than a second time.
+    The result of a ``costly`` op is stored rather than computed twice.
     """
 
     text: Text

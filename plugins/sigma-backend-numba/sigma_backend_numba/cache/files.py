@@ -1,9 +1,9 @@
-"""Files by name, in a folder that is the user's alone: what lies in it is run.
+"""Read and write cached files, in a directory that only the user can write to: their content is executed.
 
-The folder must belong to the user and be open to nobody else (mode 700), and a file must be the user's own and no link.
-Where the folder lies does not matter, in ``/tmp`` or elsewhere: it is opened once, looked at when it is open, and files
-are found from there and not by a path that others could point elsewhere meanwhile.  A file begins with a digest of its
-name and its content, so that neither a damaged file nor another one's content is taken for it.
+The directory must belong to the user and have mode 700; a file must belong to the user and must not be a link.  The
+location does not matter, ``/tmp`` included: the directory is opened once and checked when open, and files are opened
+relative to it, not by a path that others could redirect meanwhile.  A file begins with a digest of its name and its
+content, so that a damaged or a renamed file is not loaded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def folder() -> Path:
 
 
 def read(name: str) -> bytes | None:
-    """Return what is kept under a name, or None; what is damaged or somebody else's is not there."""
+    """Return the content of a file, or None if it is missing, damaged or owned by somebody else."""
     try:
         with _opened() as place:
             content = place.read(name)
@@ -77,7 +77,7 @@ def _warn(error: str) -> None:
 
 @frozen
 class _Place:
-    """An open folder; where the system cannot find files from one, they are found by its path."""
+    """An open directory; its path is used if the system cannot open files relative to a descriptor."""
 
     path: Path
     descriptor: int | None

@@ -1,8 +1,7 @@
-"""Programs on disk as object code: a second process finds them planned and compiled.
+"""Find a program by its job in memory or on disk; otherwise plan it, compile it and keep it as object code.
 
-A program is found by its job (the graph and all that surrounds it), the text of what plans, writes and compiles it, the
-version of LLVM, and the processor.  One that is damaged is made anew; where nothing can be kept, every process compiles
-for itself.
+The key covers the job (the graph and how its inputs arrive), the source of this package, the version of LLVM, and the
+processor.  A damaged file is compiled again; without a usable directory, every process compiles its own programs.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def key(job: str) -> str:
 
 @cache
 def makers() -> str:
-    """Return what a program depends on beside its job: the text of what makes it, and the version of LLVM.
+    """Return what a program depends on apart from its job: the source of this package, and the version of LLVM.
 
     Who puts other functions into these modules while they are at work has to say so here.
     """

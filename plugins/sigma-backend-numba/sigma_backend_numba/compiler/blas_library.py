@@ -1,6 +1,6 @@
-"""Which library computes matrix products: Intel MKL where its wheel is installed, else OpenBLAS.
+"""Choose the library for matrix products: Intel MKL if its wheel is installed, else OpenBLAS.
 
-Either is asked for one thread: threads are ours, and take whole pieces of a product.
+Either is limited to one thread: Sigma's own threads each compute whole pieces of a product.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SUFFIXES = (".so", ".dylib", ".dll")
 
 @frozen
 class Blas:
-    """A library for matrix products: its name, its version, and two of its functions."""
+    """A BLAS library: its name, its version, and its functions for float32 and float64."""
 
     name: str
     version: str

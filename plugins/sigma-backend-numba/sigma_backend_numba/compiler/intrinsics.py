@@ -1,4 +1,4 @@
-"""What each word becomes: instructions of LLVM, or calls of functions of the C library and of BLAS."""
+"""Translate calls of built-in words: to LLVM instructions, or to functions of the C library and of BLAS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The words of the language that generated programs and their runtime are written in.
+"""The language of generated programs and of the runtime: its built-in words, and the marks of its functions.
 
-The language is the part of Python with numbers, typed pointers, ``for ... in range``, ``while``, ``if`` and calls.  A
-word is a name that the translator knows; a routine is a function of the runtime, read as text and never run by Python.
+The language is a subset of Python: numbers, typed pointers, ``for ... in range``, ``while``, ``if`` and calls.  A word
+is a name that the translator knows; a routine is a function of the runtime, read as source and never run by Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NUMBERS = ("i1", "i4", "i8", "u4", "u8", "f4", "f8")
 
 @frozen
 class Word:
-    """A name that the translator knows.  To call one is for linters only."""
+    """A built-in name of the language.  It can be called for the sake of linters only."""
 
     name: str
 
@@ -31,7 +31,7 @@ class Word:
 
 @frozen
 class Outside:
-    """A function outside of a program, by its symbol: the kinds of its result ("" is none) and of its operands."""
+    """An external function: its symbol, the kind of its result ("" for none) and the kinds of its operands."""
 
     symbol: str
     result: str
@@ -40,7 +40,7 @@ class Outside:
 
 @define(eq=False, slots=False)
 class Routine:
-    """A function in the language: by itself (``task`` or ``compact``), or part of its caller (``driver``)."""
+    """A function in the language: compiled by itself (``task``, ``compact``) or inlined into its caller (``driver``)."""
 
     function: Callable[..., Any]
     kind: str

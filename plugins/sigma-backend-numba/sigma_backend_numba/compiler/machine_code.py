@@ -1,6 +1,6 @@
-"""Machine code for this processor: optimised by LLVM, emitted as an object file, loaded as a function.
+"""Optimise LLVM for this processor, emit it as an object file, and load it as a function.
 
-The functions that programs call from outside are found by symbols, so that object files can be kept on disk.
+External functions are resolved by symbol, so that object files can be kept on disk.
 """
 
 from __future__ import annotations

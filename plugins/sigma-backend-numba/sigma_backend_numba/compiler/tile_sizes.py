@@ -1,4 +1,4 @@
-"""Sizes that the runtime of programs and those who write them agree on."""
+"""Tile and block sizes that the runtime and the writers of programs share."""
 
 AT_ONCE = 64  # bytes that are computed with at once
 DEEP = 6  # rows of a large product's tile: as many as there are registers for

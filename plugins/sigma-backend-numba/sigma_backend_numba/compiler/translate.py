@@ -1,7 +1,7 @@
-"""Translates text to LLVM, one pass over its tree: kinds are known where values are made.
+"""Translate the text of a program to LLVM, in one pass over its syntax tree: kinds are known where values are made.
 
-A variable has the kind of its first value.  ``and`` and ``or`` look at both sides.  A driver becomes part of its
-caller; a task is a function of its own, no pointer of which reaches what another one writes.
+A variable has the kind of its first value.  ``and`` and ``or`` evaluate both sides.  A driver is inlined into its
+caller; a task is a separate function, none of whose pointers reaches what another one writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Several = Value | tuple[Value, ...] | None
 
 @define(eq=False)
 class Module:
-    """The functions of one program."""
+    """The LLVM module of one program."""
 
     names: Mapping[str, Any]
     ir: Any = field(factory=lambda: ir.Module("sigma"), init=False)
@@ -82,7 +82,7 @@ class Module:
 
 @define(eq=False)
 class Loop:
-    """Where ``continue`` and ``break`` go."""
+    """The blocks that ``continue`` and ``break`` jump to."""
 
     again: Any
     after: Any
@@ -90,7 +90,7 @@ class Loop:
 
 @define(eq=False)
 class Body:
-    """One function's statements, or those of a driver within its caller."""
+    """The statements of one function, or of a driver inlined into its caller."""
 
     module: Module
     b: Any

@@ -1,7 +1,7 @@
-"""Values and their kinds: how numbers are widened, converted, computed with and compared.
+"""Typed values: how numbers are widened, converted, computed with and compared.
 
-Integers are computed in 64 bits, as in NumPy's scalars; ``i4(x + y)`` says where they wrap.  ``contract`` is all that
-floating-point arithmetic may change: ``a * b + c`` in one instruction, nothing that hides NaN or infinity.
+Integers are computed in 64 bits, as NumPy's scalars are; ``i4(x + y)`` says where they wrap.  ``contract`` is the only
+freedom of floating-point arithmetic: ``a * b + c`` may be one instruction, and NaN and infinity are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIGNS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 @frozen
 class Value:
-    """A number, or (``*f4``) a pointer to numbers."""
+    """A number, or a pointer to numbers (kind ``*f4``)."""
 
     kind: str
     ir: Any

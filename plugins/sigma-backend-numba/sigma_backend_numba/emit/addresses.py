@@ -1,4 +1,4 @@
-"""Where a nest reads and writes: pointers, offsets and strides, and the values that come from more than one load."""
+"""Where a loop nest reads and writes: pointers, offsets and strides, and values that take more than one load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = Callable[[Sequence[str]], str]
 
 
 class Loops(Protocol):
-    """The loops around an address, as a loop nest writes them."""
+    """What addresses need to know of the loop nest around them."""
 
     loops: list[list[int]]
     split: int
@@ -46,7 +46,7 @@ class Loops(Protocol):
 
 @frozen
 class Address:
-    """An element for each place of a nest."""
+    """The element at each place of a nest: a pointer, an offset, and a stride for each axis."""
 
     pointer: str
     offset: str
@@ -55,7 +55,7 @@ class Address:
 
 @define(eq=False)
 class Addresses:
-    """The addresses of one nest."""
+    """The addresses of one loop nest.  ``over`` replaces the addresses of members that lie in memory already."""
 
     task: Task
     space: Space

@@ -1,4 +1,4 @@
-"""Convolution by matrix products: one sample's windows at a time, laid out as columns while they are in the cache."""
+"""Write convolutions as matrix products: one sample's windows at a time, copied to columns that fit into the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sigma_kernel.graph.node import Node
 
 @frozen
 class Windows:
-    """How windows lie over one sample: channels, sides, kernel, stride, lower padding, dilation, the result's sides."""
+    """The windows over one sample: channels, sides, kernel, stride, lower padding, dilation, the result's sides."""
 
     channels: int
     sides: Sequence[int]

@@ -1,4 +1,4 @@
-"""What work costs, roughly, in nanoseconds on one thread: enough to decide how to cut it, and the same everywhere.
+"""The cost model: rough nanoseconds on one thread, by which work is cut.  It is the same on every machine.
 
 Measured on two cores of an AMD EPYC, between which a cache line travels in 170 ns.
 """

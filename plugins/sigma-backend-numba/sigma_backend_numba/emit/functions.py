@@ -1,4 +1,4 @@
-"""The functions of one program: each text once, in an order in which callers come after what they call."""
+"""Write the tasks of a program with the writer of their kind; equal texts become one function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITERS = {**single_ops.WRITERS, **convolutions.WRITERS}
 
 @define(eq=False)
 class Library:
-    """Names by text."""
+    """The functions of one program: names by text, callees before their callers."""
 
     names: dict[str, str] = field(factory=dict)
 

@@ -1,8 +1,8 @@
-"""One loop nest as text: fused elementwise nodes and reductions of rows.
+"""Write one loop nest: fused elementwise nodes and reductions of rows.
 
-Every value is computed at the depth where it varies.  Axes that all addresses step through evenly become one loop.
-With reductions there are several passes over a row; what is costly is kept in a row of scratch from one pass to the
-next, and all else is computed again.
+Every value is computed at the depth at which it varies.  Axes that all addresses step through evenly become one loop.
+Reductions need several passes over a row; costly values are kept in a row of scratch from one pass to the next, and all
+others are computed again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Range = tuple[str, str]
 
 @frozen
 class Fold:
-    """A reduction into memory: the value that is added up, and where to."""
+    """A reduction into memory: the reduced value, and where its sums lie."""
 
     core: Node
     value: Node
@@ -47,7 +47,7 @@ def combined(node: Node, so_far: str, value: str) -> str:
 
 @define(eq=False)
 class Nest:
-    """The loops over a space.  ``ranges`` are the parts of axes that are walked, where it is not all of them."""
+    """The loops over a space.  ``ranges`` bounds the axes that are covered in part."""
 
     task: Task
     space: Space

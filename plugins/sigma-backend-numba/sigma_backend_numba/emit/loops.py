@@ -1,4 +1,4 @@
-"""The tasks around loops, matrix products and folds."""
+"""Write the tasks of loops and folds, and the epilogue of matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of matrix products, with what follows them element by element."""
+"""Write the tasks of matrix products and of the elementwise work that follows them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGE = 1 << 19  # bytes: a result that leaves the cache before it is read again
 
 @frozen
 class Operand:
-    """A matrix as BLAS reads it: where it begins, whether it lies transposed, its leading dimension, batch strides."""
+    """A matrix as BLAS reads it: start, whether it is transposed, leading dimension, strides of the batch."""
 
     pointer: str
     offset: int
@@ -62,7 +62,7 @@ def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
 
 @define(eq=False)
 class Product:
-    """A matrix product with what follows it, element by element."""
+    """A matrix product and the elementwise work that follows it."""
 
     task: Task
     core: Node

@@ -1,7 +1,7 @@
-"""A whole program as source: its tasks, and the burst that runs them, step by step, on any number of threads.
+"""Write a whole program: its tasks, and the burst that runs them step by step on any number of threads.
 
-The table that a burst is handed holds addresses: inputs, outputs, by how much each input moves on a step (in
-elements), then rows, how many a block has, arena, ticket, pieces done, faults and scratch.
+A burst takes a table of addresses: inputs, outputs, the elements by which each input advances on a step, then rows, how
+many rows a block has, arena, ticket, finished pieces, faults and scratch.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ NO_ROW = 2  # the fault of a minibatch that names a row which the block does not
 
 @frozen(eq=False)
 class Job:
-    """What decides a program: a graph in primitives and what surrounds it, as much as code for it depends on.
+    """What identifies a program: a graph in primitives, and all else that its code depends on.
 
-    ``batch`` is the rows of a minibatch; ``watched`` is the output whose numbers must be finite for a burst to go on.
+    ``batch`` is the number of rows of a minibatch; ``watched`` is the output that must be finite for a burst to go on.
     """
 
     graph: Graph = field(converter=expanded)
@@ -73,7 +73,7 @@ def _plain(attrs: Mapping[str, Any]) -> list[Any]:
 
 @frozen(eq=False)
 class Source:
-    """The text of a program and what its caller must prepare: bytes, and the most threads that can help."""
+    """The text of a program and what its caller must prepare: bytes, and the largest useful number of threads."""
 
     graph: Graph
     frame: Frame
@@ -128,9 +128,9 @@ def _pieces(stage: list[Block]) -> int:
 
 @define
 class _Burst:
-    """The text of a burst; one that calls many tasks does so leg by leg, each leg a function of its own.
+    """The text of a burst.
 
-    So does a stage whose pieces call many.
+    A burst that calls many tasks is cut into legs, each a function of its own; so is a stage whose pieces call many.
     """
 
     program: Source
@@ -163,7 +163,7 @@ class _Burst:
         return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
 
     def _apart(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
-        """Return the call of a new function for what these blocks do, which is told a number."""
+        """Write these blocks as a new function of a number, and return its call."""
         own, head = _read(stages, body), f"leg{len(self._functions)}(table, step, {variable}, t)"
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]

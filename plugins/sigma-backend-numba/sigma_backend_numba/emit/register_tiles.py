@@ -1,7 +1,7 @@
-"""Matrix products of our own, in registers: small ones, which BLAS packs first, and large ones that it is slower at.
+"""Write matrix products without BLAS, in registers: small ones, and large ones at which BLAS is slower.
 
-A tile of a few rows and 64 bytes of columns stays in registers while it is summed up, each number in the order of the
-inner axis, whatever the tile.  Columns that are left over come as one or two parts, which may overlap.
+A tile of a few rows and 64 bytes of columns stays in registers while it accumulates; each number is summed in the order
+of the inner axis, whatever the tile.  The remaining columns are one or two narrower tiles, which may overlap.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def depth(rows: int) -> int:
 
 @frozen
 class Tiles:
-    """The text of ``to = scale * left @ right``, or of what adds that to what is there.
+    """The text of ``to = scale * left @ right``, or of ``to += scale * left @ right``.
 
-    Neighbours of ``left`` lie ``down`` and ``along`` apart, rows of ``right`` (columns, where it is ``turned``) lie
-    ``leading`` apart.  What is packed needs a ``room`` of ``inner`` times ``wide``.
+    The elements of ``left`` are ``down`` and ``along`` apart; rows of ``right`` (columns if transposed, ``turned``) are
+    ``leading`` apart.  Packing needs a ``room`` of ``inner`` times ``wide`` elements.
     """
 
     dtype: str

@@ -1,4 +1,4 @@
-"""Scans: the body's tasks inside of one loop, its carries in two sets of buffers that take turns."""
+"""Write scans: the body's tasks inside a loop, with two alternating sets of buffers for the carries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def body_form(node: Node) -> Form:
 
 @define(eq=False)
 class Scan:
-    """One scan as the text of a task."""
+    """The text of one scan.  ``stages`` holds the tasks of its body."""
 
     task: Task
     node: Node

@@ -1,4 +1,4 @@
-"""Ops that stand alone: plain loops over operands whose elements lie one after the other."""
+"""Write ops that are not fused: loops over operands whose elements are contiguous."""
 
 from __future__ import annotations
 

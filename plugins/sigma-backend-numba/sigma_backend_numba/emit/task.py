@@ -1,6 +1,6 @@
-"""The text of one task: a function of pointers and of a range of its chunked side.
+"""The text of one task: a function of pointers and of a range of the axis that is cut into chunks.
 
-Names are given in the order of use, so that equal tasks have equal text and are compiled once.
+Names are numbered in the order of use, so that equal tasks have equal text and are compiled once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from sigma_kernel.graph.node import BYTES, Node
 
 @frozen
 class Pointer:
-    """What a task is handed: an input, an output, a value in the arena, scratch, the rows, or the place of faults.
+    """One argument of a task: an input, an output, a value in the arena, scratch, the rows, or the place of faults.
 
-    A ``local`` pointer moves back by ``step`` bytes a sample: there is room for one sample only.  ``offset`` is the
-    elements before the first one that the task reads or writes.
+    A ``local`` pointer moves back by ``step`` bytes per sample, because its memory holds one sample only.  ``offset``
+    is the number of elements before the first one that the task reads or writes.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Pointer:
 
 @define(eq=False)
 class Task:
-    """One group as text.  ``chunks`` pieces of ``extent`` may run at once; costs are nanoseconds, ``scratch`` bytes."""
+    """One group as text, in ``chunks`` of ``extent``.  Costs are in nanoseconds, ``scratch`` is in bytes."""
 
     schedule: Schedule
     group: Group
@@ -142,7 +142,7 @@ class Task:
 
 @frozen(eq=False)
 class Block:
-    """Tasks that take turns sample by sample, or one task by itself."""
+    """Tasks that alternate sample by sample, or a single task."""
 
     tasks: list[Task]
     samples: int

@@ -1,4 +1,4 @@
-"""Arrays that start at a cache line: rows cut elsewhere would be shared between cores."""
+"""Allocate arrays aligned to cache lines, so that no line is shared by two threads' rows."""
 
 from __future__ import annotations
 

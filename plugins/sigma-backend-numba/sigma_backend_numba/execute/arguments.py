@@ -1,4 +1,4 @@
-"""What a program is handed: arrays checked once, and the addresses at which they lie."""
+"""Check the arrays that a program is called with, and find their addresses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def owned(found: np.ndarray) -> np.ndarray:
 
 @define(eq=False)
 class Places:
-    """Where the arrays of a program lie.  Those that come again are neither checked nor looked for again."""
+    """The addresses of a program's arrays.  An array seen before is not checked again."""
 
     _seen: dict[str, tuple[weakref.ref[np.ndarray], int]] = field(factory=dict, init=False)
 

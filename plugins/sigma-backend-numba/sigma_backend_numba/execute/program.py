@@ -1,4 +1,4 @@
-"""Compiled programs: arrays bound to a table of addresses, and bursts run on it."""
+"""Run compiled programs: bind arrays to a table of addresses, and run bursts on it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
 
 @define(eq=False)
 class Machine:
-    """A graph's compiled burst, what that needs, and the memory that one call at a time works in."""
+    """A compiled burst, what it needs, and the memory of its calls, each of which has its own."""
 
     graph: Graph
     needs: Needs
@@ -103,7 +103,7 @@ class Machine:
 
 @define(eq=False)
 class Function:
-    """A graph as a function from input arrays to output arrays."""
+    """A compiled graph as a function from input arrays to output arrays."""
 
     machine: Machine
     donate: Mapping[int, int]

@@ -1,7 +1,7 @@
-"""How many threads a burst gets just now: beside other busy processes a second thread may only be in the way.
+"""Choose the number of threads of the next burst: next to other busy processes, one thread may be faster.
 
-Where it is seen that several bursts in a row took much longer than they can, one is run on a single thread; if that was
-faster, so are those that follow, for a while.  Where nothing is in the way, nothing is tried.
+If several bursts in a row take much longer than the best, one burst runs on a single thread; if that was faster, the
+next ones do too, for a while.  Otherwise nothing is tried.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WHILE = 24  # bursts, before something is tried again
 
 @define
 class ThreadCount:
-    """Seconds a step that bursts of one program took, and what follows from them."""
+    """The number of threads for the bursts of one program, chosen by the seconds that their steps took."""
 
     _best: float = field(default=inf, init=False)
     _recent: deque[float] = field(factory=lambda: deque([0.0], SEEN), init=False)

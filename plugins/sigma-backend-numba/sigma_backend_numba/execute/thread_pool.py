@@ -1,6 +1,6 @@
-"""Threads that run bursts together: each waits for work, and a burst takes those that are free.
+"""The thread pool: a burst takes the free workers.
 
-The caller only waits.  A signal reaches the main thread alone: if that thread took part, an interrupt between two calls
+The caller only waits.  Signals reach the main thread alone: if it took part in a burst, an interrupt between two calls
 could leave the others waiting at a barrier for ever.
 """
 
@@ -70,7 +70,7 @@ class Worker(threading.Thread):
 
 @define(eq=False)
 class ThreadPool:
-    """The workers of this process, and how many there may be."""
+    """The workers of this process, at most ``most``."""
 
     most: int = field(factory=cores)
     _free: list[Worker] = field(factory=list, init=False)

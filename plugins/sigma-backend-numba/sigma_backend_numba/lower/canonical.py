@@ -1,7 +1,7 @@
-"""The form that is compiled: a graph whose every value can be computed in place or read where it lies.
+"""Rewrite a graph to the form that is compiled: each value is computed in place, or read where it lies.
 
-Primitives only; minibatches are gathers from the resident block; operands of matrix products lie as BLAS wants them,
-and those of plain kernels one element after the other.  Two ops exist only here: ``gather`` (a row of the block for
+It holds primitives only; minibatches are gathers from the resident block; operands of matrix products have strides that
+BLAS accepts, and those of plain kernels are contiguous.  Two ops exist only here: ``gather`` (a row of the block for
 each sample) and ``copy``.
 """
 
@@ -38,7 +38,7 @@ KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
 
 @frozen(eq=False)
 class Frame:
-    """What surrounds a graph: how each input arrives, and which input's storage each output takes (or None)."""
+    """How each input of a graph arrives, and which input's storage each output takes (or None)."""
 
     kinds: tuple[str, ...]
     targets: tuple[int | None, ...]
@@ -46,7 +46,7 @@ class Frame:
 
 @define(eq=False)
 class Form:
-    """A graph in this form.  ``places`` numbers the inputs; ``outputs`` holds what is computed for each output."""
+    """A graph in this form.  ``places`` numbers the inputs; ``outputs`` holds the node computed for each output."""
 
     graph: Graph
     frame: Frame

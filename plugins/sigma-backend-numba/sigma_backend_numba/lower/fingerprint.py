@@ -1,4 +1,4 @@
-"""What a kernel is, as a text: its code and all that it reads.  Kernels that differ in a constant differ here."""
+"""Digest a kernel: its code and all that it reads.  Kernels that differ in a constant have different digests."""
 
 from __future__ import annotations
 

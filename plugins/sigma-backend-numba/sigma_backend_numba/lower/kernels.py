@@ -1,13 +1,13 @@
-"""Functions outside of a program's text: kernels that plugins give their ops, and meanings that Python is called for.
+"""Turn ops of plugins into calls of external functions: their kernels, or their meanings in Python.
 
-An op that is not part of this backend becomes one of three, which names a function by its symbol:
+An op that this backend does not have becomes one of three ops, which name a function by its symbol:
 
 ``call``: the kernel of an elementwise op, from one number for each operand to a number.
 ``rows``: the kernel of any other op.  It fills one row of the result, given the same row of each operand.
-``python``: the meaning of an op without a kernel, or whose kernel does not take these operands.
+``python``: the meaning of an op that has no kernel, or whose kernel does not accept these operands.
 
-A symbol holds a digest of all that the function depends on, so that a program with another kernel is another program.
-What Numba makes of a kernel becomes part of the program, unless it calls what only its own process has.
+A symbol holds a digest of all that the function depends on, so that another kernel means another program.  A kernel
+compiled by Numba is linked into the program, unless it calls something that exists in its own process only.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _raised: dict[int, BaseException] = {}  # by meanings, by where the fault of a b
 
 @define(eq=False, slots=False)
 class Compiled:
-    """A plugin's kernel for operands and a result of such dtypes; Numba compiles it when it is first asked for."""
+    """A plugin's kernel for given dtypes; Numba compiles it on first use."""
 
     op: str
     outside: Outside
@@ -99,7 +99,7 @@ class Compiled:
 
 @define(eq=False, slots=False)
 class Meant:
-    """An op that is computed by its meaning, in Python, while its program waits."""
+    """An op computed by its meaning, in Python, while the program waits."""
 
     outside: Outside
     node: Node

@@ -1,4 +1,4 @@
-"""Where the elements of a view lie: an offset and a stride for each axis, in elements of the storage it shares."""
+"""Strided layouts of views: an offset and a stride for each axis, in elements of the storage that they share."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def bytes_of(node: Node) -> int:
 
 @define(eq=False)
 class Arena:
-    """Room that values share which do not live at the same time; as many of them as are known beforehand."""
+    """Memory shared by values that are not alive at the same time; ``count`` is the number of values to come."""
 
     count: int
     size: int = field(default=0, init=False)

@@ -1,8 +1,8 @@
-"""Which axis of a loop nest each axis of a value follows.
+"""Axis maps: which axis of a loop nest each axis of a value follows.
 
-A map has one entry for each axis of a node: an axis of the nest, or None where the side is 1.  A view that only moves,
-drops or repeats axes hands its map on to its operand.  A value is computed once at each place of a nest, so that it has
-one map there, with different axes, and all members of the nest that read it must agree on it.
+A map has one entry for each axis of a node: an axis of the nest, or None if the side is 1.  A view that only moves,
+drops or repeats axes passes its map on to its operand.  A value is computed once at each place of a nest, so it has one
+map there, with distinct axes, and all members of the nest that read it must agree on it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Which values are computed together: a group is one task, one loop nest around one kind of core.
+"""Fuse nodes into groups: a group is one task, one loop nest around one kind of core.
 
-``loop``: elementwise nodes and reductions of rows; ``product``: a matrix product and what follows it element by
-element; ``fold``: a reduction of leading axes with what is reduced, and what follows; ``plain``: one op by itself.
+``loop``: elementwise nodes and reductions of rows; ``product``: a matrix product and the elementwise work after it;
+``fold``: a reduction of leading axes with its operand, and what follows; ``plain``: a single op.
 
 A node joins the group of its latest producer if its elements can be computed where the producer's are.  Nodes without
-a producer (reads of inputs, random bits, ``0.9 * m``) float until something that does not float reads them.  Then they
-enter its nest, if all that read them there agree on where their elements are; else they lie in memory, made by a group
-of their own.  Numbers that depend on scalar inputs alone are free: every task computes those it needs.
+a producer (reads of inputs, random bits, ``0.9 * m``) float until a node that does not float reads them.  Then they
+enter its nest if all their readers there agree on the axis map; otherwise they are computed into memory by a group of
+their own.  Scalars that depend on scalar inputs alone are free: every task computes those it needs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_ROW = 1 << 14  # elements: what is reduced within one row is read again 
 
 @define(eq=False)
 class Space:
-    """A loop nest: its sides (none is 1), the map of every member, those of reductions' operands, where rows begin."""
+    """A loop nest: its sides (none is 1), the map of every member, those of reductions' operands, the axis of rows."""
 
     sides: Shape
     maps: dict[Node, Map] = field(factory=dict)
@@ -49,7 +49,7 @@ class Space:
 
 @define(eq=False)
 class Group:
-    """One task.  ``space`` is where later nodes join; ``head`` of a fold holds what is reduced."""
+    """One task.  Later nodes join ``space``; the ``head`` of a fold is the nest of what is reduced."""
 
     kind: str
     rank: int
@@ -72,7 +72,7 @@ class Group:
 
 @frozen
 class Place:
-    """Where a value is wanted: in the nest of a group, with a map, or None where no map fits."""
+    """Where a reader needs a value: the nest of a group, with a map, or None if no map fits."""
 
     group: Group
     space: Space
@@ -88,7 +88,7 @@ Wish = tuple[Node, Place | None]  # an operand, and where it is wanted; None: in
 
 @define(eq=False)
 class Grouping:
-    """The groups of a form, and the group of each node that is no view, leaf or free scalar."""
+    """The groups of a form, and the group of each node except views, leaves and free scalars."""
 
     form: Form
     groups: list[Group] = field(factory=list, init=False)

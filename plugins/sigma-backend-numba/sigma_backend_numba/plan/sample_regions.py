@@ -1,8 +1,8 @@
-"""Tasks that run one after the other on one sample while it is in the cache, then on the next.
+"""Sample regions: tasks that run one after another on one sample while it is in the cache, then on the next.
 
-Convolutions and pooling compute sample by sample, and so do most loops around them.  Where all that a group leaves in
-memory is made sample by sample, and every reader of a value within a region reads what was made of the same sample, all
-tasks of the region take turns: a value that nobody else wants never needs more room than one sample does.
+Convolutions and pooling compute sample by sample, and so do most loops around them.  If everything that a group leaves
+in memory is computed sample by sample, and every reader within a region reads only from the same sample, the tasks of
+the region alternate: a value with no other reader takes memory for one sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Depends = Callable[[Iterable[Group], Collection[Group]], bool]  # whether some o
 
 @define(eq=False)
 class Region:
-    """Groups in the order in which they take turns; ``parts`` is given where sums are kept for each part of a batch."""
+    """Groups in the order in which they alternate; ``parts`` is set if sums are kept for each part of a batch."""
 
     samples: int
     groups: list[Group] = field(factory=list)

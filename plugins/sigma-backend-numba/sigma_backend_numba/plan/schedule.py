@@ -1,22 +1,24 @@
-"""When each group runs, and where every value lies.
+"""Schedule the groups in stages, and decide which values share storage.
 
-Groups of one stage are independent of each other.  A group comes after the producers of what it reads, and one that
-writes over an input after all others that read this input.
+Groups of one stage are independent of each other.  A group comes after the producers of what it reads; a group that
+overwrites an input comes after all other groups that read this input.
 
-A value takes storage in which something else lies only where nobody reads that any more.  There are five cases:
+A value may take the storage of another only if nobody reads the other one any more.  There are five cases:
 
-- *The arena.*  The stage in which a value is made comes after the last one in which the other is read.  All groups of
-  a stage may run at once, and a region runs within one stage.
+- *The arena.*  The stage that computes the value comes after the last one that reads the other.  All groups of a stage
+  may run at once, and a region runs within one stage.
 - *An input that it replaces* (``updates``).  All other groups that read the input come before.  The group itself reads
-  an element only at the place of its loop at which it writes it, by the same offset and strides (``_harmless``), and
-  writes in the last pass over a row, because each pass reads again.  Else the value is made elsewhere, and copied.
-- *A product and what follows it* (``cores.home``).  The product lies in the storage of a value of its group with the
-  same shape, dtype and map: each element is overwritten at the place at which it has been read for the last time.
-- *The room of one sample* (``locals``).  All who write and read the value do so sample by sample (``regions``).
-- *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two take turns.
+  an element only at the place of its loop at which it writes it, with the same offset and strides (``_harmless``), and
+  writes in the last pass over a row, because each pass reads again.  Otherwise the value is computed elsewhere and
+  copied.
+- *A product and what follows it* (``loops.home``).  The product takes the storage of a value of its group with the same
+  shape, dtype and map: each element is overwritten at the place at which it is read for the last time.
+- *Memory for one sample* (``locals``).  All groups that write and read the value do so sample by sample
+  (``sample_regions``).
+- *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two alternate.
 
-That shapes are equal says nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so
-do samples and channels when they change places.  What counts is the map (``maps``): which axis of the loop each axis
+Equal shapes prove nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so do
+samples and channels when they change places.  What counts is the map (``axis_maps``): which axis of the loop each axis
 follows.
 """
 
@@ -43,7 +45,7 @@ Found = TypeVar("Found")
 
 @define(eq=False)
 class Schedule:
-    """Stages, the inputs that values overwrite, and offsets in the arena."""
+    """The stages, the inputs that values overwrite, and the offsets of values in the arena."""
 
     form: Form
     grouping: Grouping

@@ -1,7 +1,4 @@
-"""What generated programs are made of: pointers, arithmetic, random bits, matrix products, pieces for threads.
-
-Everything here is compiled into the programs.  The text of this package is part of their key in the cache.
-"""
+"""Functions that generated programs call, written in the language of programs and compiled into them."""
 
 from sigma_backend_numba.runtime.arithmetic import (
     exponential,

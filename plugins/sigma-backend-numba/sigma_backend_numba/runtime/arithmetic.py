@@ -1,8 +1,8 @@
-"""Scalar functions that the compiler can vectorise.
+"""Scalar functions that LLVM can vectorise.
 
 The float32 exponential, logarithm and hyperbolic tangent are polynomials, right to two units in the last place (S. L.
-Moshier, Cephes mathematical library, 1989).  What is called rough is right to a ten-thousandth of the value, and used
-where a user asks for it.  None of these functions hides a NaN, an infinity or the sign of a zero.
+Moshier, Cephes mathematical library, 1989).  The rough variants have a relative error of 1e-4, for users who ask for
+them.  None of these functions hides a NaN, an infinity or the sign of a zero.
 """
 
 from __future__ import annotations

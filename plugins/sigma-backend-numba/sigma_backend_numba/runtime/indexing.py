@@ -1,4 +1,4 @@
-"""Indices that are looked up, and windows that reach over an edge."""
+"""Index checks, and the part of a window that lies inside an axis."""
 
 from __future__ import annotations
 

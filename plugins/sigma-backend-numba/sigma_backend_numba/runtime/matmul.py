@@ -1,9 +1,9 @@
-"""Large matrix products: operands are laid out as registers want them, then tiles are summed up in registers.
+"""Large matrix products: pack the operands for the registers, then accumulate tiles in registers.
 
-Some columns of the second operand are laid out panel by panel, each as wide as a tile, so that a tile reads one piece
-of memory from beginning to end; so are the rows of a first operand that lies transposed.  (K. Goto and R. van de Geijn,
-Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34, 2008.)  The order in which a number is summed depends
-on the inner axis alone, so that products may be cut anywhere.
+Some columns of the second operand are packed panel by panel, each as wide as a tile, so that a tile reads contiguous
+memory; so are the rows of a transposed first operand.  (K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix
+Multiplication, ACM TOMS 34, 2008.)  The order in which a number is summed depends on the inner axis alone, so that
+products may be cut anywhere.
 """
 
 from __future__ import annotations

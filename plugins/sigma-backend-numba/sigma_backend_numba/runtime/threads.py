@@ -1,9 +1,9 @@
-"""What threads of one burst need: pieces of work to claim, and denormal numbers counted as 0 while they compute.
+"""Synchronise the threads of one burst, and flush denormal numbers to zero while they compute.
 
-A stage is over when all of its pieces are done, not when all threads have come by: a thread that has lost its core and
-holds no piece holds up nobody.  Who waits for a piece spins first, gives its core away then, and sleeps at last: on a
-busy machine the one that holds the piece may need this very core.  Denormals and pauses are known on x86-64 and
-aarch64; elsewhere a waiting thread spins without a pause, and denormals stay.
+A stage ends when all of its pieces are done, not when all threads have arrived: a preempted thread that holds no piece
+holds up nobody.  A waiting thread spins, then yields its core, then sleeps: on a busy machine the thread that holds the
+piece may need this very core.  Denormals and pauses are supported on x86-64 and aarch64; elsewhere a waiting thread
+spins without a pause, and denormals are kept.
 """
 
 from __future__ import annotations
