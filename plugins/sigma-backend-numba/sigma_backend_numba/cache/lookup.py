@@ -56,11 +56,11 @@ def key(job: str) -> str:
 def makers() -> str:
     """Return what a program depends on apart from its job: the source of this package, and the version of LLVM.
 
-    Who puts other functions into these modules while they are at work has to say so here.
+    A test that patches these modules must patch this function too.
     """
     folders = (Path(__file__).parents[1], Path(node.__file__).parent)
-    files = (path for folder in folders for path in sorted(folder.rglob("*.py")))
-    return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in files)])
+    sources = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+    return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in sources)])
 
 
 def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
