@@ -170,7 +170,7 @@ def test_columns_of_words_are_encoded_as_in_training(sigma, tmp_path, gone):
     assert [row["values"] for row in json.loads(out)["predictions"]] == expected.tolist()
     Path("new.csv").write_text("length,kind,width\n0.5,b,1\n2.5,c,0\n")
     text = refused(sigma, run, "new.csv")
-    assert "new.csv:3: column 'kind': 'c' is none of the 2 categories of the training data: 'a', 'b'" in text
+    assert "new.csv:3: column 'kind': 'c' is not one of the 2 categories of the training data: 'a', 'b'" in text
 
 
 def test_numbers_are_predicted_as_plain_numbers(sigma, tmp_path):
@@ -218,7 +218,7 @@ def test_the_white_of_a_picture_can_be_told(sigma, tmp_path):
     Path("flowers.csv").write_text(TABLE)
     run = ran(FLOWERS.format(target="kind", units=2, cost="softmax_cross_entropy").replace("(2)", "(3)", 1), tmp_path)
     pillow.fromarray(np.array([[0, 100, 200]], np.uint8)).save("a.png")
-    assert "nothing says what number a white pixel is in the training data. Say so with --white," in refused(
+    assert "the value of a white pixel in the training data is unknown. Set it with --white," in refused(
         sigma, run, "a.png"
     )
     assert sigma("predict", run, "a.png", "--white", "255", "--output", "found.npy")[0] == 0
@@ -241,14 +241,14 @@ def test_input_that_is_wrong_is_one_clear_sentence(digits, sigma):
         "none.npy": "there is no such file",
         "nan.npy": "row 0: nan is not a finite number",
         "large.npy": "large.npy: section 'inputs', row 1: 1e+300 is too large for float32. Scale the values",
-        "flat.npy": "has shape (1, 64); ('n', 8, 8) is wanted",
-        "object.npy": "holds '|O', which is not read",
+        "flat.npy": "has shape (1, 64); expected ('n', 8, 8)",
+        "object.npy": "holds '|O', which is not supported",
         "pickle.npy": "is not an .npy file",
         "text.csv": "columns to predict from; a sample of shape (8, 8) has 64 numbers",
-        "bytes.csv": "there is no utf-8 text",
+        "bytes.csv": "not valid utf-8",
         "narrow.csv": "2 columns to predict from",
         "words.csv": "words.csv:1: column '63': 'x' is not a number. Correct it, or leave the column out",
-        "folder.csv": "is not an ordinary file",
+        "folder.csv": "is not a regular file",
         "what.exe": "there is no such file",
     }.items():
         found = refused(sigma, digits, name)
@@ -267,9 +267,9 @@ def test_pictures_that_are_wrong_are_one_clear_sentence(digits, sigma):
     pillow.new("L", (9, 8)).save("wide.png")
     pillow.new("1", (40_000, 40_000)).save("huge.png")
     Path("text.png").write_text("no picture")
-    assert "has 9 x 8 pixels; 8 x 8 are wanted. Resize it." in refused(sigma, digits, "wide.png")
+    assert "has 9 x 8 pixels; expected 8 x 8. Resize it." in refused(sigma, digits, "wide.png")
     assert "huge.png: is too large an image" in refused(sigma, digits, "huge.png")
-    assert "text.png: is no PNG or JPEG image" in refused(sigma, digits, "text.png")
+    assert "text.png: not a PNG or JPEG image" in refused(sigma, digits, "text.png")
 
 
 def test_a_command_that_is_wrong_is_refused_before_anything_is_computed(digits, sigma):

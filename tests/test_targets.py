@@ -100,7 +100,7 @@ def test_words_are_refused_by_a_cost_of_numbers(tmp_path: Path, data: str) -> No
     rows: Any = Csv(tmp_path / "a.csv", "y", split={"training": 1.0})
     if data == "arrays":
         rows = Arrays(inputs=[[0.0], [1.0]], targets=["rose", "aster"])
-    with pytest.raises(SigmaDataError, match=r"'targets' holds words, such as 'rose'; .* need a cost of classes"):
+    with pytest.raises(SigmaDataError, match=r"'targets' holds words, such as 'rose', .* use a classification cost"):
         trained(Input(1) + Output(1) + SquaredDifference(), rows)
 
 
@@ -167,7 +167,7 @@ def test_a_cost_of_yes_and_no_takes_two_classes(tmp_path: Path, cells: str, want
 
 
 def test_three_classes_are_too_many_for_a_cost_of_yes_and_no() -> None:
-    with pytest.raises(SigmaDataError, match=r"holds 3 classes: 'a', 'b', 'c'; the network tells 2 apart"):
+    with pytest.raises(SigmaDataError, match=r"holds 3 classes: 'a', 'b', 'c'; the network has 2"):
         trained(Input(1) + Output(1) + BinaryCrossEntropy(), splits(training=["a", "b", "c"]))
 
 
@@ -183,7 +183,7 @@ def test_every_split_has_the_classes_of_the_training_split() -> None:
 def test_words_among_the_inputs_are_refused_or_encoded_by_a_preprocessor() -> None:
     data = Arrays(inputs=["red", "blue", "red"], targets=[1, 2, 1])
     network = Input(2) + Output(1) + SquaredDifference()
-    with pytest.raises(SigmaDataError, match=r"'inputs' holds words, such as 'red'; .* add the preprocessor one_hot"):
+    with pytest.raises(SigmaDataError, match=r"'inputs' holds words, such as 'red', .* add the preprocessor one_hot"):
         trained(network, data)
     encoded = trained(network, data, 500, 0.3, preprocessors=[{"type": "one_hot", "section": "inputs"}])
     assert encoded.predict(np.array([0, 1, 0])).ravel() == pytest.approx([2, 1, 2], abs=1e-6)

@@ -92,7 +92,7 @@ def test_a_wrong_function_of_the_compiled_backend_is_named(wrong_tangent, shards
         trained(classifier(), "numba", shards)
     text = str(raised.value)
     assert "iteration 1 differs from the reference: " in text
-    assert f"The first op that goes wrong is tanh(float32[{rows}, 8]) -> float32[{rows}, 8]" in text
+    assert f"The first wrong op is tanh(float32[{rows}, 8]) -> float32[{rows}, 8]" in text
     assert "near network.layers.1-dense.biases" in text
 
 

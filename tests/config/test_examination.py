@@ -280,7 +280,7 @@ def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):
     [
         ("accuracy", 'accuracy"\ntop = 9 #"', "accuracy: top = 9, but there is a score for 3. Choose a smaller one."),
         ("accuracy", "target_maximisation",
-         "target_maximisation: an input of shape (4,) is no image. Set shape = [height, width]."),
+         "target_maximisation: an input of shape (4,) is not an image. Set shape = [height, width]."),
     ],
 )  # fmt: skip
 def test_a_hook_that_would_fail_on_the_network_is_refused_before_training(check, old, new, message):

@@ -1,4 +1,4 @@
-"""Runs Sigma's graphs with NumPy."""
+"""NumPy backend for Sigma."""
 
 from sigma_backend_numpy.plugin import sigma_components
 from sigma_kernel import lazy_exports

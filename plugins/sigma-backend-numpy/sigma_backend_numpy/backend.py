@@ -1,4 +1,4 @@
-"""The backend: what the kernel calls."""
+"""The NumPy backend."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from sigma_kernel.graph.rewrite import rewrite
 
 @frozen
 class NumpyBackend(Backend):
-    """Run graphs with NumPy, on the processor and in its memory."""
+    """Run graphs with NumPy on the CPU."""
 
     dtypes: ClassVar[frozenset[str]] = DTYPES
 
     @property
     def about(self) -> Mapping[str, str]:
-        """Return the version of NumPy, and the library that it has for matrix products."""
+        """Return the version of NumPy, and its BLAS library."""
         built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return {"NumPy": np.__version__, "BLAS": f"{built['name']} {built['version']}"}
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Program:
-        """Return the graph as a program.  A dtype that NumPy computes slowly or not at all is a SigmaGraphError."""
+        """Compile a graph to a program; SigmaGraphError for a dtype that NumPy computes slowly or not at all."""
         return Program(rewrite(graph, keep=LOWERINGS), donate)
 
     def compile(self, step: Step, in_place: bool = True) -> LoopProgram:
@@ -38,7 +38,7 @@ class NumpyBackend(Backend):
         return LoopProgram(self, step, program, program.peak_bytes)
 
     def to_device(self, host: np.ndarray) -> np.ndarray:
-        """Return a copy that starts at a cache line."""
+        """Return a copy, aligned to a cache line."""
         array = empty(np.shape(host), np.asarray(host).dtype)
         array[...] = host
         return array

@@ -1,6 +1,6 @@
-"""The table of kernels: what each op is in NumPy, writing into an array that is there already.
+"""Table of kernels: the NumPy implementation of each op, writing to a given array.
 
-A row prepares a node: it takes the node and the scratch bytes that :data:`SCRATCH` asks for, and returns a function of
+A row prepares a node: it takes the node and the scratch bytes that :data:`SCRATCH` requests, and returns a function of
 the operands and the result.  The result of an elementwise op may be one of its operands.
 """
 
@@ -25,7 +25,7 @@ from sigma_kernel.graph.node import FLOATS, INTEGERS, Node
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
 LOWERINGS = Lowerings("numpy")
-CHUNK = 1 << 14  # elements worked on at once where there are several passes: what the first two caches hold
+CHUNK = 1 << 14  # elements per block if there are several passes: what the L1 and L2 caches hold
 SMALL = 1 << 12  # elements below which one call of NumPy's own is the fastest
 
 
@@ -44,7 +44,7 @@ def prepare(node: Node, scratch: np.ndarray) -> Call:
 
 
 def scratch_bytes(node: Node) -> int:
-    """Return the bytes that a node needs while it is computed."""
+    """Return the scratch bytes that a node needs while it is computed."""
     return SCRATCH[node.op](node) if node.op in SCRATCH else 0
 
 
@@ -53,7 +53,7 @@ def _meant(node: Node, scratch: np.ndarray) -> Call:
 
 
 def _returned(node: Node, run: Call) -> Call:
-    """Let a function that returns an array write it where it belongs."""
+    """Wrap a function that returns an array to write to the given result."""
 
     def call(*operands: np.ndarray) -> None:
         *given, out = operands
@@ -187,7 +187,7 @@ def _scatter_add(node: Node, scratch: np.ndarray) -> Call:
 
 
 def _add_rows(out: np.ndarray, places: np.ndarray, rows: np.ndarray) -> None:
-    """Add rows at places, those that share a place together: much faster than ``np.add.at`` for rows of any length."""
+    """Scatter-add rows, those with the same index together: much faster than ``np.add.at`` for rows of any length."""
     if places.size:
         order = np.argsort(places, kind="stable")
         there = places[order]
@@ -207,14 +207,14 @@ def _matmul(node: Node, scratch: np.ndarray) -> Call:
 
 
 def _readable(node: Node) -> bool:
-    """Say whether BLAS can read a value as it lies: elements in a row, or a matrix turned over."""
+    """Return whether BLAS can read a value without a copy: contiguous, or a transposed matrix."""
     while node.op == "stop" or (node.op == "permute" and len(node.shape) == 2):
         node = node.inputs[0]
     return node.op not in STRIDED - {"reshape"}
 
 
 def _straight(x: np.ndarray) -> np.ndarray:
-    """Return an array that BLAS can read: one of the last two axes runs through neighbours, the other is longer."""
+    """Return an array that BLAS can read: one of the last two axes is contiguous, the other has a longer stride."""
     (far, near), (rows, columns), item = x.strides[-2:], x.shape[-2:], x.itemsize
     plain = near == item and far >= columns * item
     turned = far == item and near >= rows * item

@@ -1,4 +1,4 @@
-"""Arrays that start at a cache line, which is what vector instructions like best."""
+"""Aligned allocation: arrays that start at a cache line, for vector instructions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sigma_kernel.graph.node import ALIGNMENT
 
 
 def aligned(size: int) -> np.ndarray:
-    """Return bytes at a multiple of 64."""
+    """Return bytes aligned to 64."""
     space = np.empty(size + ALIGNMENT, np.uint8)
     start = -space.ctypes.data % ALIGNMENT
     return space[start : start + size]
 
 
 def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
-    """Return an array whose values are yet to be written."""
-    if prod(shape) < 1024:  # too small for its place to matter
+    """Return an uninitialised array."""
+    if prod(shape) < 1024:  # too small for alignment to matter
         return np.empty(shape, dtype)
     return aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
@@ -31,5 +31,5 @@ def piece(memory: np.ndarray, storage: Storage) -> np.ndarray:
 
 
 def laid(memory: np.ndarray, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """Return an array that lies at the beginning of some bytes."""
+    """Return an array at the beginning of some bytes."""
     return memory[: prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)

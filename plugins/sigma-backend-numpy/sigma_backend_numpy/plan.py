@@ -1,8 +1,8 @@
-"""Where every value of a graph lies, decided before the run: the order of work, buffers, updates in place, peak bytes.
+"""Memory planning: schedule of a graph, buffers of its values, in-place updates, peak bytes.
 
-A value is *owned* by the node that computes its bytes; a view of it (a reshape, a slice ...) has the same owner.  An
-owner lies in one of three places: in the storage of a donated input, in the array of a result, or in an arena of bytes
-that serve one value after another.
+A value is *owned* by the node that computes its bytes; a view of it (a reshape, a slice ...) has the same owner.  The
+storage of an owner is one of three: that of a donated input, the array of a result, or a part of an arena that is
+reused by one value after another.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their 
 
 
 def elementwise(node: Node) -> bool:
-    """Say whether an op reads an operand only where it writes, so that the result may take its storage."""
+    """Return whether an op reads an operand only where it writes, so that the result may take its storage."""
     return node.op in OPS and OPS[node.op].shape in ELEMENTWISE
 
 
 @frozen
 class Storage:
-    """Bytes of the arena, taken from one step of the schedule to another (both inclusive)."""
+    """Bytes of the arena, in use from one step of the schedule to another (both inclusive)."""
 
     offset: int
     size: int
@@ -44,7 +44,7 @@ class Storage:
 
 @frozen(eq=False)
 class Plan:
-    """The order of work, and where each value lies.
+    """The schedule, and the storage of each value.
 
     ``schedule``: every node but the leaves, operands first (views too, which cost nothing).
     ``owner``: for every node the one whose storage holds its value, perhaps itself, perhaps a leaf.
@@ -130,14 +130,14 @@ def _candidates(graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, 
 
 
 def _whole(node: Node, value: Node) -> bool:
-    """Say whether a node is its owner's value, element by element."""
+    """Return whether a node has its owner's value, element by element."""
     while node is not value and node.op in FLAT:
         node = node.inputs[0]
     return node is value
 
 
 def _harmless(value: Node, given: Node, owner: Mapping[Node, Node]) -> bool:
-    """Say whether computing a value into an input's storage leaves what it reads there intact until it is read."""
+    """Return whether a value can be computed into an input's storage without overwriting what is still to be read."""
     touched = [x for x in value.inputs if owner[x] is given]
     return not touched or (elementwise(value) and all(_whole(x, given) and x.shape == value.shape for x in touched))
 
@@ -227,7 +227,7 @@ def _arena(
 
 
 class _Shelf:
-    """The arena as it fills: what is alive lies on it in the order of offsets."""
+    """The arena during planning: its live values in the order of offsets."""
 
     def __init__(self) -> None:
         self.alive: list[Storage] = []

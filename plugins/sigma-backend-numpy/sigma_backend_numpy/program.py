@@ -1,4 +1,4 @@
-"""A graph made ready to run: a flat list of prepared calls over planned buffers."""
+"""Compiled program of a graph: a flat list of prepared calls over planned buffers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ View = Callable[[np.ndarray], np.ndarray]
 class Program:
     """A function from input arrays to output arrays.
 
-    Threads may call it at once: each call takes a workspace that is free, or makes one.  The buffers that a call works
-    in are never handed out; results are new arrays, or donated inputs.
+    It is thread-safe: each call takes a free workspace, or creates one.  The buffers of a workspace are never returned;
+    results are new arrays, or donated inputs.
     """
 
     def __init__(self, graph: Graph, donate: Mapping[int, int]) -> None:
@@ -42,7 +42,7 @@ class Program:
         return loop_bytes(node, self.bodies[node]) if node.op == "scan" else scratch_bytes(node)
 
     def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
-        """Return the outputs.  A donated input is dead after the call; one of a wrong shape is a SigmaGraphError."""
+        """Return the outputs; donated inputs are invalid afterwards.  SigmaGraphError for a wrong shape."""
         given = list(arrays)
         for i, (array, (dtype, shape)) in enumerate(zip(arrays, self._inputs, strict=True)):
             if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
@@ -78,7 +78,7 @@ def _admitted(value: Any, dtype: np.dtype, shape: tuple[int, ...], position: int
 
 
 class Workspace:
-    """The buffers of one call at a time, and the calls bound to them.
+    """The buffers of one call at a time, and the prepared calls bound to them.
 
     Values are numbered as in the graph.  What never moves (values in the arena, constants, views of them) is bound
     once; inputs, results and their views change from call to call.
@@ -98,7 +98,7 @@ class Workspace:
                 self._bind(node)
 
     def run(self, given: Sequence[np.ndarray], targets: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
-        """Compute all outputs: into their targets, or into donated inputs where there is none."""
+        """Compute all outputs: into their targets, or into donated inputs if there is none."""
         values = self.fixed.copy()
         values[: len(given)] = given
         for place, source in self.taken:
@@ -115,7 +115,7 @@ class Workspace:
         return tuple(homes)
 
     def _copy(self, values: list[Any], homes: list[np.ndarray]) -> None:
-        """Bring outputs that lie elsewhere to where they belong; inputs may change places with each other."""
+        """Copy outputs to their storage if they are elsewhere; inputs may be swapped with each other."""
         graph, donate = self.program.graph, self.program.donate
         moved = sorted(self.plan.copies, key=donate.__contains__)
         found = [(out, values[self.place[graph.outputs[out]]]) for out in moved]
@@ -124,7 +124,7 @@ class Workspace:
 
     # -- preparation ---------------------------------------------------------------------------------------------------
     def _settle(self, node: Node) -> None:
-        """Find where a value lies, if that is known before the call."""
+        """Return the array of a value if it is known before the call."""
         place, owner = self.place[node], self.plan.owner[node]
         if owner is not node:
             source, view = self.place[node.inputs[0]], _view(node)
@@ -163,7 +163,7 @@ def _counted(shape: tuple[int, ...], axis: int, dtype: str) -> np.ndarray:
 
 
 def _view(node: Node) -> View:
-    """Return what makes the view of an operand that a node is."""
+    """Return the function that makes a node's view of its operand."""
     attrs = node.attrs
     if node.op == "slice":
         cut = tuple(map(slice, attrs["start"], attrs["stop"], attrs["step"]))

@@ -1,4 +1,4 @@
-"""Convolution and pooling: for every place inside the window, one strided piece of the samples.
+"""Convolution and pooling kernels: for every position in the window, one strided slice of the samples.
 
 A window's place k touches ``x[:, :, o * stride + k * dilation - low]`` for those o where that lies inside of x, so that
 nothing is ever padded.  Convolutions are matrix products over columns, for as many samples at a time as caches hold.
@@ -26,7 +26,7 @@ ALL = slice(None)
 
 
 def regions(shape: Sequence[int], window: Sequence[int], sides: Sequence[int], how: Mapping[str, Any]) -> list[Region]:
-    """Return for every place of the window which results ``(N, C, *sides)`` it serves, and with what of x."""
+    """Return for every position in the window the slice of results ``(N, C, *sides)`` and the slice of x it uses."""
     dilation = how.get("dilation", (1,) * len(window))
     found = []
     for place in product(*map(range, window)):
@@ -37,7 +37,7 @@ def regions(shape: Sequence[int], window: Sequence[int], sides: Sequence[int], h
 
 
 def _cut(side: int, places: int, shift: int, stride: int) -> tuple[slice, slice]:
-    """Return which windows have ``o * stride + shift`` inside a side, and where that is."""
+    """Return the windows with ``o * stride + shift`` inside a side, and those positions."""
     first = max(0, -(shift // stride))
     last = min(places - 1, (side - 1 - shift) // stride)
     if last < first:
@@ -46,7 +46,7 @@ def _cut(side: int, places: int, shift: int, stride: int) -> tuple[slice, slice]
 
 
 def _portions(samples: int, size: int) -> list[slice]:
-    """Cut the batch so that arrays of ``size`` bytes a sample stay in the cache."""
+    """Split the batch so that arrays of ``size`` bytes per sample stay in the cache."""
     count = _at_once(samples, size)
     return [slice(start, min(start + count, samples)) for start in range(0, samples, count)]
 
@@ -57,7 +57,7 @@ def _at_once(samples: int, size: int) -> int:
 
 # -- convolution -------------------------------------------------------------------------------------------------------
 class _Columns:
-    """What all windows of some samples cover, ``(n, C, prod(K), *S')``, in scratch."""
+    """im2col: the elements in all windows of some samples, ``(n, C, prod(K), *S')``, in scratch."""
 
     def __init__(self, node: Node, scratch: np.ndarray) -> None:
         x, w, g = _shapes(node)
@@ -82,7 +82,7 @@ class _Columns:
         return columns.reshape(len(x), *self.matrices)
 
     def spread(self, out: np.ndarray) -> None:
-        """Add the columns to where they came from."""
+        """Add the columns to the elements that they were read from (col2im)."""
         out.fill(0)
         for k, (inside, there) in enumerate(self.regions):
             out[there] += self.whole[: len(out), :, k][inside]
@@ -108,7 +108,7 @@ def _column_scratch(node: Node) -> int:
 
 
 def _kernel_scratch(node: Node) -> int:
-    """Ask for room for the gradient of each sample, too."""
+    """Request scratch for the gradient of each sample, too."""
     each = prod(node.shape) * np.dtype(node.dtype).itemsize
     return _column_scratch(node) + _at_once(node.inputs[0].shape[0], _column_bytes(node)) * each
 

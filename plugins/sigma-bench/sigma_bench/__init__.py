@@ -1,1 +1,1 @@
-"""Measures Sigma's backends side by side with PyTorch, JAX and loops of one's own."""
+"""Benchmarks of Sigma's backends against PyTorch, JAX and a NumPy loop."""

@@ -1,4 +1,4 @@
-"""What was measured, drawn: one bar for every contestant and recipe."""
+"""Charts of benchmark results: one bar for every contestant and recipe."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 FORMATS = (".svg", ".png")
-INK = {"svg.hashsalt": "sigma", "svg.fonttype": "none"}  # the same measurement gives the same file, with words as words
+INK = {"svg.hashsalt": "sigma", "svg.fonttype": "none"}  # the same results give the same file, with text as text
 
 
 def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw medians and spreads into an SVG or PNG file, on a scale on which equal ratios are equal lengths."""
+    """Draw medians and spreads to an SVG or PNG file, on a logarithmic scale."""
     matplotlib = import_module("matplotlib")
     figures = import_module("matplotlib.figure")
     names = [contestant["name"] for contestant in results[0]["contestants"]]

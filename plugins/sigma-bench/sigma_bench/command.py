@@ -1,4 +1,4 @@
-"""``sigma bench``: what an iteration costs on each backend, and what others need for the same."""
+"""``sigma bench``: measure the time per iteration of backends and peers."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def bench(
 
 
 def names(listed: str) -> list[str]:
-    """Return the names of a list with commas, each once."""
+    """Return the names in a comma-separated list, without duplicates."""
     return list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
 
 
 def _nets(
     what: str | None, overrides: tuple[str, ...], count: int | None, seed: int, growing: list[str]
 ) -> list[tuple[str, Document]]:
-    """Return what is to be measured, by what it is called."""
+    """Return the configurations to measure, by name."""
     if sum(map(bool, (what, count, growing))) != 1:
         raise SigmaConfigError(
             "bench: say what to measure: a recipe, a file, --random or --grow, and only one of them."
@@ -99,7 +99,7 @@ def _nets(
 
 
 def _check_file(option: str, path: Path | None) -> None:
-    """Refuse, before anything is measured, a file that cannot be written."""
+    """Raise SigmaConfigError, before measuring, for a file that cannot be written."""
     if path is not None and not path.parent.is_dir():
         raise SigmaConfigError(f"{option} {path}: there is no folder {path.parent}. Make it first, or name another.")
     if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -108,7 +108,7 @@ def _check_file(option: str, path: Path | None) -> None:
 
 @contextmanager
 def _written(option: str, path: Path) -> Iterator[None]:
-    """Say what became of a file that could not be written after all."""
+    """Report a file that could not be written after all."""
     try:
         yield
     except OSError as error:

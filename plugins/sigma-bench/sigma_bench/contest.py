@@ -1,4 +1,4 @@
-"""Contestants, and rounds in which they take turns: what slows the machine down for a while slows all of them."""
+"""Contestants, measured in interleaved rounds, so that disturbances of the machine affect all of them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from attrs import field, frozen
 from sigma_bench.memory import peak_bytes
 from sigma_kernel.errors import SigmaTrainingError
 
-CHECKED = 20  # iterations whose losses must agree, in float64, before anything is measured
-EXACT, NARROW = 1e-6, 1e-4  # relative: of all of these, and of the first loss in the precision that is measured
-ROUND = 0.3  # seconds that a round takes at least
-WHOLE = 2.0  # seconds up to which a round is made of whole epochs
+CHECKED = 20  # iterations whose losses must agree, in float64, before measuring
+EXACT, NARROW = 1e-6, 1e-4  # relative tolerance: of all these losses, and of the first one in the measured precision
+ROUND = 0.3  # minimum seconds of a round
+WHOLE = 2.0  # seconds up to which a round consists of whole epochs
 
 
 class Contestant(ABC):
-    """Something that does the same training as the others, some iterations at a time.
+    """An implementation of the training task, run some iterations at a time.
 
-    ``unit`` iterations can only be run together; ``started_s`` are the seconds that it took to be ready for the first.
+    ``unit`` iterations can only run together; ``started_s`` is the start-up time in seconds.
     """
 
     name: str
@@ -38,36 +38,36 @@ class Contestant(ABC):
     @property
     @abstractmethod
     def losses(self) -> np.ndarray:
-        """Return the losses of the first iterations, of as many as are compared at least."""
+        """Return the losses of the first iterations, at least as many as are compared."""
 
     def seconds(self, iterations: int) -> float:
-        """Train for so many more iterations, and return how long that takes."""
+        """Train for so many more iterations; return the seconds taken."""
         began = perf_counter()
         self.run(iterations)
         return perf_counter() - began
 
     @property
     def peak_bytes(self) -> int:
-        """Return the most memory that the contestant's process has held."""
+        """Return the peak memory of the contestant's process, in bytes."""
         return peak_bytes()
 
-    def close(self) -> None:  # noqa: B027  (most have nothing to end)
-        """End what was begun."""
+    def close(self) -> None:  # noqa: B027  (most have nothing to close)
+        """Release resources."""
 
 
 @frozen
 class Terms:
-    """What holds for all contestants: the data's rows, the iterations that go through them once, how many rounds."""
+    """Settings for all contestants: rows of data, iterations per epoch, number of rounds."""
 
     rows: int
     per_epoch: int
     rounds: int
-    least: float = ROUND  # seconds of a round
+    least: float = ROUND  # minimum seconds of a round
 
 
 @frozen
 class Result:
-    """What was measured of one contestant; ``seconds`` holds the time per iteration in each round."""
+    """Results of one contestant; ``seconds`` holds the time per iteration of each round."""
 
     name: str
     seconds: Sequence[float]
@@ -84,7 +84,7 @@ class Result:
 
     @property
     def spread_s(self) -> float:
-        """Return how far apart the middle half of the rounds lies: the interquartile range."""
+        """Return the interquartile range of the rounds."""
         if len(self.seconds) == 1:
             return 0.0
         low, _, high = quantiles(self.seconds, n=4, method="inclusive")
@@ -92,23 +92,23 @@ class Result:
 
     @property
     def samples_per_s(self) -> float:
-        """Return the rows of data trained on in a second."""
+        """Return the rows of data trained on per second."""
         return self.rows / self.median_s
 
     @property
     def compile_s(self) -> float:
-        """Return what the first iterations took more than the fastest ones: tracing, differentiation, compilation."""
+        """Return the extra time of the first iterations over the fastest: tracing, differentiation, compilation."""
         return max(0.0, self.first - min(self.seconds) * self.unit)
 
 
 def whole(contestant: Contestant, iterations: int) -> int:
-    """Return the least multiple of the contestant's unit that holds so many iterations."""
+    """Return the smallest multiple of the contestant's unit with at least so many iterations."""
     return ceil(iterations / contestant.unit) * contestant.unit
 
 
 # -- the same work -----------------------------------------------------------------------------------------------------
 def first_losses(begin: Callable[[], Contestant]) -> tuple[str, np.ndarray]:
-    """Return a contestant's name and the losses that are compared; it is begun for that, and ended."""
+    """Return a contestant's name and the losses to compare; it is started for that, and closed."""
     contestant = begin()
     try:
         contestant.run(whole(contestant, CHECKED))
@@ -118,9 +118,9 @@ def first_losses(begin: Callable[[], Contestant]) -> tuple[str, np.ndarray]:
 
 
 def agree(backends: Sequence[Callable[[], Contestant]], peers: Sequence[Callable[[], Contestant]]) -> None:
-    """Raise SigmaTrainingError unless the first losses of all are the same; each is begun when its turn comes.
+    """Raise SigmaTrainingError unless the first losses of all agree; each is started only when it is its turn.
 
-    They must compute in float64: in float32, rounding alone drives many runs apart within a few iterations.
+    They must compute in float64: in float32, rounding alone makes many runs diverge within a few iterations.
     """
     ours = [first_losses(begin) for begin in backends]
     for begin in peers:
@@ -145,7 +145,7 @@ def compare(backend: tuple[str, np.ndarray], peer: tuple[str, np.ndarray], toler
 def measure(
     backends: Sequence[Contestant], peers: Sequence[Contestant], terms: Terms, compared: Sequence[Contestant] = ()
 ) -> list[Result]:
-    """Return one result for each contestant; a first loss of ``compared`` that differs is a SigmaTrainingError."""
+    """Return one result per contestant; SigmaTrainingError if a first loss of ``compared`` differs."""
     every = [*backends, *peers]
     first = [contestant.seconds(contestant.unit) for contestant in every]
     for ours, theirs in product(backends, compared):
@@ -160,10 +160,10 @@ def measure(
 
 
 def length(contestant: Contestant, per_epoch: int, least: float) -> int:
-    """Return the iterations of a round: whole epochs where they are short, so that what is due in them counts fully.
+    """Return the iterations of a round: whole epochs if they are short, so that hooks once an epoch count fully.
 
-    Warms the contestant up on the way, until a round lasts long enough, and once more to the end of an epoch: the last
-    batch may be smaller, and need a program of its own.
+    Warms the contestant up, until a round lasts long enough, and then to the end of an epoch: the last batch may be
+    smaller, and need a program of its own.
     """
     n = contestant.unit
     while (took := contestant.seconds(n)) < least:
@@ -176,7 +176,7 @@ def length(contestant: Contestant, per_epoch: int, least: float) -> int:
 
 
 def alternate(contestants: Sequence[Contestant], lengths: Sequence[int], rounds: int) -> list[list[float]]:
-    """Return the seconds per iteration of every contestant in every round, each round going through all of them."""
+    """Return the seconds per iteration of every contestant in every round; each round measures all of them."""
     times: list[list[float]] = [[] for _ in contestants]
     for _ in range(rounds):
         for contestant, n, found in zip(contestants, lengths, times, strict=True):

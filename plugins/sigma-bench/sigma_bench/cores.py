@@ -1,4 +1,4 @@
-"""How much of the machine this process may use."""
+"""CPUs available to this process."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def cores() -> int:
-    """Return the number of processors that this process may run on."""
+    """Return the number of CPUs that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

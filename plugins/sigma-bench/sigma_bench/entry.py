@@ -1,4 +1,4 @@
-"""Who takes part: backends and peers, each in a process of its own, first checked and then measured."""
+"""Benchmark one configuration: start contestants in separate processes, compare their losses, measure them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Measured:
 
 @frozen
 class Entry:
-    """Backends (the empty name is the configuration's own) and peers by name, and how often each takes a turn."""
+    """Backends (the empty name is the configured one) and peers by name, and the number of rounds."""
 
     backends: Sequence[str]
     peers: Sequence[str]
@@ -39,7 +39,7 @@ class Entry:
     least: float = ROUND
 
     def measured(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
-        """Return the results for a configuration; peers that do other work are a SigmaTrainingError."""
+        """Return the results for a configuration; SigmaTrainingError if a peer's losses differ."""
         if self.peers:
             tell(self._agreed(override(wanted, "run.precision=float64")))
         work = self._work(wanted)
@@ -52,7 +52,7 @@ class Entry:
         return Measured(recipe, results[: len(ours)], results[len(ours) :])
 
     def _agreed(self, wanted: Document) -> str:
-        """Check the first losses; where PyTorch or JAX draw numbers of their own, with nothing dropped."""
+        """Compare the first losses; without dropout for PyTorch and JAX, which draw their own random numbers."""
         work = self._work(wanted)
         assert work
         same = [name for name in self.peers if _comparable(work, name)]

@@ -1,4 +1,4 @@
-"""The most memory that a process holds."""
+"""Peak memory of a process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 def forget(reset: Path = Path("/proc/self/clear_refs")) -> None:
-    """Count the peak from now on, where the system can: what data took to be made is no contestant's."""
+    """Reset the peak if the system supports it: memory for preparing data is not the contestant's."""
     if reset.exists():
         reset.write_text("5")
 
 
 def peak_bytes(status: Path = Path("/proc/self/status")) -> int:
-    """Return the largest resident set of this process, in bytes; 0 where the system does not tell.
+    """Return the peak resident set size of this process, in bytes; 0 if the system does not report it.
 
-    Linux hands ``ru_maxrss`` on from the process that started this one, so that its own count is read instead.
+    On Linux, ``ru_maxrss`` is inherited from the parent process, so the process's own count is read instead.
     """
     if status.exists():
         found = re.search(r"^VmHWM:\s*+(\d++) kB$", status.read_text(), re.MULTILINE)

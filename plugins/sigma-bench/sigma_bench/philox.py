@@ -1,4 +1,4 @@
-"""Philox 4x32-10 for a loop of one's own: plain NumPy with 64-bit products, into buffers made once.
+"""Philox 4x32-10 for the NumPy loop: plain NumPy with 64-bit products, into preallocated buffers.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.  Counter:
 (element // 4, stream, iteration, scan); key: (lower word of the seed, upper word).

@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -10,4 +10,6 @@ SIGMA_API = "1.0"
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the record of the command."""
-    return [Component("command", "bench", "sigma_bench.command:bench", "Measure backends, side by side with peers.")]
+    return [
+        Component("command", "bench", "sigma_bench.command:bench", "Benchmark backends against JAX, PyTorch and NumPy.")
+    ]

@@ -1,4 +1,4 @@
-"""A contestant in a process of its own, as the contest sees it."""
+"""Proxy of a contestant in a separate process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ REST = 0.01  # seconds between turns, in which the threads of the one before sto
 
 
 class Process:
-    """An object in a process of its own, made of ``arguments`` by what ``path`` leads to.
+    """An object in a separate process, created by calling ``path`` with ``arguments``.
 
-    A SigmaError there is raised here; any other, or a process that ends, is a SigmaTrainingError.
+    A SigmaError there is raised here; any other error, or the end of the process, raises SigmaTrainingError.
     """
 
     def __init__(self, label: str, path: str, *arguments: Any) -> None:
@@ -57,7 +57,7 @@ class Process:
         raise SigmaTrainingError(f"{self.label}: {value}") if type(value) is SigmaTrainingError else value
 
     def close(self) -> None:
-        """End the process, by force if it must be."""
+        """End the process, by force if needed."""
         self._process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
         with suppress(BrokenPipeError):  # it has ended by itself
             self._process.stdin.close()  # type: ignore[union-attr]
@@ -69,7 +69,7 @@ class Process:
 
 
 class Remote(Contestant):
-    """A contestant in a process of its own."""
+    """A contestant in a separate process."""
 
     def __init__(self, label: str, path: str, *arguments: Any) -> None:
         began = time.perf_counter()
@@ -82,7 +82,7 @@ class Remote(Contestant):
         self.seconds(iterations)
 
     def seconds(self, iterations: int) -> float:
-        """Train for so many more iterations, and return how long that took there."""
+        """Train for so many more iterations; return the seconds taken in that process."""
         time.sleep(REST)
         return float(self.process.ask("seconds", iterations))
 
@@ -93,7 +93,7 @@ class Remote(Contestant):
 
     @property
     def peak_bytes(self) -> int:
-        """Return the most memory that the process has held."""
+        """Return the peak memory of the process, in bytes."""
         return int(self.process.ask("peak_bytes"))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What was measured, as JSON documents and as tables for people."""
+"""Reports of benchmark results: JSON documents and text tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIBRARIES = ("numba", "torch", "jax")
 
 
 def described(measured: Measured) -> dict[str, Any]:
-    """Return what the document says of one recipe; times are seconds per iteration."""
+    """Return the document's entry for one recipe; times are seconds per iteration."""
     every = (*measured.backends, *measured.peers)
     return {
         "recipe": measured.recipe,
@@ -41,7 +41,7 @@ def document(every: Sequence[Measured], single: bool, on: Mapping[str, Any]) -> 
 
 
 def saved(every: Sequence[Measured], on: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is written into a file: all of it, the time of each round included."""
+    """Return the complete document for a file, with the time of each round."""
     results = [described(measured) for measured in every]
     for measured, result in zip(every, results, strict=True):
         for one, into in zip((*measured.backends, *measured.peers), result["contestants"], strict=True):
@@ -50,13 +50,13 @@ def saved(every: Sequence[Measured], on: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ratios(backends: Sequence[Result], peers: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Return how many times as long as each backend each peer takes."""
+    """Return the ratio of each peer's time to each backend's."""
     return {ours.name: {theirs.name: theirs.median_s / ours.median_s for theirs in peers} for ours in backends}
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
 def machine() -> dict[str, Any]:
-    """Return what was measured on."""
+    """Return a description of the machine."""
     return {
         "processor": _processor(),
         "cores": cores(),
@@ -82,7 +82,7 @@ def _processor() -> str:
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 def lines(measured: Measured) -> Iterator[str]:
-    """Yield the lines of a table for people, and of what follows from it."""
+    """Yield the lines of a text table, and of its summary."""
     yield from table([COLUMNS, *(_row(result) for result in (*measured.backends, *measured.peers))])
     for ours, others in ratios(measured.backends, measured.peers).items():
         for theirs, ratio in others.items():
@@ -90,7 +90,7 @@ def lines(measured: Measured) -> Iterator[str]:
 
 
 def summary(every: Sequence[Measured]) -> Iterator[str]:
-    """Yield the lines of a table of a series: a row for each net, with times per iteration and ratios."""
+    """Yield the lines of a series' table: one row per network, with times per iteration and ratios."""
     first = every[0]
     names = [result.name for result in (*first.backends, *first.peers)]
     pairs = [f"{theirs.name}/{ours.name}" for ours in first.backends for theirs in first.peers]
@@ -102,7 +102,7 @@ def summary(every: Sequence[Measured]) -> Iterator[str]:
 
 
 def growth(every: Sequence[Measured], works: Sequence[float]) -> Iterator[str]:
-    """Yield the lines of a table of nets that grow: how many times the work of an iteration becomes, and its time."""
+    """Yield the lines of a scaling table: growth of an iteration's work, and of its time."""
     rows, first = [("grows by", "work", *(result.name for result in (*every[0].backends, *every[0].peers)))], every[0]
     for one, work in zip(every, works, strict=True):
         first = one if one.recipe.endswith(" x 1") else first
@@ -112,7 +112,7 @@ def growth(every: Sequence[Measured], works: Sequence[float]) -> Iterator[str]:
 
 
 def best(rates: Mapping[str, float]) -> str:
-    """Return a line about what the machine can do."""
+    """Return a line about the machine's roofline."""
     flops, memory = rates["float32_flops_per_s"] / 1e9, rates["memory_bytes_per_s"] / 1e9
     return f"at best: {flops:.3g} GFLOP/s in float32, {memory:.3g} GB/s of memory"
 

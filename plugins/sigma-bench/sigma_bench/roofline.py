@@ -1,4 +1,4 @@
-"""What the machine can do at best: the rate of large products, and of memory, measured in a process of its own."""
+"""Roofline of the machine: peak rates of matrix products and memory, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIDE, BYTES, TIMES = 2048, 1 << 28, 5
 
 
 class Roofline:
-    """Matrices to multiply and memory to copy."""
+    """Matrices to multiply and memory to copy, for measuring peak rates."""
 
     def __init__(self, side: int = SIDE, size: int = BYTES) -> None:
         self._matrices = np.random.default_rng(0).random((3, side, side), np.float32)
@@ -23,7 +23,7 @@ class Roofline:
         self._pool = ThreadPoolExecutor(cores())
 
     def rates(self) -> dict[str, float]:
-        """Return the best of some measurements: operations in float32, and bytes read and written, each a second."""
+        """Return the best of some measurements: float32 operations, and bytes read and written, per second."""
         x, y, product = self._matrices
         work, moved = 2.0 * len(x) ** 3, 2.0 * self._words.shape[1]
         multiply, copy = partial(np.matmul, x, y, out=product), self._copy

@@ -1,4 +1,4 @@
-"""Nets to measure one after the other: drawn at random, or grown along one axis at a time."""
+"""Series of networks to benchmark: random ones, or scaled along one axis at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ optimiser = {{ type = "{net.optimiser}", learning_rate = {rate} }}
 
 @frozen
 class Net:
-    """A dense net and its training."""
+    """A dense network and its training."""
 
     widths: tuple[int, ...]  # of the inputs, of every hidden layer, and the classes
     batch: int = 50
@@ -65,7 +65,7 @@ class Net:
 
     @property
     def work(self) -> int:
-        """Return the products of two numbers in one pass forward."""
+        """Return the number of multiplications in one forward pass."""
         return self.batch * sum(first * second for first, second in pairwise(self.widths))
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Net:
 
 
 def drawn(count: int, seed: int) -> Iterator[tuple[str, Document]]:
-    """Yield so many dense nets and what they are called; the same seed gives the same ones."""
+    """Yield so many random dense networks by name; the same seed gives the same ones."""
     draws = np.random.default_rng(seed)
     for number in range(count):
         net = _net(draws)
@@ -93,7 +93,7 @@ def _net(draws: np.random.Generator) -> Net:
 
 
 def _width(draws: np.random.Generator, low: int, high: int) -> int:
-    """Draw a width, as often between 8 and 16 as between 512 and 1024."""
+    """Draw a width, uniform on a logarithmic scale."""
     return int(np.exp(draws.uniform(np.log(low), np.log(high))))
 
 
@@ -108,7 +108,7 @@ AXES: dict[str, Callable[[int], Net]] = {
 
 
 def axes(names: Sequence[str]) -> list[str]:
-    """Return axes by name; raises SigmaConfigError if there is none of a name."""
+    """Return axes by name; raises SigmaConfigError for an unknown name."""
     for name in names:
         if name not in AXES:
             raise SigmaConfigError(
@@ -118,7 +118,7 @@ def axes(names: Sequence[str]) -> list[str]:
 
 
 def grown(names: Iterable[str]) -> Iterator[tuple[str, Document]]:
-    """Yield a small net and what it becomes along each axis, twice, four and eight times as much of it."""
+    """Yield a small network, and for each axis the network scaled by two, four and eight."""
     for axis in names:
         for times in GROWTH:
             net = AXES[axis](times)
@@ -126,5 +126,5 @@ def grown(names: Iterable[str]) -> Iterator[tuple[str, Document]]:
 
 
 def works(names: Iterable[str]) -> list[float]:
-    """Return how much more work an iteration of each of these nets is than one of the first along its axis."""
+    """Return the work of an iteration of each network, relative to the first one along its axis."""
     return [AXES[axis](times).work / AXES[axis](1).work for axis in names for times in GROWTH]

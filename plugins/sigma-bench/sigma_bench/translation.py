@@ -1,4 +1,4 @@
-"""From Sigma's description of a network to what peers understand, or an error about what they do not."""
+"""Translate a trainer's network and optimiser to the description that peers take."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Shape = tuple[int, ...]
 
 
 def translated(trainer: Trainer) -> Work:
-    """Return the work of a trainer that is prepared and has not begun; what peers do not know is a SigmaConfigError."""
+    """Return the work of a prepared trainer that has not started; SigmaConfigError for what peers do not support."""
     session = trainer.session
     feed, model = session.setup.feed, session.model
     if feed.dataset.blocks > 1:
@@ -61,7 +61,7 @@ def translated(trainer: Trainer) -> Work:
 
 
 def cannot(where: str, what: str) -> SigmaConfigError:
-    """Return the error about what no peer is written for."""
+    """Return the error for something that no peer supports."""
     return SigmaConfigError(
         f"peers: {where}: they do not know {what}. They are written for chains of input, flatten, dropout, dense, "
         "conv2d, max_pool, average_pool, activation, output and softmax_cross_entropy, trained by gradient_descent, "
@@ -71,7 +71,7 @@ def cannot(where: str, what: str) -> SigmaConfigError:
 
 # -- layers ------------------------------------------------------------------------------------------------------------
 def _ends(model: Model) -> tuple[Placed, Placed]:
-    """Return input and cost of a chain that ends in scores for classes."""
+    """Return input and cost of a chain that ends in class scores."""
     layers = model.network.layers
     chain = [(), *((placed.name,) for placed in layers[:-1])]
     if [tuple(placed.sources) for placed in layers] != chain:
@@ -91,7 +91,7 @@ def _ends(model: Model) -> tuple[Placed, Placed]:
 
 
 def _parts(model: Model, placed: Placed) -> Iterator[Part]:
-    """Yield what a layer becomes."""
+    """Yield the parts of a layer."""
     make = TRANSLATIONS.get(type(placed.layer))
     if make is None:
         raise cannot(placed.name, f"the layer {type(placed.layer).__name__}")

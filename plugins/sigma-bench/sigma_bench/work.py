@@ -1,6 +1,6 @@
-"""What a peer is to train: everything that decides the result, as plain values and host arrays.
+"""Description of a training task for peers, as plain values and host arrays.
 
-This module and the peers import nothing of Sigma but its errors, so that a peer's process holds what it would without.
+This module and the peers import only errors from Sigma, so that a peer's process holds nothing else of it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Settings = Mapping[str, Any]
 
 @frozen
 class Part:
-    """One step of the forward pass, in a chain.
+    """One part of a chain of layers.
 
     ``affine`` and ``convolution`` have parameters under ``<layer>.weights`` and ``<layer>.biases``: ``(inputs, units)``
     and ``(filters, channels, *window)``.  The others are ``max_pool``, ``average_pool``, ``activation``, ``dropout``
-    and ``flatten``.  ``shape`` is that of one sample as it comes in, channels first.
+    and ``flatten``.  ``shape`` is that of one input sample, channels first.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Part:
 
 @frozen
 class Rule:
-    """How parameters change: the name of one of Sigma's optimisers, and its settings."""
+    """The name of one of Sigma's optimisers, and its settings."""
 
     name: str
     settings: Mapping[str, float]
@@ -40,10 +40,10 @@ class Rule:
 
 @frozen(eq=False)
 class Work:
-    """A training task: a chain of parts that ends in scores, and their softmax cross-entropy with labels.
+    """A training task: a chain of parts that ends in class scores, and their softmax cross-entropy with labels.
 
-    ``parameters`` hold the values as training starts, ``key`` and each dropout's ``stream`` number the draws, and
-    ``orders`` says in which order the first epochs go through the rows; after them it begins again.
+    ``parameters`` are the initial values; ``key`` and each dropout's ``stream`` determine the random numbers;
+    ``orders`` are the orders of rows in the first epochs, which then repeat.
     """
 
     parts: tuple[Part, ...]
@@ -59,16 +59,16 @@ class Work:
 
     @property
     def drops(self) -> bool:
-        """Return whether anything is dropped at random."""
+        """Return whether there is dropout."""
         return any(part.settings["rate"] > 0 for part in self.parts if part.kind == "dropout")
 
     def undropped(self) -> Work:
-        """Return the same work with nothing dropped."""
+        """Return the same work without dropout."""
         return evolve(self, parts=tuple(part for part in self.parts if part.kind != "dropout"))
 
     @property
     def per_epoch(self) -> int:
-        """Return the iterations that go through the rows once."""
+        """Return the iterations per epoch."""
         rows: int = self.orders.shape[1]
         whole, rest = divmod(rows, self.batch_size)
         return whole + bool(rest and self.keep_last)
@@ -79,7 +79,7 @@ class Work:
         return [[order[start : start + self.batch_size] for start in starts] for order in self.orders]
 
     def batches(self) -> Iterator[np.ndarray]:
-        """Yield the rows of one minibatch after the other, without end."""
+        """Yield the rows of minibatches, endlessly."""
         known = [rows for epoch in self.epochs() for rows in epoch]
         for i in count():
             yield known[i % len(known)]

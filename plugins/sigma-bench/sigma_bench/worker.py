@@ -1,7 +1,7 @@
-"""A process that does what it is told on stdin and answers on stdout, in pickles: a contestant's.
+"""Process of a contestant: serves pickled requests from stdin, and answers on stdout.
 
-Its memory is its own, its libraries' threads are idle while others take their turns, and nothing that one library sets
-can reach another.
+Each contestant has its own memory, its libraries' threads are idle while others are measured, and libraries' global
+settings do not affect each other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sigma_kernel.errors import SigmaError, SigmaTrainingError
 
 
 def main() -> None:
-    """Serve until the other side closes; whatever is printed goes to stderr."""
+    """Serve until the other side closes the connection; printed output goes to stderr."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def serve(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Make an object of ``(path, arguments)``, then read its members ``(name, arguments)``, calling what is callable.
+    """Create an object from ``(path, arguments)``, then read or call its members ``(name, arguments)``.
 
     Each answer is ``(True, value)`` or ``(False, error)``.
     """

@@ -1,4 +1,4 @@
-"""Data in memory."""
+"""Arrays in memory as a data set."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sigma_kernel.graph.node import DTYPES, Spec
 
 
 class Arrays(Dataset):
-    """Arrays by section, one row a sample; all in one block, and not copied.
+    """Arrays by section, one row per sample, in one block, without a copy.
 
-    ``Arrays(inputs=images, targets=labels)`` takes anything that NumPy makes an array of numbers or booleans of.  A
-    section of words holds classes, one a row: indices in the alphabetical order of their names.  A section may also be
-    :class:`~sigma_data.labels.Labels`.  No section, no row, sections of different lengths, other objects, and a value
-    that is not finite are SigmaDataErrors.
+    ``Arrays(inputs=images, targets=labels)`` takes anything that NumPy converts to an array of numbers or booleans.  A
+    section of strings holds class names, one per row, which become indices in alphabetical order.  A section may also
+    be :class:`~sigma_data.labels.Labels`.  Raises SigmaDataError if there is no section or no row, if sections have
+    different lengths, and for other objects and values that are not finite.
     """
 
     def __init__(self, **sections: npt.ArrayLike | Labels) -> None:
@@ -46,14 +46,14 @@ class Arrays(Dataset):
         return self.arrays
 
     def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Arrays:
-        """Return this with a section of words or labels as class indices, or as numbers where ``classes`` is None."""
+        """Return a copy with a section of strings or labels as class indices, or as numbers if ``classes`` is None."""
         if section not in self._labels:
             return self
         changed = self._labels[section].encoded(section, classes, names)
         return Arrays(**{**self.arrays, **self._labels, section: changed})
 
     def class_names(self, section: str) -> tuple[str, ...]:
-        """Return what the classes of a section are called; nothing, where it holds no classes."""
+        """Return the class names of a section; empty if it does not hold classes."""
         return self._labels[section].names if section in self._labels else ()
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class Arrays(Dataset):
 
 
 def specs(arrays: Mapping[str, np.ndarray]) -> dict[str, Spec]:
-    """Return what a sample of each section is; integers that graphs do not have count as the next larger ones."""
+    """Return the spec of a sample by section; integer types that graphs lack become the next larger ones."""
     return {name: Spec(values.shape[1:], _dtype(values.dtype)) for name, values in arrays.items()}
 
 
@@ -101,7 +101,7 @@ def numbers(name: str, array: np.ndarray) -> None:
 
 
 def finite(name: str, array: np.ndarray, rows: Iterable[int]) -> None:
-    """Raise SigmaDataError for the first value that is not finite; ``rows`` are the numbers to call the rows by."""
+    """Raise SigmaDataError for the first value that is not finite; ``rows`` are the row numbers to report."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         bad = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
         first = next(row for row, wrong in zip(rows, bad, strict=True) if wrong)
@@ -112,13 +112,14 @@ def finite(name: str, array: np.ndarray, rows: Iterable[int]) -> None:
 
 
 def converted(values: np.ndarray, dtype: npt.DTypeLike, where: str) -> np.ndarray:
-    """Return values in another type.  Floats are rounded; what an integer or a bool cannot hold is a SigmaDataError."""
+    """Return values cast to a dtype, floats rounded; SigmaDataError for values that an integer or bool cannot hold."""
     with np.errstate(invalid="ignore", over="ignore"):
         changed = values.astype(dtype)
     if changed.dtype.kind != "f" and not np.array_equal(changed, values):
         wrong = np.argwhere(changed != values)[0]
         raise SigmaDataError(
-            f"{where}, row {wrong[0]}: {values[tuple(wrong)]} is no {changed.dtype}. Round it first, or choose floats."
+            f"{where}, row {wrong[0]}: {values[tuple(wrong)]} does not fit {changed.dtype}. Round it "
+            "first, or use floats."
         )
     return changed
 

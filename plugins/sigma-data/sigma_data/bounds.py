@@ -1,4 +1,4 @@
-"""Read only what is there: no size that a file declares is believed before its bytes have come."""
+"""Bounded reads: never allocate what a file's header declares before the bytes have been read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from sigma_kernel import SigmaDataError
 
-CHUNK = 1 << 20  # bytes asked for at once: what a wrong declaration can cost
+CHUNK = 1 << 20  # bytes requested at once: the most that a wrong header can cost
 
 
 def exactly(stream: IO[bytes], count: int, where: str) -> bytearray:
-    """Return the next ``count`` bytes; a file with fewer is a SigmaDataError, and never costs more than it holds."""
+    """Return the next ``count`` bytes; SigmaDataError if there are fewer, without allocating more than there are."""
     there = remaining(stream)
     if there is not None and there < count:
         raise _truncated(where, count, there)
@@ -26,7 +26,7 @@ def exactly(stream: IO[bytes], count: int, where: str) -> bytearray:
 
 
 def remaining(stream: IO[bytes]) -> int | None:
-    """Return the number of bytes from here to the end, or None for a stream that does not know."""
+    """Return the number of bytes to the end, or None if the stream cannot tell."""
     if not stream.seekable():
         return None
     here = stream.tell()
@@ -46,10 +46,10 @@ def finished(stream: IO[bytes], where: str) -> None:
 def shaped(
     data: bytearray, dtype: np.dtype, shape: tuple[int, ...], order: Literal["C", "F"], where: str
 ) -> np.ndarray:
-    """Return bytes as an array, in C order and the machine's own byte order; SigmaDataError for an impossible shape."""
+    """Return bytes as an array, in C order and native byte order; SigmaDataError for an impossible shape."""
     try:
         values = np.frombuffer(data, dtype).reshape(shape, order=order)
-    except ValueError:  # no values, and a product of the other sides that no index can count
+    except ValueError:  # no elements, and a product of the other dimensions that overflows an index
         raise SigmaDataError(f"{where}: no array can have shape {shape}. The file is damaged.") from None
     return np.ascontiguousarray(values, dtype.newbyteorder("="))
 

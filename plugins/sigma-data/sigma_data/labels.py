@@ -1,4 +1,4 @@
-"""Classes by name or number, as the indices that a cost wants."""
+"""Class labels by name or number, and their encoding as class indices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from attrs import evolve, frozen
 
 from sigma_kernel import SigmaDataError
 
-Row = Callable[[int], str]  # what a row is called in an error
+Row = Callable[[int], str]  # the name of a row in an error message
 SHOWN = 8  # classes named in an error
 
 
 @frozen(eq=False, slots=False)
 class Codes:
-    """Words or whole numbers, one a row, and the classes that they come to, which are looked for when first wanted."""
+    """Words or integers, one per row, and their classes, computed on first use."""
 
     values: np.ndarray
     where: str
@@ -30,10 +30,10 @@ class Codes:
 
 @frozen(eq=False)
 class Labels:
-    """Codes that are classes to whoever takes classes.
+    """Targets that become class indices for a classification cost, and numbers for any other.
 
-    To all others they are ``numbers``; without these, they are no numbers at all.  ``names`` are those of the classes
-    once these are settled, in the order of their ``indices``.
+    Without ``numbers`` they can only be classes.  Once the classes are settled, ``names`` are their names in the order
+    of their ``indices``.
     """
 
     codes: Codes
@@ -43,28 +43,28 @@ class Labels:
 
     @classmethod
     def settled(cls, codes: Codes, numbers: bool = False) -> Labels:
-        """Return labels that are classes from the start; their indices may stand for ``numbers``, too."""
+        """Return labels that are settled as classes; with ``numbers``, their indices may also be used as numbers."""
         found, names = codes.found
         return cls(codes, found if numbers else None, found, names)
 
     @property
     def shown(self) -> np.ndarray:
-        """Return the classes' indices, where these are settled, else the numbers."""
+        """Return the class indices if they are settled, else the numbers."""
         found = self.numbers if self.indices is None else self.indices
         assert found is not None
         return found
 
     def encoded(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Labels:
-        """Return the labels with their classes settled, or as numbers where ``classes`` is None.
+        """Return the labels with their classes settled, or as numbers if ``classes`` is None.
 
-        ``classes`` are so many, if not 0; whole numbers from 0 to one less than that keep their values as indices.
-        ``names`` are the classes of the training split.
+        ``classes`` is the number of classes, 0 if unknown; integers below it keep their values as indices.  ``names``
+        are the classes of the training split.
         """
         if classes is None:
             if self.numbers is None:
                 raise SigmaDataError(
-                    f"data: section {section!r} holds words, such as {str(self.codes.values[0])!r}; what reads it "
-                    "takes numbers. Targets need a cost of classes, such as softmax_cross_entropy; for inputs, write "
+                    f"data: section {section!r} holds words, such as {str(self.codes.values[0])!r}, where numbers are "
+                    "expected. For targets, use a classification cost such as softmax_cross_entropy; for inputs, write "
                     "words as numbers, or add the preprocessor one_hot."
                 )
             return evolve(self, indices=None, names=())
@@ -80,7 +80,7 @@ class Labels:
 
 
 def as_words(array: np.ndarray) -> np.ndarray | None:
-    """Return an array of words as such, also of objects that are all words; None for anything else."""
+    """Return an array of strings, or of objects that are all strings, as strings; None for anything else."""
     if array.dtype.kind in "TU":
         return array
     if array.dtype.kind != "O" or not all(isinstance(word, str) for word in array.flat):
@@ -89,31 +89,31 @@ def as_words(array: np.ndarray) -> np.ndarray | None:
 
 
 def _fitting(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...]:
-    """Return the names of so many classes, of which some occur."""
+    """Return the names of ``classes`` classes, of which ``own`` occur."""
     numbered = tuple(map(str, range(classes)))
     if {*own} <= {*numbered}:
         return numbered
     if classes not in (0, len(own)):
         raise SigmaDataError(
-            f"data: section {section!r} holds {len(own)} classes: {listed(own)}; the network tells {classes} apart. "
+            f"data: section {section!r} holds {len(own)} classes: {listed(own)}; the network has {classes}. "
             f"Make both equal: Output({len(own)}) with SoftmaxCrossEntropy() takes these."
         )
     return own
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, as an error has them."""
+    """Return the first names, for an error message."""
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 
 def indices(values: np.ndarray, where: str, row: Row = "row {}".format) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the class of each row as an int32 index, and the names of the classes in the order of the indices.
 
-    ``values`` are names, or whole numbers; classes are in alphabetical, or in numerical order.  ``row`` says what a row
-    is called in an error.
+    ``values`` are names, in alphabetical order, or integers, in numerical order.  ``row`` formats the number of a row
+    for error messages.
     """
     if values.ndim != 1:
-        raise SigmaDataError(f"{where}: classes have shape {values.shape[1:]} a row. There must be one value.")
+        raise SigmaDataError(f"{where}: classes have shape {values.shape[1:]} per row. There must be one value.")
     words = values.dtype.kind in "TUS"
     names = [name.strip() for name in values.tolist()] if words else _whole(values, where, row)
     if "" in names:
@@ -126,7 +126,7 @@ def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
     wrong = np.flatnonzero(~np.isfinite(values) | (values != np.rint(values)))
     if len(wrong):
         raise SigmaDataError(
-            f"{where}: {row(wrong[0])} holds {values[wrong[0]]}, which is no class. Use whole numbers or names."
+            f"{where}: {row(wrong[0])} holds {values[wrong[0]]}, which is not a class. Use integers or names."
         )
     if values.dtype.kind == "f":
         _apart(values, where, row)
@@ -134,13 +134,13 @@ def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
 
 
 def _apart(values: np.ndarray, where: str, row: Row) -> None:
-    """Refuse whole numbers that floats of this type do not tell from their neighbours."""
+    """Raise SigmaDataError for integers that this float type cannot distinguish from their neighbours."""
     limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     merged = np.flatnonzero(np.abs(values) >= limit)
     if len(merged):
         raise SigmaDataError(
-            f"{where}: {row(merged[0])} holds {values[merged[0]]:.0f}, and {values.dtype} does not tell whole numbers "
-            f"beyond {limit:.0f} apart: classes would merge. Read them as integers of 64 bits, or as words."
+            f"{where}: {row(merged[0])} holds {values[merged[0]]:.0f}, and {values.dtype} cannot distinguish "
+            f"integers beyond {limit:.0f}: classes would merge. Read them as 64-bit integers, or as words."
         )
 
 

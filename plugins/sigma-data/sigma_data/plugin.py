@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -8,46 +8,55 @@ SIGMA_API = "1.0"
 
 OFFERED = {
     "source": {
-        "file": ("sources.file:File", "A file on this machine."),
-        "url": ("sources.url:Url", "A file on the web, with mirrors; fetched once, its hash checked."),
-        "compressed": ("sources.compressed:Compressed", "What lies packed in another source: gzip, bz2, xz or zip."),
-        "multi": ("sources.multi:Multi", "The first of several sources that works."),
+        "file": ("sources.file:File", "A local file."),
+        "url": ("sources.url:Url", "A file downloaded from a URL or its mirrors, cached, its SHA-256 checked."),
+        "compressed": (
+            "sources.compressed:Compressed",
+            "A compressed source, unpacked on reading: gzip, bz2, xz or zip.",
+        ),
+        "multi": ("sources.multi:Multi", "The first available of several sources."),
     },
     "reader": {
         "idx": ("readers.idx:IdxReader", "IDX files, the format of MNIST."),
-        "csv": ("readers.csv:CsvReader", "Tables of comma-separated values."),
-        "npy": ("readers.npy:NpyReader", "NumPy's .npy files."),
-        "bytes": ("readers.bytes:BytesReader", "Records that all have the same number of bytes."),
-        "image": ("readers.image:ImageReader", "PNG and JPEG images (with Pillow)."),
-        "samples": ("readers.samples:SamplesReader", "Samples to predict from: a table, an .npy file or an image."),
-        "lines": ("readers.lines:LinesReader", "Lines of text."),
+        "csv": ("readers.csv:CsvReader", "CSV files: tables of comma-separated values."),
+        "npy": ("readers.npy:NpyReader", "NumPy .npy files."),
+        "bytes": ("readers.bytes:BytesReader", "Binary files of fixed-size records."),
+        "image": ("readers.image:ImageReader", "PNG and JPEG images, channels first (needs Pillow)."),
+        "samples": ("readers.samples:SamplesReader", "Samples for prediction: a CSV table, an .npy file or an image."),
+        "lines": ("readers.lines:LinesReader", "Text files, one record per line."),
     },
     "extractor": {
-        "columns": ("extractors.columns:Columns", "Columns by name or number become sections."),
-        "offsets": ("extractors.offsets:Offsets", "Places in records of bytes become sections."),
+        "columns": ("extractors.columns:Columns", "Split a table into sections by column name or number."),
+        "offsets": ("extractors.offsets:Offsets", "Split fixed-size records into sections by byte offset."),
     },
     "preprocessor": {
-        "normalise": ("preprocessors.normalise:Normalise", "Map a range to another, such as 0 to 1."),
-        "standardise": ("preprocessors.standardise:Standardise", "Give every feature mean 0 and deviation 1."),
-        "one_hot": ("preprocessors.one_hot:OneHot", "Make vectors of class indices."),
-        "scale": ("preprocessors.scale:Scale", "Multiply and add."),
-        "cast": ("preprocessors.cast:Cast", "Change the type of values."),
+        "normalise": ("preprocessors.normalise:Normalise", "Rescale values from one range to another, such as 0 to 1."),
+        "standardise": (
+            "preprocessors.standardise:Standardise",
+            "Standardise every feature to mean 0 and standard deviation 1.",
+        ),
+        "one_hot": ("preprocessors.one_hot:OneHot", "One-hot encode class indices."),
+        "scale": ("preprocessors.scale:Scale", "Multiply by a factor and add an offset."),
+        "cast": ("preprocessors.cast:Cast", "Cast values to another dtype."),
     },
     "iterator": {
-        "minibatch": ("iterators.minibatch:Minibatch", "Every row once an epoch, in a new order each time."),
-        "sequential": ("iterators.sequential:Sequential", "The rows as they come."),
-        "shuffle": ("iterators.shuffle:Shuffle", "One random order of the rows, the same in every epoch."),
+        "minibatch": ("iterators.minibatch:Minibatch", "Shuffled minibatches, in a new order each epoch."),
+        "sequential": ("iterators.sequential:Sequential", "Minibatches in the order of the data, without shuffling."),
+        "shuffle": ("iterators.shuffle:Shuffle", "Minibatches shuffled once, in the same order each epoch."),
     },
     "dataset": {
-        "digits": ("datasets.digits:Digits", "1,797 handwritten digits of 8 x 8 pixels."),
-        "iris": ("datasets.iris:Iris", "150 flowers of three species, four lengths each."),
-        "wdbc": ("datasets.wdbc:Wdbc", "569 tumours, malignant or benign, 30 features each."),
-        "xor": ("datasets.xor:Xor", "The four cases of exclusive or."),
-        "mnist": ("datasets.mnist:Mnist", "70,000 handwritten digits of 28 x 28 pixels, downloaded or from a folder."),
-        "synthetic": ("datasets.synthetic:Synthetic", "Made-up data of any shape that can be learned."),
-        "csv": ("datasets.csv:Csv", "A table of your own: its path and its target column."),
-        "npy": ("datasets.npy:Npy", "Arrays of your own in .npy files."),
-        "records": ("datasets.records:Records", "Any source, any reader, any extractor."),
+        "digits": ("datasets.digits:Digits", "1,797 handwritten digits of 8 x 8 pixels, 10 classes (UCI, offline)."),
+        "iris": ("datasets.iris:Iris", "Fisher's iris: 150 flowers, 4 features, 3 species (offline)."),
+        "wdbc": ("datasets.wdbc:Wdbc", "Wisconsin breast cancer: 569 tumours, 30 features, 2 classes (offline)."),
+        "xor": ("datasets.xor:Xor", "The four samples of exclusive or."),
+        "mnist": (
+            "datasets.mnist:Mnist",
+            "MNIST: 70,000 handwritten digits of 28 x 28 pixels, downloaded or from a directory.",
+        ),
+        "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
+        "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
+        "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),
+        "records": ("datasets.records:Records", "Any combination of source, reader and extractor."),
     },
 }
 

@@ -1,4 +1,4 @@
-"""Orders of rows drawn from a seed: the one place that asks the kernel for permutations."""
+"""Random permutations of rows, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ SPLIT, SHUFFLE = 0xFFFF_FFFF, 0xFFFF_FFFE  # streams; minibatches have those of 
 
 
 def shuffled(seed: int, stream: int, rows: int, epoch: int = 0) -> np.ndarray:
-    """Return a permutation of ``range(rows)``, int64, a function of the arguments alone."""
+    """Return a permutation of ``range(rows)``, int64, determined by the arguments."""
     return permutation(seed, stream, epoch, rows)

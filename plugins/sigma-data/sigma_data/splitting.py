@@ -1,4 +1,4 @@
-"""Cut a data set into parts that share no row."""
+"""Split a data set into disjoint parts: at random, by blocks or stratified."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 
 By = Literal["record", "block", "stratified"]
 KINDS: tuple[By, ...] = get_args(By)
-ROUNDING = 1e-9  # by which shares such as 0.7, 0.2 and 0.1 may add up to more than 1
+ROUNDING = 1e-9  # tolerance for the sum of shares such as 0.7, 0.2 and 0.1
 
 
 def split(
     dataset: Dataset, shares: Mapping[str, float], by: By = "record", seed: int = 0, section: str = "targets"
 ) -> dict[str, Dataset]:
-    """Return a part of a data set for each name, with its share of the rows to within one; no two share a row.
+    """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
-    ``record`` draws rows at random, ``block`` takes neighbours in the order of the names (for rows that follow each
-    other in time), ``stratified`` draws so that every class of ``section`` has its share in every part, to within one
-    row.  Shares of less than 1 in all leave rows out.  Shares that make no sense, or leave a part empty, are
-    SigmaConfigErrors.
+    ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
+    ``stratified`` gives every part its share of every class of ``section``, to within one row.  If shares sum to less
+    than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part empty.
     """
     check(shares)
     rows = len(dataset)
@@ -35,7 +34,7 @@ def split(
     elif by == "stratified":
         parts = _stratified(_classes(dataset, section), shares, seed)
     else:
-        raise SigmaConfigError(f"split: there is no way {by!r}, only {', '.join(KINDS)}.")
+        raise SigmaConfigError(f"split: unknown method {by!r}. Use one of {', '.join(KINDS)}.")
     for name, part in parts.items():
         if not len(part):
             raise SigmaConfigError(
@@ -45,9 +44,9 @@ def split(
 
 
 def check(shares: Mapping[str, float]) -> None:
-    """Raise SigmaConfigError for shares that make no sense."""
+    """Raise SigmaConfigError for invalid shares."""
     if not shares:
-        raise SigmaConfigError("split: there is no part. Name some, such as { training = 0.8, validation = 0.2 }.")
+        raise SigmaConfigError("split: there are no parts. Name some, such as { training = 0.8, validation = 0.2 }.")
     for name, share in shares.items():
         if not 0.0 < share <= 1.0:  # NaN too
             raise SigmaConfigError(f"split: {name!r} has a share of {share}. It must be more than 0 and at most 1.")
@@ -56,14 +55,14 @@ def check(shares: Mapping[str, float]) -> None:
 
 
 def allot(rows: int, shares: Mapping[str, float], owed: np.ndarray | float = 0.0) -> dict[str, int]:
-    """Return how many of so many rows each part gets: its share, rounded down or up.
+    """Return the number of rows of each part: its share, rounded down or up.
 
-    Rows that rounding down leaves go to the greatest remainders, after adding what earlier rounds have ``owed``.
+    Rows left over by rounding down go to the largest remainders, after adding what earlier rounds ``owed``.
     """
     exact = rows * np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])  # the last: left out
     exact = np.where(np.abs(exact - np.rint(exact)) < ROUNDING * max(rows, 1), np.rint(exact), exact)
     whole = np.floor(exact).astype(int)
-    wish = np.where(exact > whole, exact - whole + owed, -np.inf)  # what comes out even stays so
+    wish = np.where(exact > whole, exact - whole + owed, -np.inf)  # exact shares stay exact
     left = rows - int(whole.sum())
     whole[np.argsort(-wish, kind="stable")[:left]] += 1
     return dict(zip([*shares, ""], whole.tolist(), strict=True))
@@ -80,7 +79,7 @@ def _classes(dataset: Dataset, section: str) -> np.ndarray:
     if spec is None or spec.shape or spec.dtype.startswith("float"):
         held = "is not there" if spec is None else f"holds {spec}"
         raise SigmaDataError(
-            f"split: section {section!r} {held}; stratified needs a class index a row. Split by record."
+            f"split: section {section!r} {held}; stratified needs one class index per row. Split by record."
         )
     return np.concatenate([dataset.block(block)[section] for block in range(dataset.blocks)])
 

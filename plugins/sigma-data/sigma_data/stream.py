@@ -1,4 +1,4 @@
-"""Any iterable as data."""
+"""Any iterable as a data set."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Block = dict[str, np.ndarray]
 
 @define(eq=False)
 class Stream(Dataset):
-    """Gather what an iterable yields into blocks of ``block_rows`` rows.
+    """Collect the samples of an iterable into blocks of ``block_rows`` rows.
 
-    It yields samples, or batches of them with ``of="batches"``: dictionaries by section, or tuples in the order of
-    ``names``.  With ``keep="blocks"`` it is iterated once, when first used, and all blocks are kept; more than
-    ``limit`` bytes of them are a SigmaDataError.  With ``keep="one"`` the last block alone is kept, and the iterable is
-    iterated again for every epoch, after a first time to count; it must yield the same each time.
+    The iterable yields samples, or batches with ``of="batches"``: dictionaries by section, or tuples in the order of
+    ``names``.  With ``keep="blocks"``, it is iterated once, on first use, and all blocks are kept in memory;
+    SigmaDataError if they exceed ``limit`` bytes.  With ``keep="one"``, only the last block is kept, and the iterable
+    is iterated again for every epoch, after a first pass to count rows; it must yield the same each time.
 
-    Rows are shuffled inside their block, and no minibatch has rows of two blocks: what is left of a block is a smaller
-    one, or is dropped with ``last_batch="drop"``.  Make ``block_rows`` a multiple of the batch size, and many times it.
+    Rows are shuffled within their block, and no minibatch spans two blocks: the remainder of a block is a smaller
+    minibatch, or dropped with ``last_batch="drop"``.  Make ``block_rows`` a large multiple of the batch size.
     """
 
     source: Iterable[Any]
@@ -42,10 +42,10 @@ class Stream(Dataset):
     _specs: dict[str, Spec] = field(factory=dict, init=False)
     _running: Iterator[Block] = field(factory=lambda: iter(()), init=False)
     _at: tuple[int, Block] = field(default=(-1, {}), init=False)
-    _lock: RLock = field(factory=RLock, init=False)  # training reads ahead while a split of the same rows is measured
+    _lock: RLock = field(factory=RLock, init=False)  # training prefetches while a split of the same rows is evaluated
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what cannot be iterated, or not anew where it has to be."""
+        """Raise SigmaDataError if the source cannot be iterated, or not again although ``keep`` needs it."""
         if not any(hasattr(self.source, way) for way in ("__iter__", "__getitem__")):
             called = " Call it, and give what it returns." if callable(self.source) else " Give one."
             raise SigmaDataError(
@@ -57,7 +57,7 @@ class Stream(Dataset):
                 "or set keep='blocks'."
             )
 
-    # -- what a dataset is ---------------------------------------------------------------------------------------------
+    # -- the Dataset contract ------------------------------------------------------------------------------------------
     @property
     def sections(self) -> Mapping[str, Spec]:
         """Return each section's shape and dtype for one sample."""
@@ -81,7 +81,7 @@ class Stream(Dataset):
         with self._lock:
             return self._kept[block] if self._kept is not None else self._sought(block)
 
-    # -- how it becomes one --------------------------------------------------------------------------------------------
+    # -- collecting blocks ---------------------------------------------------------------------------------------------
     def _gather(self) -> None:
         with self._lock:
             if not self._sizes:
@@ -115,7 +115,7 @@ class Stream(Dataset):
             )
 
     def _sought(self, block: int) -> Block:
-        """Return a block, going on from the last one, or from the start if that lies behind."""
+        """Return a block, iterating on from the last one, or from the start if it is an earlier one."""
         if block < self._at[0] or self._at[0] < 0:
             self._running, self._at = self._blocks(), (-1, {})
         while self._at[0] < block:

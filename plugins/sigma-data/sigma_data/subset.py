@@ -1,4 +1,4 @@
-"""Some rows of a data set."""
+"""A subset of the rows of a data set."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sigma_kernel.graph.node import Spec
 
 
 class Subset(Dataset):
-    """The rows of a data set with these numbers, counted through all its blocks.
+    """The rows of a data set with the given numbers, counted across all its blocks.
 
-    Its blocks are those of the data set that have such rows; inside a block the rows are in the order given.  No row,
-    and a number that is none, are SigmaDataErrors.
+    Its blocks are those of the data set that contain such rows; within a block, rows keep the order given.  Raises
+    SigmaDataError if there are no rows, or for a row that does not exist.
     """
 
     def __init__(self, dataset: Dataset, rows: npt.ArrayLike) -> None:
@@ -33,7 +33,7 @@ class Subset(Dataset):
 
     @property
     def blocks(self) -> int:
-        """Return the number of blocks that have rows of it."""
+        """Return the number of blocks that contain rows of the subset."""
         return len(self._parts)
 
     def rows(self, block: int) -> int:
@@ -41,25 +41,25 @@ class Subset(Dataset):
         return len(self._parts[block][1])
 
     def block(self, block: int) -> Mapping[str, np.ndarray]:
-        """Return copies of the rows of a block, or views where they are neighbours."""
+        """Return the rows of a block: views if they are consecutive, else copies."""
         home, rows = self._parts[block]
         neighbours = len(rows) == rows[-1] - rows[0] + 1 and bool((np.diff(rows) == 1).all())
         where = slice(rows[0], rows[-1] + 1) if neighbours else rows
         return {name: values[where] for name, values in self.dataset.block(home).items()}
 
     def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Subset:
-        """Return the same rows of the data set that is encoded so; its classes are those of all its rows."""
+        """Return the same rows of the encoded data set, whose classes are those of all its rows."""
         whole = self.dataset.encode(section, classes, names)
         return self if whole is self.dataset else Subset(whole, self._chosen)
 
     def class_names(self, section: str) -> Sequence[str]:
-        """Return what the classes of a section are called."""
+        """Return the class names of a section."""
         return self.dataset.class_names(section)
 
 
 def _checked(rows: np.ndarray, count: int) -> np.ndarray:
     if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu":
-        raise SigmaDataError("subset: rows must be whole numbers, at least one of them.")
+        raise SigmaDataError("subset: rows must be integers, at least one of them.")
     wrong = rows[(rows < 0) | (rows >= count)]
     if len(wrong):
         raise SigmaDataError(f"subset: there is no row {wrong[0]}, only 0 to {count - 1}.")

@@ -69,7 +69,7 @@ def test_words_are_classes_in_alphabetical_order(make):
 
 def test_words_wanted_as_numbers_are_told():
     data = Arrays(inputs=["red", "blue"], targets=[1, 2])
-    with pytest.raises(SigmaDataError, match="section 'inputs' holds words, such as 'red'; .* preprocessor one_hot"):
+    with pytest.raises(SigmaDataError, match="section 'inputs' holds words, such as 'red', .* preprocessor one_hot"):
         data.encode("inputs", None)
     assert data.encode("targets", None) is data
 
@@ -77,7 +77,7 @@ def test_words_wanted_as_numbers_are_told():
 def test_a_row_without_a_word_and_several_words_a_row_are_told():
     with pytest.raises(SigmaDataError, match="section 'targets': row 1 has no class"):
         Arrays(targets=["a", " "])
-    with pytest.raises(SigmaDataError, match=r"section 'targets': classes have shape \(2,\) a row"):
+    with pytest.raises(SigmaDataError, match=r"section 'targets': classes have shape \(2,\) per row"):
         Arrays(targets=[["a", "b"]])
 
 
@@ -89,7 +89,7 @@ def test_classes_keep_the_order_of_the_training_split():
 
 
 def test_another_number_of_classes_than_the_network_has_is_told():
-    with pytest.raises(SigmaDataError, match="holds 2 classes: 'a', 'c'; the network tells 3 apart"):
+    with pytest.raises(SigmaDataError, match="holds 2 classes: 'a', 'c'; the network has 3"):
         Arrays(targets=["c", "a"]).encode("targets", 3)
 
 

@@ -22,7 +22,7 @@ def test_floats_are_rounded_without_a_word():
 
 @pytest.mark.parametrize(("dtype", "value"), [("int32", 0.5), ("int32", 2.0**40), ("bool", 2), ("int64", float("nan"))])
 def test_a_value_that_the_type_cannot_hold_names_its_row(dtype, value):
-    with pytest.raises(SigmaDataError, match=f"cast: section 'inputs', row 1: .* is no {dtype}"):
+    with pytest.raises(SigmaDataError, match=f"cast: section 'inputs', row 1: .* does not fit {dtype}"):
         Cast(dtype).apply(np.array([[1.0], [value]]), {})
 
 

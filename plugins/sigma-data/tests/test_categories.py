@@ -136,11 +136,13 @@ def test_a_data_set_without_words_learns_nothing_and_reads_nothing(tmp_path: Pat
 def test_an_unknown_category_names_the_line_and_the_column(path: Path, tmp_path: Path) -> None:
     data = Csv(path, "price", encode=("colour", "smoker"))
     (tmp_path / "new.csv").write_text("colour,doors,smoker\nred,4,true\npink,4,true\n")
-    message = r"new\.csv:3: column 'colour': 'pink' is none of the 3 categories .*: 'blue', 'green', 'red'\. Correct it"
+    message = (
+        r"new\.csv:3: column 'colour': 'pink' is not one of the 3 categories .*: 'blue', 'green', 'red'\. Correct it"
+    )
     with pytest.raises(SigmaDataError, match=message):
         data.samples(tmp_path / "new.csv", (6,))
     (tmp_path / "new.csv").write_text("pink,4,true\n")  # no line of names: it holds a number
-    with pytest.raises(SigmaDataError, match=r"new\.csv:1: column '0': 'pink' is none"):
+    with pytest.raises(SigmaDataError, match=r"new\.csv:1: column '0': 'pink' is not one"):
         data.samples(tmp_path / "new.csv", (6,))
 
 

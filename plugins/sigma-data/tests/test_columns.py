@@ -39,7 +39,9 @@ def test_samples_are_cut_into_a_shape(records):
 
 def test_classes_that_floats_have_merged_are_refused():
     table = {"y": np.array([1.0, 2.0**53])}
-    with pytest.raises(SigmaDataError, match="column 'y': row 1 holds 9007199254740992, and float64 does not tell"):
+    with pytest.raises(
+        SigmaDataError, match="column 'y': row 1 holds 9007199254740992, and float64 cannot distinguish"
+    ):
         Columns({"targets": Column("y", dtype="class")}).extract(table)
     kept = Columns({"targets": Column("y", dtype="class")}).extract({"y": np.array([2**53 + 1, 2**53])})
     assert kept["targets"].tolist() == [1, 0]
@@ -61,7 +63,9 @@ def test_an_unknown_column_names_the_section_and_what_is_near(records):
 
 
 def test_fractions_are_no_whole_numbers(records):
-    with pytest.raises(SigmaDataError, match="section 'inputs', column 'length', row 0: 0.5 is no int32. Round it"):
+    with pytest.raises(
+        SigmaDataError, match="section 'inputs', column 'length', row 0: 0.5 does not fit int32. Round it"
+    ):
         Columns({"inputs": Column("length", dtype="int32", scale=0.5)}).extract(records)
 
 
@@ -74,7 +78,9 @@ def test_words_among_numbers_are_told(records):
 
 def test_fractions_are_no_classes(records):
     records["length"][1] = 0.5
-    with pytest.raises(SigmaDataError, match="section 'targets', column 'length': row 1 holds 0.5, which is no class"):
+    with pytest.raises(
+        SigmaDataError, match="section 'targets', column 'length': row 1 holds 0.5, which is not a class"
+    ):
         Columns({"targets": Column("length", dtype="class")}).extract(records)
 
 

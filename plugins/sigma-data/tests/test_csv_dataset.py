@@ -101,7 +101,7 @@ def test_classes_by_number_stay_apart_where_floats_are_equal(tmp_path):
 @pytest.mark.parametrize("other", ["9007199254740993.0", "1e20", str(2**64)])
 def test_classes_that_only_floats_hold_are_refused_where_they_would_merge(tmp_path, other):
     (tmp_path / "a.csv").write_text(f"x,y\n1,7\n1,{other}\n")
-    with pytest.raises(SigmaDataError, match="the target: line 3 holds .* float64 does not tell .* apart.*as words"):
+    with pytest.raises(SigmaDataError, match="the target: line 3 holds .* float64 cannot distinguish .*as words"):
         read(tmp_path / "a.csv", "y", targets="classes")
 
 
@@ -139,7 +139,7 @@ def test_no_target_at_all_is_told(path):
 
 
 def test_a_target_among_the_inputs_is_told(path):
-    with pytest.raises(SigmaDataError, match="column 'weight' is wanted 2 times"):
+    with pytest.raises(SigmaDataError, match="column 'weight' is named 2 times"):
         read(path, "weight", inputs=("length", -1))
 
 
@@ -149,7 +149,7 @@ def test_words_among_the_inputs_are_named_with_their_line(path):
 
 
 def test_fractions_are_no_classes(path):
-    with pytest.raises(SigmaDataError, match="the target: line 2 holds 1.5, which is no class"):
+    with pytest.raises(SigmaDataError, match="the target: line 2 holds 1.5, which is not a class"):
         read(path, "weight", inputs=("length",), targets="classes")
 
 
@@ -207,9 +207,9 @@ def test_a_word_in_a_target_of_numbers_is_named_with_its_line(tmp_path):
 
 def test_a_number_beyond_32_bits_is_named_with_its_line(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n1e39,0.5\n0,inf\n")
-    with pytest.raises(SigmaDataError, match=r"a\.csv:3: inputs: 1e\+39 is no number of 32 bits\. Scale"):
+    with pytest.raises(SigmaDataError, match=r"a\.csv:3: inputs: 1e\+39 does not fit a 32-bit float\. Scale"):
         read(tmp_path / "a.csv", "y")
-    with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target: inf is no number of 32 bits"):
+    with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target: inf does not fit a 32-bit float"):
         read(tmp_path / "a.csv", "y", scale=0.01)
 
 
@@ -226,7 +226,7 @@ def test_a_wrong_header_or_delimiter_is_suspected(path):
 
 def test_a_table_of_nothing_but_targets_is_told(tmp_path):
     (tmp_path / "a.csv").write_text("y\n1\n2\n")
-    with pytest.raises(SigmaDataError, match="there is no column but the target"):
+    with pytest.raises(SigmaDataError, match="there is no column except the target"):
         read(tmp_path / "a.csv", "y")
 
 

@@ -266,7 +266,7 @@ def test_a_comma_within_a_number_is_suspected(held: Held, cell: str, remedy: str
 def test_marks_that_cannot_be_are_refused() -> None:
     with pytest.raises(SigmaConfigError, match="CsvReader.decimal: must be '.' or ','"):
         CsvReader(decimal=";")
-    with pytest.raises(SigmaConfigError, match="CsvReader.thousands: ',' is the mark of fractions, too"):
+    with pytest.raises(SigmaConfigError, match="CsvReader.thousands: ',' is also the decimal mark"):
         CsvReader(decimal=",", thousands=",")
     with pytest.raises(SigmaConfigError, match="CsvReader.thousands: must be one character"):
         CsvReader(thousands="1")

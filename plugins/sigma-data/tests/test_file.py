@@ -28,14 +28,14 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 def test_a_folder_is_no_ordinary_file(tmp_path):
-    with pytest.raises(SigmaDataError, match="is not an ordinary file"):
+    with pytest.raises(SigmaDataError, match="is not a regular file"):
         File(tmp_path).open()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes to open")
 def test_a_pipe_is_refused_rather_than_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SigmaDataError, match="is not an ordinary file"):
+    with pytest.raises(SigmaDataError, match="is not a regular file"):
         File(tmp_path / "pipe").open()
 
 

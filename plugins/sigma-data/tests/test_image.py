@@ -96,7 +96,7 @@ def test_the_bound_on_pixels_can_be_set(read, told):
 
 def test_what_is_no_image_is_refused(read, told):
     for content in (b"", b"words", b"\x89PNG\r\n\x1a\n", packed(GREY, "GIF"), packed(GREY, "BMP"), png(4, 3)):
-        assert told(read, content).startswith("held: is no PNG or JPEG image, or damaged"), content
+        assert told(read, content).startswith("held: not a PNG or JPEG image, or damaged"), content
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])

@@ -39,7 +39,7 @@ def test_a_line_that_is_too_long_is_named(held):
 
 
 def test_what_is_no_text_is_named_with_a_remedy(held):
-    with pytest.raises(SigmaDataError, match=r"held:1: .* there is no utf-8 text .* such as 'latin-1'"):
+    with pytest.raises(SigmaDataError, match=r"held:1: .* not valid utf-8 .* such as 'latin-1'"):
         LinesReader().read(held("gr\u00fcn\n".encode("latin-1")))
     assert LinesReader("latin-1").read(held("gr\u00fcn\n".encode("latin-1")))["lines"].tolist() == ["gr\u00fcn"]
 

@@ -14,7 +14,9 @@ def test_the_first_source_that_works_is_read(held, tmp_path):
 def test_when_none_works_every_reason_is_told(tmp_path):
     source = Multi((File(tmp_path / "one"), File(tmp_path / "two")))
     with (
-        pytest.raises(SigmaDataError, match=r"(?s)none of 2 sources works:\n.*one: there is no.*\n.*two: there is no"),
+        pytest.raises(
+            SigmaDataError, match=r"(?s)none of 2 sources is available:\n.*one: there is no.*\n.*two: there is no"
+        ),
         source.open(),
     ):
         pass

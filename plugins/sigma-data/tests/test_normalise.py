@@ -41,9 +41,9 @@ def test_floats_stay_what_they_are_and_integers_become_float32(given, kept):
 
 @pytest.mark.parametrize("wrong", [(1.0, 1.0), (2.0, 1.0), (float("nan"), 1.0)])
 def test_a_range_that_is_none_is_told(wrong):
-    with pytest.raises(SigmaDataError, match="source: .* is no range"):
+    with pytest.raises(SigmaDataError, match="source: .* is not a range"):
         Normalise(wrong)
-    with pytest.raises(SigmaDataError, match="target: .* is no range"):
+    with pytest.raises(SigmaDataError, match="target: .* is not a range"):
         Normalise(target=wrong)
 
 

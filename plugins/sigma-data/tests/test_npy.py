@@ -55,12 +55,12 @@ def test_nothing_is_ever_unpickled(held):
 
     content = io.BytesIO()
     np.lib.format.write_array_header_1_0(content, {"descr": "|O", "fortran_order": False, "shape": (1,)})
-    with pytest.raises(SigmaDataError, match=r"held: holds '\|O', which is not read"):
+    with pytest.raises(SigmaDataError, match=r"held: holds '\|O', which is not supported"):
         read(held(content.getvalue() + pickle.dumps(Trap())))
 
 
 def test_records_with_fields_are_refused(held):
-    with pytest.raises(SigmaDataError, match="which is not read. Save an array of numbers"):
+    with pytest.raises(SigmaDataError, match="which is not supported. Save an array of numbers"):
         read(held(npy(np.zeros(3, [("a", "f4"), ("b", "i4")]))))
 
 
@@ -123,7 +123,7 @@ def test_a_header_that_never_ends_is_not_believed(held):
 
 @pytest.mark.parametrize("descr", ["'<U3'", "'<c8'", "'<M8[s]'", "'<f16'", "'3f4'", "'f4,f4'", "[('a', '<f4')]", "8"])
 def test_what_are_no_numbers_is_refused(held, descr):
-    with pytest.raises(SigmaDataError, match="which is not read. Save an array of numbers"):
+    with pytest.raises(SigmaDataError, match="which is not supported. Save an array of numbers"):
         read(held(with_header(f"{{'descr': {descr}, 'fortran_order': False, 'shape': (2,)}}")))
 
 

@@ -49,17 +49,17 @@ def test_a_field_that_ends_behind_the_record_is_told(held):
 
 
 def test_what_is_no_record_of_bytes_is_told():
-    with pytest.raises(SigmaDataError, match="there are no records of bytes to cut. Use the reader `bytes`"):
+    with pytest.raises(SigmaDataError, match="there are no records of bytes to split. Use the reader `bytes`"):
         Offsets({"x": Field(0)}).extract({"values": np.zeros((2, 3), np.uint8)})
 
 
 @pytest.mark.parametrize("dtype", ["O", "S4", "nothing", "M8[s]"])
 def test_a_type_that_is_no_number_is_told(dtype):
-    with pytest.raises(SigmaDataError, match="dtype: .* is no type of numbers"):
+    with pytest.raises(SigmaDataError, match="dtype: .* is not a numeric dtype"):
         Field(0, dtype)
 
 
 def test_whole_numbers_beyond_32_bits_are_told_instead_of_wrapped():
     records = np.array([[1, 0, 0, 0], [0, 0, 0, 128]], np.uint8)
-    with pytest.raises(SigmaDataError, match="section 'n', row 1: 2147483648 is no int32"):
+    with pytest.raises(SigmaDataError, match="section 'n', row 1: 2147483648 does not fit int32"):
         Offsets({"n": Field(0, "<u4")}).extract({"records": records})

@@ -23,7 +23,7 @@ def test_the_training_split_tells_how_many_classes_there_are():
 
 @pytest.mark.parametrize("value", [-1, 3])
 def test_an_index_that_is_no_class_names_its_row(value):
-    with pytest.raises(SigmaDataError, match=f"one_hot: section 'targets', row 2: {value} is no class of 3"):
+    with pytest.raises(SigmaDataError, match=f"one_hot: section 'targets', row 2: {value} is not one of 3 classes"):
         OneHot().apply(np.array([0, 1, value]), OneHot().fit([np.array([0, 2])]))
 
 

@@ -91,7 +91,7 @@ def test_tenths_that_add_up_to_one_are_accepted():
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        ({}, "there is no part"),
+        ({}, "there are no parts"),
         ({"training": 0.8, "validation": 0.3}, "the shares add up to 1.1"),
         ({"training": 0.8, "validation": 0.0}, "'validation' has a share of 0.0. It must be more than 0"),
         ({"training": -0.5}, "'training' has a share of -0.5"),
@@ -106,7 +106,7 @@ def test_shares_that_make_no_sense_are_told(shares, message):
 
 
 def test_a_way_that_there_is_not_is_told():
-    with pytest.raises(SigmaConfigError, match="there is no way 'random', only record, block, stratified"):
+    with pytest.raises(SigmaConfigError, match="unknown method 'random'. Use one of record, block, stratified"):
         split(numbered([0] * 10), {"training": 0.5}, "random")
 
 
@@ -117,5 +117,7 @@ def test_a_way_that_there_is_not_is_told():
 )
 def test_stratified_needs_class_indices(targets, message):
     data = Arrays(inputs=np.zeros(4), **({} if targets is None else {"targets": targets}))
-    with pytest.raises(SigmaDataError, match=f"section 'targets' {message}.*; stratified needs a class index a row"):
+    with pytest.raises(
+        SigmaDataError, match=f"section 'targets' {message}.*; stratified needs one class index per row"
+    ):
         split(data, {"training": 0.5}, "stratified")

@@ -26,7 +26,7 @@ def test_neighbours_are_not_copied():
 
 @pytest.mark.parametrize("rows", [[], [0.5], [[0, 1]]])
 def test_rows_that_are_none_are_told(rows):
-    with pytest.raises(SigmaDataError, match="rows must be whole numbers"):
+    with pytest.raises(SigmaDataError, match="rows must be integers"):
         Subset(Arrays(inputs=[1.0, 2.0]), rows)
 
 

@@ -151,7 +151,7 @@ def test_the_hash_is_required_and_checked_for_its_form():
 
 @pytest.mark.parametrize("address", ["ftp://example.org/a", "example.org/a", "file:///etc/passwd", "https://"])
 def test_only_the_web_is_fetched_from(address):
-    with pytest.raises(SigmaDataError, match="is no address"):
+    with pytest.raises(SigmaDataError, match="is not a URL"):
         Url(address, HASH)
-    with pytest.raises(SigmaDataError, match="mirrors: .* is no address"):
+    with pytest.raises(SigmaDataError, match="mirrors: .* is not a URL"):
         Url("https://example.org/a", HASH, (address,))

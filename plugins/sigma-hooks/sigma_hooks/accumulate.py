@@ -1,4 +1,4 @@
-"""Gather a value over many times."""
+"""Aggregate a value over time: mean, sum, minimum or maximum."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ WAYS: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "sum": sum
 
 @define(eq=False, kw_only=True)
 class Accumulate(Hook):
-    """Publish ``accumulated.<value>.<way>`` for each of the ways: ``mean``, ``sum``, ``minimum``, ``maximum``.
+    """Publish ``accumulated.<value>.<way>`` for each of ``ways``: ``mean``, ``sum``, ``minimum``, ``maximum``.
 
-    They are taken over the last ``window`` times at which this hook fired, or over all of them.
+    They are taken over the last ``window`` firings of this hook, or over all of them.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -28,7 +28,7 @@ class Accumulate(Hook):
 
     @property
     def reads(self) -> Sequence[str]:
-        """Return the value to gather."""
+        """Return the value to aggregate."""
         return [self.value]
 
     @property

@@ -1,4 +1,4 @@
-"""Measure how often a classifier is right."""
+"""Evaluate the (top-k) accuracy of a classifier."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sigma_kernel.settings import ge
 
 @define(eq=False, kw_only=True)
 class Accuracy(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.accuracy``; with ``top`` > 1 it is called ``<on>.accuracy_top<k>``."""
+    """Publish ``<on>.loss`` and ``<on>.accuracy``, or ``<on>.accuracy_top<k>`` if ``top`` is above 1."""
 
     top: int = field(default=1, validator=ge(1))
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the accuracy beside the metrics that were asked for."""
+        """Return the accuracy and the configured metrics."""
         name = "accuracy" if self.top == 1 else f"accuracy_top{self.top}"
         return {name: AccuracyMetric(self.top), **self.metrics}

@@ -1,4 +1,4 @@
-"""Whether what a program gave agrees with the reference, as far as rounding lets one tell."""
+"""Compare arrays with those of the reference, within a tolerance derived from rounding errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @frozen
 class Difference:
-    """One number that differs by more than rounding explains."""
+    """One element that differs by more than its tolerance."""
 
     address: str
     place: tuple[int, ...]
@@ -29,11 +29,11 @@ class Difference:
 
 
 def differences(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance: float) -> list[Difference]:
-    """Return the worst number of each array that differs, in the order of ``wanted``.
+    """Return the worst element of each array that differs, in the order of ``wanted``.
 
-    ``moved`` are other roundings of the reference.  What is allowed of a number is ``tolerance`` times the largest
-    distance to them, and as much again of the root mean square of these distances over its array, and of one unit in
-    its own last place.
+    ``moved`` are the reference's results with perturbed rounding.  The tolerance of an element is ``tolerance`` times
+    the sum of its largest distance to them, the root mean square of these distances over its array, and one unit in
+    its last place.
     """
     pairs = ((name, value, _allowed(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items())
     worst = (_worst(name, found[name], value, allowed) for name, value, allowed in pairs)
@@ -41,7 +41,7 @@ def differences(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], toleranc
 
 
 def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
-    """Return how much each number may be off; without bounds where rounding decides whether it is finite."""
+    """Return the tolerance of each element; infinity where rounding decides whether it is finite."""
     if not wanted.size:
         return np.zeros(wanted.shape)
     distances = np.stack([_distance(one, wanted) for one in moved])
@@ -52,14 +52,14 @@ def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) 
 
 
 def _unit(wanted: np.ndarray) -> np.ndarray:
-    """Return one unit in the last place of each number, 0 for whole ones and for what is not finite."""
+    """Return one unit in the last place of each element; 0 for integers and for elements that are not finite."""
     if wanted.dtype.kind != "f":
         return np.zeros(wanted.shape)
     return np.where(np.isfinite(wanted), np.abs(np.asarray(wanted, np.float64)) * np.finfo(wanted.dtype).eps, 0.0)
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return absolute differences in float64: 0 between equal infinities and NaNs, infinity where only one is."""
+    """Return absolute differences in float64: 0 between equal infinities or NaNs, infinity if only one is one."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(

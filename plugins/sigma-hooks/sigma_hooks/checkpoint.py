@@ -1,4 +1,4 @@
-"""Save checkpoints while training goes on, and say which of them stay."""
+"""Save checkpoints during training, with a retention policy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from sigma_kernel.settings import ge, in_, optional
 
 @define(eq=False, kw_only=True)
 class SaveCheckpoint(Hook):
-    """Save a checkpoint whenever this hook is due.
+    """Save a checkpoint whenever this hook fires, and keep the newest and the best.
 
-    All that it saves stay, if nothing else is said; else, of all that the run has saved, the newest ``last``, 1 or more
-    of them, and the ``best``.  What is best is said by ``value``, and by ``better``, which way that is.  An older one
-    goes only when a newer one is whole on the disk; one that still waits to be written may give way to a newer one.
+    By default all checkpoints are kept.  With ``last`` or ``best``, only the newest ``last`` (at least 1) and the
+    ``best`` of the run are; ``value`` ranks them, and ``better`` says whether lower or higher is better.  An older
+    checkpoint is deleted only once a newer one is complete on disk; one still queued for writing may be replaced by a
+    newer one.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -28,21 +29,21 @@ class SaveCheckpoint(Hook):
     best: int | None = field(default=None, validator=optional(ge(1)))
     value: str | None = None
     better: str = field(default="lower", validator=in_(("lower", "higher")))
-    priority: int = -75  # after everything that measures or changes, before what stops
+    priority: int = -75  # after hooks that measure or change values, before those that stop training
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a best without a value to tell it by."""
+        """Raise SigmaConfigError if ``best`` is set without ``value``."""
         if self.best is not None and self.value is None:
-            raise SigmaConfigError("checkpoint: best of what? Give the address of a value, such as 'validation.loss'.")
+            raise SigmaConfigError("checkpoint: best needs a value to rank by. Set value, such as 'validation.loss'.")
 
     @property
     def reads(self) -> Sequence[str]:
-        """Return the value that is best."""
+        """Return the value that ranks checkpoints."""
         return [] if self.value is None else [self.value]
 
     @property
     def retains(self) -> Mapping[str, Any]:
-        """Return which checkpoints stay."""
+        """Return the retention policy."""
         if self.last is None and self.best is None:
             return {}
         prefer = "least" if self.better == "lower" else "greatest"

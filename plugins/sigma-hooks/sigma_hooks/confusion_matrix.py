@@ -1,4 +1,4 @@
-"""Count which class was taken for which."""
+"""Evaluate the confusion matrix of a classifier."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sigma_kernel.graph.node import Node
 
 @frozen
 class ConfusionMatrixMetric(Metric):
-    """How often each class, by row, was said to be each class, by column: a list of rows.
+    """Confusion matrix: counts of true classes (rows) by predicted classes (columns), a list of rows.
 
-    A sample with a score that is not a number is in no cell.
+    Samples with a NaN score are not counted.
     """
 
     def totals(self, prediction: Node, targets: Node) -> Node:
@@ -33,8 +33,8 @@ class ConfusionMatrixMetric(Metric):
 
 @define(eq=False, kw_only=True)
 class ConfusionMatrix(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.confusion_matrix``, whose rows are the right classes."""
+    """Publish ``<on>.loss`` and ``<on>.confusion_matrix``, whose rows are the true classes."""
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the confusion matrix beside the metrics that were asked for."""
+        """Return the confusion matrix and the configured metrics."""
         return {"confusion_matrix": ConfusionMatrixMetric(), **self.metrics}

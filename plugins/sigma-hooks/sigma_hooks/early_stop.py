@@ -1,4 +1,4 @@
-"""End training when it no longer helps."""
+"""Early stopping: stop training when a value no longer improves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sigma_kernel.settings import ge, in_
 
 @define(eq=False, kw_only=True)
 class EarlyStop(Hook):
-    """End training when ``value`` has not improved ``patience`` times in a row.
+    """Stop training when ``value`` has not improved for ``patience`` firings in a row.
 
-    An improvement is a value better than the best one by more than ``by``; ``better`` says which way that is.  With
-    ``restore``, the parameters of the best moment are brought back.
+    An improvement is a value better than the best by more than ``by``; ``better`` says whether lower or higher is
+    better.  With ``restore``, the parameters of the best moment are restored.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -48,7 +48,7 @@ class EarlyStop(Hook):
             self._stop(context)
 
     def over(self, memory: Mapping[str, Any]) -> bool:
-        """Return whether patience is at its end."""
+        """Return whether patience has run out."""
         return int(memory.get("waited", 0)) >= self.patience
 
     def _improved(self, value: float, best: float) -> bool:
@@ -57,7 +57,7 @@ class EarlyStop(Hook):
 
     def _stop(self, context: HookContext) -> None:
         memory = context.memory
-        back = "; its parameters are back" if self.restore else ""
+        back = "; its parameters are restored" if self.restore else ""
         context.log(f"stopped: {self.value} was best in epoch {memory['epoch']} ({memory['best']:.4g}){back}")
         if self.restore:
             context.bring_back()

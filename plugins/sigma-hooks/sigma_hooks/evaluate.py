@@ -1,4 +1,4 @@
-"""Measure a network over a split of the data."""
+"""Evaluate loss and metrics on a split of the data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 
 @define(eq=False, kw_only=True)
 class Evaluate(Hook):
-    """Publish ``<on>.loss``, and ``<on>.<name>`` for each metric, over all rows of a split of the data."""
+    """Publish ``<on>.loss`` and ``<on>.<name>`` for each metric, over all rows of the split ``on``."""
 
     every: TimeStep = every(1, "epoch")
     on: str = "validation"
@@ -20,7 +20,7 @@ class Evaluate(Hook):
 
     @property
     def splits(self) -> Sequence[str]:
-        """Return the split to measure on."""
+        """Return the split to evaluate on."""
         return [self.on]
 
     @property
@@ -29,11 +29,11 @@ class Evaluate(Hook):
         return [f"{self.on}.{name}" for name in ("loss", *self.measured())]
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics by the name under which they are published."""
+        """Return the metrics by the names under which they are published."""
         return self.metrics
 
     def check(self, outlook: Outlook) -> None:
-        """Refuse metrics that do not fit the network."""
+        """Raise a SigmaError if a metric does not fit the network."""
         outlook.measure(self.measured())
 
     def fire(self, context: HookContext) -> None:

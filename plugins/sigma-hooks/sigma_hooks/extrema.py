@@ -1,4 +1,4 @@
-"""Remember the smallest and the greatest value."""
+"""Track the minimum and maximum of a value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class Extrema(Hook):
-    """Publish ``extrema.<value>.minimum`` and ``extrema.<value>.maximum`` over the times at which this hook fires."""
+    """Publish ``extrema.<value>.minimum`` and ``extrema.<value>.maximum`` over all firings of this hook."""
 
     every: TimeStep = every(1, "epoch")
     value: str = field(kw_only=False)

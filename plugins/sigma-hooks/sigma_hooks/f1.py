@@ -1,4 +1,4 @@
-"""Measure precision and recall at once."""
+"""Evaluate the F1 score of a classifier."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sigma_kernel.settings import in_
 
 @frozen
 class F1Metric(ClassMetric):
-    """The harmonic mean of precision and recall."""
+    """F1 score: the harmonic mean of precision and recall."""
 
     def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the f1 from the counts."""
+        """Return the F1 score."""
         return ratio(2.0 * both, said + right)
 
 
 @define(eq=False, kw_only=True)
 class F1(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.f1``; or ``<on>.f1_<average>``, if that is not ``macro``."""
+    """Publish ``<on>.loss`` and ``<on>.f1``, or ``<on>.f1_<average>`` if ``average`` is not ``macro``."""
 
     average: str = field(default="macro", validator=in_(AVERAGES))
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the f1 beside the metrics that were asked for."""
+        """Return the F1 score and the configured metrics."""
         return {named("f1", self.average): F1Metric(self.average), **self.metrics}

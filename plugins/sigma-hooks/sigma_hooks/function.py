@@ -1,4 +1,4 @@
-"""A hook made of a Python function."""
+"""Hook that calls a Python function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class FunctionHook(Hook):
-    """Call ``function(context)`` when it is due; it reads what ``inputs`` name and publishes what ``outputs`` name."""
+    """Call ``function(context)``, which reads the addresses ``inputs`` and publishes the addresses ``outputs``."""
 
     every: TimeStep = every(1, "epoch")
     function: Callable[[HookContext], Any] = field(kw_only=False)
@@ -22,12 +22,12 @@ class FunctionHook(Hook):
 
     @property
     def reads(self) -> Sequence[str]:
-        """Return what the function reads."""
+        """Return the addresses that the function reads."""
         return self.inputs
 
     @property
     def writes(self) -> Sequence[str]:
-        """Return what the function publishes."""
+        """Return the addresses that the function publishes."""
         return self.outputs
 
     def fire(self, context: HookContext) -> None:

@@ -1,4 +1,4 @@
-"""Count the elements of arrays by their size."""
+"""Histograms of parameters, gradients, updates or activations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from sigma_kernel.settings import and_, ge, le
 
 @define(eq=False, kw_only=True)
 class Histogram(Hook):
-    """Publish ``histogram.<address>.edges`` and ``.counts``, two lists, of every array that the pattern ``of`` matches.
+    """Publish ``histogram.<address>.edges`` and ``.counts``, as lists, for every array that the pattern ``of`` matches.
 
-    There are ``bins`` counts, at most 1,000, and one edge more; they reach from the least to the greatest element.
-    Elements that are not finite are left out.  ``of`` may be parameters or, say, ``gradients.**``.
+    There are ``bins`` counts, at most 1,000, and one edge more, from the minimum to the maximum.  Elements that are not
+    finite are left out.  ``of`` matches parameters (``network.layers.**``), ``gradients.**``, ``updates.**`` or
+    ``activations.**``.
     """
 
     every: TimeStep = every(1, "epoch")

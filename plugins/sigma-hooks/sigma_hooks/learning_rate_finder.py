@@ -1,4 +1,4 @@
-"""Find a learning rate by trying many."""
+"""Learning rate range test: raise the rate and find where the loss falls fastest."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import ge, gt
 
-MEMORY = 0.9  # share of the smoothed loss that one iteration hands to the next
+MEMORY = 0.9  # decay rate of the loss's moving average
 
 
 @define(eq=False, kw_only=True)
 class LearningRateFinder(Hook):
-    """Raise the learning rate from ``low`` to ``high`` in ``steps`` iterations, and say where the loss fell fastest.
+    """Raise the learning rate from ``low`` to ``high`` over ``steps`` iterations; publish where the loss fell fastest.
 
-    After them, or once the smoothed loss is ``worse`` times the least one, the parameters, the optimiser's slots and
-    the rates from before are back, and training ends.  Publishes ``learning_rate_finder.rates``, ``.losses`` and
-    ``.suggestion``.  ``rates`` is the address, or a pattern, of what is raised; a schedule on it would multiply what is
-    set.  Smith, Cyclical Learning Rates for Training Neural Networks, 2017, section 3.3.
+    After that, or once the smoothed loss exceeds ``worse`` times its minimum, the parameters, the optimiser's slots and
+    the rates are restored, and training stops.  Publishes ``learning_rate_finder.rates``, ``.losses`` and
+    ``.suggestion``.  ``rates`` is the address of the learning rate, or a pattern; a schedule on it also multiplies the
+    rates tried.  Smith, Cyclical Learning Rates for Training Neural Networks, 2017, section 3.3.
     """
 
     every: TimeStep = every(1, "iteration")
@@ -35,13 +35,13 @@ class LearningRateFinder(Hook):
     rates: str = "optimiser.learning_rate"
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a range that is none."""
+        """Raise SigmaConfigError if ``low`` is not below ``high``."""
         if self.low >= self.high:
             raise SigmaConfigError(f"learning_rate_finder: low {self.low:g} must be less than high {self.high:g}.")
 
     @property
     def guards(self) -> bool:
-        """Run at once when the loss is not finite: the rate has become too high."""
+        """Fire at once when the loss is not finite: the rate has become too high."""
         return True
 
     @property
@@ -51,7 +51,7 @@ class LearningRateFinder(Hook):
 
     @property
     def writes(self) -> Sequence[str]:
-        """Return what was tried, and what came of it."""
+        """Return the rates tried, their losses and the suggestion."""
         return [f"learning_rate_finder.{name}" for name in ("rates", "losses", "suggestion")]
 
     def fire(self, context: HookContext) -> None:
@@ -74,7 +74,7 @@ class LearningRateFinder(Hook):
         return np.geomspace(self.low, self.high, self.steps)
 
     def _worse(self, losses: Sequence[float]) -> bool:
-        if len(losses) < 10:  # the first ones are noise
+        if len(losses) < 10:  # the first ones are too noisy
             return False
         smooth = smoothed(losses)
         return bool(smooth[-1] > self.worse * smooth.min() > 0)
@@ -96,19 +96,19 @@ class LearningRateFinder(Hook):
             context.log("learning rate: the loss did not fall at any rate. Try lower ones.")
         else:
             context.publish("learning_rate_finder.suggestion", rate)
-            context.log(f"learning rate: the loss fell fastest at {rate:.3g}; the parameters from before are back")
+            context.log(f"learning rate: the loss fell fastest at {rate:.3g}; the earlier parameters are restored")
         context.command("stop")
 
 
 def smoothed(losses: Sequence[float]) -> np.ndarray:
-    """Return the exponential moving average without its bias towards 0, one value for each loss."""
+    """Return the bias-corrected exponential moving average, one value for each loss."""
     weights = MEMORY ** np.arange(len(losses))
     sums = [float(weights[: i + 1][::-1] @ losses[: i + 1]) for i in range(len(losses))]
     return np.asarray(np.array(sums) / np.cumsum(weights))
 
 
 def steepest(rates: np.ndarray, losses: Sequence[float]) -> float | None:
-    """Return the rate at which the smoothed loss falls fastest over the rates' logarithms; None if it never falls."""
+    """Return the rate where the smoothed loss falls fastest over the log of the rate; None if it never falls."""
     if len(losses) < 5:
         return None
     slopes = np.gradient(smoothed(losses), np.log(rates))

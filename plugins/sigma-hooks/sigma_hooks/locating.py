@@ -1,4 +1,4 @@
-"""Find the op that goes wrong: run steps with every value kept, and compare each with the reference."""
+"""Locate the op that is wrong: run steps with all intermediate values kept, and compare each with the reference."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from sigma_hooks.reference import Reference
 from sigma_kernel.contracts import Backend, Burst, Program, Step
 from sigma_kernel.graph.node import Graph, Node
 
-SEEDS = (1, 2, 3)  # of the roundings of the reference
-MORE = range(4, 16)  # of further ones, before anything is said to differ
+SEEDS = (1, 2, 3)  # of the reference's perturbed roundings
+MORE = range(4, 16)  # of further ones, before a difference is reported
 
 
 @frozen
 class Fault:
-    """The first op of a step whose value differs, though those that it is computed from do not."""
+    """The first op of a step whose value differs although its operands agree."""
 
     node: Node
-    names: tuple[str, ...]  # of the nearest inputs that lead to it
+    names: tuple[str, ...]  # of the nearest inputs upstream
     difference: Difference
-    order: tuple[bool, int]  # among those of an iteration: updates last, shards by their first row
+    order: tuple[bool, int]  # within an iteration: updates last, shards by their first row
 
     def __str__(self) -> str:
         operands = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.node.inputs)
         return (
-            f"The first op that goes wrong is {self.node.op}({operands}) -> {self.node.dtype}{list(self.node.shape)}, "
+            f"The first wrong op is {self.node.op}({operands}) -> {self.node.dtype}{list(self.node.shape)}, "
             f"near {', '.join(self.names) or 'no input'}: {self.difference}"
         )
 
 
 @frozen(eq=False)
 class Locator(Reference):
-    """Compute by the reference, and look for faults of another backend on the way."""
+    """Compute with the reference, and collect faults of another backend."""
 
     own: Backend = field(kw_only=True)
     tolerance: float = field(kw_only=True)
     faults: list[Fault] = field(factory=list)
 
     def compile(self, step: Step, in_place: bool = True) -> Program:
-        """Return the reference's program, which examines the other backend's before it runs."""
+        """Return the reference's program; it first examines the other backend on the same step."""
         return Examined(self, step, super().compile(step))
 
 
 @frozen(eq=False)
 class Examined:
-    """A program of the reference, beside which another backend computes every value of the step."""
+    """A program of the reference that also computes every value of the step on another backend."""
 
     locator: Locator
     step: Step
@@ -87,14 +87,14 @@ def _ring(
 
 
 def observing(step: Step) -> tuple[Step, list[Node]]:
-    """Return a step that records every value of another one in order, by its number, and these values."""
+    """Return a step that records every intermediate value of another one, by its index, and these nodes."""
     nodes = [node for node in step.graph if node.op not in ("input", "constant") and node.dtype != "tuple"]
     graph = Graph(step.graph.inputs, tuple(nodes))
     return Step(graph, step.state, step.data, step.steer, (), tuple(map(str, range(len(nodes))))), nodes
 
 
 def _nearest(step: Step, node: Node) -> tuple[str, ...]:
-    """Return the names of the state and the data that are the fewest ops away from a value, upwards."""
+    """Return the names of the state and data inputs that are the fewest ops upstream of a value."""
     names = dict(zip(step.graph.inputs, (*step.state, *step.data), strict=False))
     level = dict.fromkeys(node.inputs)
     while level and not any(x in names for x in level):

@@ -1,4 +1,4 @@
-"""Tell the training loss."""
+"""Log the training loss."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from sigma_hooks.report import Report
 
 @define(eq=False, kw_only=True)
 class Loss(Report):
-    """Tell the loss of the last training step."""
+    """Log the loss of the last training step."""
 
     values: Sequence[str] = field(default=("training.loss",), init=False)

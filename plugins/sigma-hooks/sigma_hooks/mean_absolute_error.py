@@ -1,4 +1,4 @@
-"""Measure by how much predictions are wrong."""
+"""Evaluate the mean absolute error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sigma_kernel.graph.node import Node
 
 @frozen
 class MeanAbsoluteErrorMetric(Metric):
-    """The mean of ``|prediction - target|``, in units of the target."""
+    """Mean absolute error: the mean of ``|prediction - target|``, in units of the target."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum over rows, each the mean over its outputs."""
@@ -27,5 +27,5 @@ class MeanAbsoluteError(Evaluate):
     """Publish ``<on>.loss`` and ``<on>.mean_absolute_error``."""
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the error beside the metrics that were asked for."""
+        """Return the error and the configured metrics."""
         return {"mean_absolute_error": MeanAbsoluteErrorMetric(), **self.metrics}

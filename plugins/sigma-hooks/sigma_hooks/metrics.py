@@ -1,4 +1,4 @@
-"""Metrics: numbers about predictions, as totals over rows that can be merged."""
+"""Top-k accuracy as a metric: totals over rows that can be merged."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from sigma_kernel.settings import ge
 
 @frozen
 class AccuracyMetric(Metric):
-    """The share of samples whose class is among the ``top`` best scores.
+    """Top-k accuracy: the share of samples whose class is among the ``top`` highest scores.
 
     Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or one-hot ``(n, classes)``.  Of equal
-    scores the first counts as the better one; a score that is not a number is never right.  A prediction of shape
-    ``(n, 1)`` or ``(n,)`` is the probability of class 1, right if it lies on the right side of one half.
+    scores the first ranks higher; a NaN score is never right.  Predictions of shape ``(n, 1)`` or ``(n,)`` are
+    probabilities of class 1, compared with one half.
 
-    Targets that are no classes are a SigmaDataError, and ``top`` beyond the number of classes a SigmaConfigError.
+    Raises SigmaDataError if targets are not classes, and SigmaConfigError if ``top`` exceeds the number of classes.
     """
 
     top: int = field(default=1, validator=ge(1))
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return the number of samples that are right, of the predictions' dtype; NaN if targets are no classes."""
+        """Return the number of correct samples, in the predictions' dtype; NaN if targets are not classes."""
         binary = len(prediction.shape) == 1 or prediction.shape[1:] == (1,)
         classes = 1 if binary else prediction.shape[1]
         if self.top > classes:
@@ -43,7 +43,7 @@ class AccuracyMetric(Metric):
         return f.sum(f.where(_are_classes(targets, binary), number, nan), axis=0)
 
     def value(self, totals: np.ndarray, rows: int) -> float:
-        """Return the share of the rows."""
+        """Return the share of correct rows."""
         if isnan(totals):
             raise SigmaDataError(
                 "accuracy: the targets are no classes. Give indices, 0 or 1, or one-hot rows; numbers have a loss."
@@ -69,7 +69,7 @@ class AccuracyMetric(Metric):
 
 
 def _are_classes(targets: Node, binary: bool) -> Node:
-    """Return for each row whether its target is a class: a whole number from 0 on (0 or 1), or shares that sum to 1."""
+    """Return for each row whether its target is a class: an index (0 or 1 if ``binary``), or shares that sum to 1."""
     rows = targets.shape[0]
     if len(targets.shape) == 2 and not binary:
         shares = f.cast(targets, dtype="float32")

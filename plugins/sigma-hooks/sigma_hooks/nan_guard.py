@@ -1,4 +1,4 @@
-"""Decide what happens when the loss is not finite."""
+"""Stop, fail or restore earlier parameters when the loss is NaN or infinite."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sigma_kernel.settings import in_
 
 @define(eq=False, kw_only=True)
 class NanGuard(Hook):
-    """Act at once when the loss is not finite.
+    """Act as soon as the loss is NaN or infinite.
 
-    ``then`` is ``fail`` (end with an error), ``stop`` (end as it is), or ``restore``: bring back the parameters of the
-    last time this hook was due and all was well, and stop.
+    ``then`` is ``fail`` (raise SigmaTrainingError), ``stop`` (stop training), or ``restore``: restore the parameters of
+    the last firing with a finite loss, and stop.
     """
 
     every: TimeStep = every(1, "epoch")
     then: str = field(default="fail", validator=in_(("fail", "stop", "restore")))
-    priority: int = 100  # before anything that would publish nonsense
+    priority: int = 100  # before hooks that would publish invalid values
 
     @property
     def guards(self) -> bool:
-        """Run at once when the loss is not finite."""
+        """Fire at once when the loss is not finite."""
         return True
 
     @property
@@ -49,5 +49,5 @@ class NanGuard(Hook):
             raise SigmaTrainingError(f"{what}. Lower the learning rate, or clip the gradients.")
         if self.then == "restore":
             context.bring_back()
-        context.log(f"stopped: {what}" + ("; earlier parameters are back" if self.then == "restore" else ""))
+        context.log(f"stopped: {what}" + ("; earlier parameters are restored" if self.then == "restore" else ""))
         context.command("stop")

@@ -1,4 +1,4 @@
-"""Measure what time is spent on."""
+"""Profile training: time spent in bursts, data, hooks and evaluation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PHASES = ("burst", "data", "hooks", "evaluation")
 
 @define(eq=False, kw_only=True)
 class PhaseTime(Hook):
-    """Publish ``phase_time.<phase>``, the seconds since this hook fired last.
+    """Publish ``phase_time.<phase>``, the seconds spent in each phase since the last firing.
 
-    Phases are ``burst`` (training steps), ``data`` (waiting for it), ``evaluation``, and ``hooks`` without what they
-    evaluate.
+    Phases are ``burst`` (training steps), ``data`` (waiting for data), ``evaluation``, and ``hooks`` (without
+    evaluation).
     """
 
     every: TimeStep = every(1, "epoch")
@@ -42,7 +42,7 @@ class PhaseTime(Hook):
         now = {phase: context.read(f"phases.{phase}") or 0.0 for phase in PHASES}
         now["hooks"] -= now["evaluation"]
         last = context.memory.get("last", {})
-        if any(now[phase] < seconds for phase, seconds in last.items()):  # counted anew, in another process
+        if any(now[phase] < seconds for phase, seconds in last.items()):  # a resumed process counts from 0
             last = {}
         for phase, seconds in now.items():
             context.publish(f"phase_time.{phase}", seconds - last.get(phase, 0.0))

@@ -14,7 +14,7 @@ COLOUR = {1: 0, 3: 2}  # channels to colour type: shades of grey, red-green-blue
 def png(image: np.ndarray) -> bytes:
     """Return the file of an image, uint8 ``(height, width, channels)`` with 1 or 3 channels."""
     height, width, channels = image.shape
-    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each row begins with its filter, which is none
+    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each row begins with its filter type, 0 for none
     rows[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, COLOUR[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
@@ -26,9 +26,9 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def shades(image: np.ndarray, zoom: int = 1) -> np.ndarray:
-    """Return an image ``(height, width)`` or ``(channels, height, width)`` as uint8 from its least to its greatest.
+    """Return an image ``(height, width)`` or ``(channels, height, width)`` as uint8, rescaled from minimum to maximum.
 
-    ``zoom`` makes so many pixels, each way, of one.
+    ``zoom`` repeats each pixel that many times in both directions.
     """
     planes = np.atleast_3d(image) if image.ndim == 2 else np.moveaxis(image, 0, -1)
     low, high = float(planes.min()), float(planes.max())

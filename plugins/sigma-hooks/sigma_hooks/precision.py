@@ -1,4 +1,4 @@
-"""Measure how often a classifier is right when it names a class."""
+"""Evaluate the precision of a classifier."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sigma_kernel.settings import in_
 
 @frozen
 class PrecisionMetric(ClassMetric):
-    """The share of the samples said to be of a class that are."""
+    """Precision: true positives over predicted positives."""
 
     def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the precision from the counts."""
+        """Return the precision."""
         return ratio(both, said)
 
 
 @define(eq=False, kw_only=True)
 class Precision(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.precision``; or ``<on>.precision_<average>``, if that is not ``macro``."""
+    """Publish ``<on>.loss`` and ``<on>.precision``, or ``<on>.precision_<average>`` if ``average`` is not ``macro``."""
 
     average: str = field(default="macro", validator=in_(AVERAGES))
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the precision beside the metrics that were asked for."""
+        """Return the precision and the configured metrics."""
         return {named("precision", self.average): PrecisionMetric(self.average), **self.metrics}

@@ -1,4 +1,4 @@
-"""Tell how far training has come."""
+"""Log the progress of training."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class Progress(Hook):
-    """Tell the epoch and the iteration; where the end is known, publish ``progress``, the share that is done."""
+    """Log epoch and iteration; publish ``progress``, the fraction completed, if the last iteration is known."""
 
     every: TimeStep = every(1, "epoch")
 
     @property
     def reads(self) -> Sequence[str]:
-        """Return the iteration at which training ends at the latest."""
+        """Return the last iteration, if it is known."""
         return ["goal"]
 
     @property

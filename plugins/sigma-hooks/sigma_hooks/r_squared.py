@@ -1,4 +1,4 @@
-"""Measure how much of the targets' variance is explained."""
+"""Evaluate the coefficient of determination, R squared."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sigma_kernel.graph.node import Node
 
 @frozen
 class RSquaredMetric(Metric):
-    """The coefficient of determination: 1 less the squared errors' sum over that of the targets around their mean.
+    """Coefficient of determination: 1 minus the residual sum of squares over the total sum of squares.
 
-    Of several outputs it is the mean over them.  Where all targets are equal it is 1 if there is no error, else 0.
-    Sums around means are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for
-    Computing Sample Variances, 1979: squares of large targets would cancel.
+    Of several outputs it is the mean.  If all targets are equal it is 1 without any error, else 0.  Sums of squares
+    around means are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
+    Sample Variances, 1979, which avoids cancellation for large targets.
     """
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return, for each output, rows, mean, squares around the mean, and squared errors: ``(4, outputs)``."""
+        """Return rows, mean, total sum of squares and residual sum of squares of each output: ``(4, outputs)``."""
         rows = prediction.shape[0]
         found = f.reshape(prediction, (rows, -1))
         wanted = f.reshape(like(prediction, targets), (rows, -1))
@@ -53,5 +53,5 @@ class RSquared(Evaluate):
     """Publish ``<on>.loss`` and ``<on>.r_squared``."""
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the coefficient beside the metrics that were asked for."""
+        """Return the coefficient and the configured metrics."""
         return {"r_squared": RSquaredMetric(), **self.metrics}

@@ -1,4 +1,4 @@
-"""Values by address, and files named after them."""
+"""Read values by address pattern, and format file names from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLOCK = tuple(scale.value for scale in COUNTED)
 
 
 def read_all(context: HookContext, pattern: str) -> dict[str, Any]:
-    """Return everything that a pattern matches by its address, short addresses first; what is not there is left out."""
+    """Return the values that match a pattern by address, short addresses first; missing ones are left out."""
     found = context.read(pattern)
     values = found if isinstance(found, Mapping) else {pattern: found}
     return {a: values[a] for a in sorted(values, key=lambda a: a.count(".")) if values[a] is not None}
@@ -24,20 +24,22 @@ def read_all(context: HookContext, pattern: str) -> dict[str, Any]:
 def placeholders(name: str) -> tuple[str, ...]:
     """Return the addresses in braces in the name of a file, such as ``epoch-{epoch}-{validation.accuracy:.3f}``.
 
-    Raises SigmaConfigError for braces that do not fit together.
+    Raises SigmaConfigError for unbalanced braces.
     """
     try:
         return tuple(field for _, field, _, _ in Formatter().parse(name) if field is not None)
     except ValueError as error:
-        raise SigmaConfigError(f"{name!r}: is no name of a file: {error}. Write an address in braces.") from error
+        raise SigmaConfigError(f"{name!r}: not a file name: {error}. Write an address in braces.") from error
 
 
 def file_name(name: str, context: HookContext, own: Mapping[str, Any]) -> str:
-    """Return the name of a file with every address in braces replaced by its value; ``own`` are further names."""
+    """Return the name of a file with every address in braces replaced by its value; ``own`` are additional names."""
     parts = []
     for text, field, form, _ in Formatter().parse(name):
         parts += [text] if field is None else [text, format(_value(field, context, own), form or "")]
-    return re.sub(r"[^\w.+-]", "_", "".join(parts)).lstrip(".") or "_"  # one file in its folder, whatever was read
+    return (
+        re.sub(r"[^\w.+-]", "_", "".join(parts)).lstrip(".") or "_"
+    )  # a single path component, whatever the values are
 
 
 def _value(field: str, context: HookContext, own: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Measure how many samples of a class a classifier finds."""
+"""Evaluate the recall of a classifier."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sigma_kernel.settings import in_
 
 @frozen
 class RecallMetric(ClassMetric):
-    """The share of the samples of a class that were said to be."""
+    """Recall: true positives over actual positives."""
 
     def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the recall from the counts."""
+        """Return the recall."""
         return ratio(both, right)
 
 
 @define(eq=False, kw_only=True)
 class Recall(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.recall``; or ``<on>.recall_<average>``, if that is not ``macro``."""
+    """Publish ``<on>.loss`` and ``<on>.recall``, or ``<on>.recall_<average>`` if ``average`` is not ``macro``."""
 
     average: str = field(default="macro", validator=in_(AVERAGES))
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the recall beside the metrics that were asked for."""
+        """Return the recall and the configured metrics."""
         return {named("recall", self.average): RecallMetric(self.average), **self.metrics}

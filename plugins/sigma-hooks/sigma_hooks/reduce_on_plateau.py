@@ -1,4 +1,4 @@
-"""Lower the learning rate when it no longer helps."""
+"""Reduce the learning rate when a value no longer improves."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from sigma_kernel.settings import and_, ge, gt, in_, lt
 
 @define(eq=False, kw_only=True)
 class ReduceOnPlateau(Hook):
-    """Multiply the learning rates by ``factor`` when ``value`` has not improved ``patience`` times in a row.
+    """Multiply learning rates by ``factor`` when ``value`` has not improved for ``patience`` firings in a row.
 
-    An improvement is a value better than the best one by more than ``by``; ``better`` says which way that is.  After a
-    reduction, ``rest`` times do not count.  No rate falls below ``least``.  ``rates`` is an address or a pattern:
-    ``optimiser.learning_rate`` is that of all parameters, ``optimiser.0-dense.*.learning_rate`` that of one layer's.
-    Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold, where ``patience`` is 1 less.
+    An improvement is a value better than the best by more than ``by``; ``better`` says whether lower or higher is
+    better.  After a reduction, ``rest`` firings do not count (cooldown).  No rate falls below ``least``.  ``rates`` is
+    an address or a pattern: ``optimiser.learning_rate`` for all parameters, ``optimiser.0-dense.*.learning_rate`` for
+    those of one layer.  Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold and a
+    ``patience`` of 1 less.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -60,4 +61,4 @@ class ReduceOnPlateau(Hook):
             new = max(rate * self.factor, self.least)
             if new < rate:
                 context.command("set", pattern=address, value=new)
-                context.log(f"{self.value} no longer improves: {address} is {new:.4g} now")
+                context.log(f"{self.value} no longer improves: {address} reduced to {new:.4g}")

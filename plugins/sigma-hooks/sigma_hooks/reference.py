@@ -1,8 +1,8 @@
-"""The reference for programs: the kernel's meanings, interpreted op by op on NumPy, without a plan; and its rounding.
+"""Reference backend: the kernel's op semantics, interpreted op by op with NumPy; optionally with perturbed rounding.
 
-How far rounding may carry two right programs apart is measured, as it depends on the network: the reference runs again
-with every result of every op moved up or down by one unit in the last place, at random.  (D. S. Parker, Monte Carlo
-arithmetic, UCLA CSD-970002, 1997; J. Vignes, Reviews on stochastic arithmetic, Math. Comput. Simul. 35 (1993)
+How far rounding may drive two correct programs apart depends on the network, so it is measured: the reference runs
+again with every result of every op moved up or down by one unit in the last place, at random.  (D. S. Parker, Monte
+Carlo arithmetic, UCLA CSD-970002, 1997; J. Vignes, Reviews on stochastic arithmetic, Math. Comput. Simul. 35 (1993)
 233-261.)
 """
 
@@ -21,7 +21,7 @@ from sigma_kernel.graph.meaning import MEANINGS, Meaning, interpret
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import Graph
 
-# what gives numbers that were there already, or that a float holds exactly
+# ops without rounding: results are operands' elements, or exact in floating point
 _EXACT = (
     "abs neg sign floor maximum minimum max where stop reshape permute stretch slice concat pad iota take max_pool"
     " pool_select scan part"
@@ -29,7 +29,7 @@ _EXACT = (
 _ELEMENTWISE = "add sub mul div pow mod cast exp expm1 log log1p sqrt sin cos tanh erf"
 EXACT, ELEMENTWISE = frozenset(_EXACT.split()), frozenset(_ELEMENTWISE.split())
 FUNCTIONS = frozenset(("pow", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf"))
-# of products: which operand the terms are made of, and how many terms make one number of the result
+# of products: the operand whose elements the terms contain, and the number of terms in one element of the result
 TERMS: dict[str, tuple[int, Callable[..., float]]] = {
     "matmul": (0, lambda a, b: a.shape[-1]),
     "convolution": (0, lambda x, w: prod(w.shape[1:])),
@@ -41,9 +41,9 @@ TERMS: dict[str, tuple[int, Callable[..., float]]] = {
 
 @frozen
 class Reference(Backend):
-    """Compute by the kernel's meanings; with a ``seed``, move every result by one unit in its last place.
+    """Compute by the kernel's op semantics; with a ``seed``, perturb every result by one unit in its last place.
 
-    Functions such as exp are moved by ``error`` times their value, where that is more.
+    Functions such as exp are perturbed by ``error`` times their value if that is more.
     """
 
     seed: int | None = None
@@ -68,13 +68,13 @@ class Reference(Backend):
 
 @frozen(eq=False)
 class Noise:
-    """Numbers of random sign, by which results are moved."""
+    """Perturbations of random sign."""
 
     random: np.random.Generator
     error: float
 
     def like(self, array: Any, op: str = "") -> np.ndarray:
-        """Return for each element one unit in the last place of 1, or the error of a function."""
+        """Return for each element one unit in the last place of 1, or a function's error, with random sign."""
         unit = np.finfo(array.dtype).eps
         signs = self.random.integers(0, 2, np.shape(array), np.int8) * 2 - 1
         found: np.ndarray = signs * array.dtype.type(max(unit, self.error) if op in FUNCTIONS else unit)
@@ -82,19 +82,19 @@ class Noise:
 
 
 def _moved(ns: Namespace, noise: Noise) -> Namespace:
-    """Return a namespace whose ops round at random."""
+    """Return a namespace whose ops round randomly."""
     own = {op: partial(_rounded, op, meaning, noise) for op, meaning in MEANINGS.items() if op not in EXACT}
     return evolve(ns, own=own)
 
 
 def _rounded(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: Any, **attrs: Any) -> Any:
-    """Return what an op gives, moved where it is rounded: by one unit in the last place, more for a sum of many."""
+    """Return an op's result, perturbed if it is rounded: by one unit in the last place, by more for long sums."""
     if op in TERMS and _is_float(operands[0]):
         operands = _with_moved_terms(op, noise, operands)
     result = meaning(ns, *operands, **attrs)
     if not _is_float(result) or not result.size:
         return result
-    if op == "sum":  # terms of one sign make parts that grow; a single term is no sum
+    if op == "sum":  # partial sums grow if the terms have one sign; a sum of one term is exact
         rest = meaning(ns, np.abs(operands[0]), **attrs) - np.max(np.abs(operands[0]), **attrs, keepdims=True)
         return result + rest * noise.like(result) * np.sqrt(operands[0].size / result.size).astype(result.dtype)
     moved = result * (1 + noise.like(result, op))
@@ -102,7 +102,7 @@ def _rounded(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: 
 
 
 def _with_moved_terms(op: str, noise: Noise, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the operands of a product, one of them moved as far as the roundings of a sum of so many terms go."""
+    """Return the operands of a product, one of them perturbed by the rounding error of a sum of as many terms."""
     which, count = TERMS[op]
     steps = np.sqrt(count(*operands)).astype(operands[which].dtype)
     moved = operands[which] * (1 + noise.like(operands[which]) * steps)
@@ -110,7 +110,7 @@ def _with_moved_terms(op: str, noise: Noise, operands: Sequence[Any]) -> tuple[A
 
 
 def _is_exact(op: str, result: Any, operands: Sequence[Any]) -> Any:
-    """Return where a result needs no rounding: whole numbers, what is an operand's, what a power of two scales."""
+    """Return where a result is exact: integers, elements of an operand, products with a power of two."""
     exact = result == np.rint(result)
     if op in ELEMENTWISE:
         for operand in filter(_is_float, operands):

@@ -1,4 +1,4 @@
-"""What metrics of numbers have in common: predictions and targets of one shape."""
+"""Shared by regression metrics: targets in the shape of predictions, and sums over rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sigma_kernel.graph.node import Node
 
 
 def like(prediction: Node, targets: Node) -> Node:
-    """Return the targets in the shape and dtype of the predictions; SigmaNetworkError if they are not as many."""
+    """Return the targets in the shape and dtype of the predictions; SigmaNetworkError if the sizes differ."""
     if prod(prediction.shape) != prod(targets.shape):
         raise SigmaNetworkError(
             f"metrics of numbers: predictions have shape {prediction.shape} and targets {targets.shape}. "
-            "Compare one number with one."
+            "Give as many outputs as targets."
         )
     return f.cast(f.reshape(targets, prediction.shape), prediction.dtype)
 

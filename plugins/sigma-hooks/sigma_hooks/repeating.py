@@ -1,4 +1,4 @@
-"""Repeat an iteration on another backend, by the burst of its operator, from copies of what it began with."""
+"""Repeat an iteration on another backend, by the operator's own burst, from a copy of its initial state."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sigma_kernel.training.step.programs import Compiled, Programs
 
 @define(eq=False)
 class Recompiled(Programs):
-    """The steps of other programs, compiled by another backend."""
+    """The steps of other programs, recompiled by another backend."""
 
     own: Programs
 
     def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
-        """Return the same step, and a program of the other backend."""
+        """Return the same step and the other backend's program."""
         step, _ = self.own.get(kind, *about)
         return step, self.backend.compile(step)
 
 
 def repeated(iteration: Iteration, backend: Backend) -> dict[str, np.ndarray]:
-    """Return what an iteration comes to on a backend; nothing else changes."""
+    """Return the outcome of an iteration on a backend, without side effects."""
 
     def placed(held: Mapping[str, np.ndarray]) -> dict[str, Any]:
         return {name: backend.to_device(value) for name, value in held.items()}

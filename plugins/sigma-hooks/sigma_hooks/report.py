@@ -1,4 +1,4 @@
-"""Tell values to the people who watch."""
+"""Log published values by address."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class Report(Hook):
-    """Tell the values under some addresses, such as ``["validation.loss", "optimiser.learning_rate"]``."""
+    """Log the values of addresses, such as ``["validation.loss", "optimiser.learning_rate"]``."""
 
     every: TimeStep = every(1, "epoch")
     values: Sequence[str] = field(factory=list)
 
     @property
     def reads(self) -> Sequence[str]:
-        """Return the addresses to be told."""
+        """Return the addresses to log."""
         return self.values
 
     def fire(self, context: HookContext) -> None:
@@ -30,7 +30,7 @@ class Report(Hook):
 
 
 def shown(value: Any) -> str:
-    """Return a value as people read it: four significant digits, arrays by their shape."""
+    """Return a value as text: floats with four significant digits, arrays by their shape."""
     if value is None:
         return "unknown"
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Measure by how much predictions are wrong, large errors counting more."""
+"""Evaluate the root mean square error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sigma_kernel.graph.node import Node
 
 @frozen
 class RootMeanSquareErrorMetric(Metric):
-    """The root of the mean of ``(prediction - target)^2`` over rows and outputs, in units of the target."""
+    """Root mean square error: the root of the mean of ``(prediction - target)^2``, in units of the target."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum of squares over rows, each the mean over its outputs."""
@@ -32,5 +32,5 @@ class RootMeanSquareError(Evaluate):
     """Publish ``<on>.loss`` and ``<on>.root_mean_square_error``."""
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the error beside the metrics that were asked for."""
+        """Return the error and the configured metrics."""
         return {"root_mean_square_error": RootMeanSquareErrorMetric(), **self.metrics}

@@ -1,4 +1,4 @@
-"""Measure how long things take."""
+"""Measure wall-clock time between firings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class RunningTime(Hook):
-    """Publish ``running_time``, the seconds of training since this hook fired last."""
+    """Publish ``running_time``, the seconds of training since the last firing."""
 
     every: TimeStep = every(1, "epoch")
 

@@ -1,4 +1,4 @@
-"""Measure arrays by their addresses."""
+"""Summary statistics of arrays: mean, standard deviation, norm, minimum, maximum and share of zeros."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MEASURES: dict[str, Callable[[np.ndarray], Any]] = {
 
 @define(eq=False, kw_only=True)
 class Statistics(Hook):
-    """Publish ``statistics.<address>.<measure>`` of every array or number that the pattern ``of`` matches.
+    """Publish ``statistics.<address>.<measure>`` for every array or number that the pattern ``of`` matches.
 
     Measures are ``mean``, standard ``deviation``, Euclidean ``norm``, ``minimum``, ``maximum`` and ``zeros``, the share
-    of elements that are 0.  ``of`` may be parameters (``network.layers.**``), or ``gradients.**``, ``updates.**`` and
+    of elements that are 0.  ``of`` matches parameters (``network.layers.**``), or ``gradients.**``, ``updates.**`` or
     ``activations.**`` of the last iteration.
     """
 

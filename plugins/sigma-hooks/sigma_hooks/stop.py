@@ -1,4 +1,4 @@
-"""End training when a criterion holds."""
+"""Stop training when a criterion holds."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import Criterion
 
-EACH_ITERATION = ("iteration", "second", "sample", "training.")  # what changes between the ends of two epochs
-AT_ANY_TIME = ("switch.",)  # what people change
+EACH_ITERATION = ("iteration", "second", "sample", "training.")  # values that change within an epoch
+AT_ANY_TIME = ("switch.",)  # values that users set
 
 
 @define(eq=False, kw_only=True)
 class Stop(Hook):
-    """End training at the first boundary at which ``when`` holds.
+    """Stop training at the first boundary at which the criterion ``when`` holds.
 
-    Unless ``every`` says otherwise, it is asked once an epoch, ten times a second if the criterion is about nothing but
-    switches, or at every iteration if it is about something that changes as fast.  Without a criterion, training ends
-    when ``every`` is due for the first time.
+    By default the criterion is evaluated once an epoch; ten times a second if it reads switches only; at every
+    iteration if it reads a value that changes within an epoch.  Without a criterion, training stops when ``every`` is
+    first due.
     """
 
     every: TimeStep | None = None  # type: ignore[assignment]  # decided below
-    priority: int = -100  # after everything that may still want to measure
+    priority: int = -100  # after all hooks that may still measure
 
     def __attrs_post_init__(self) -> None:
-        """Read the criterion, if it is a text, and decide how often to ask."""
+        """Parse the criterion if it is text, and choose how often to evaluate it."""
         self.when = Criterion.parse(self.when) if isinstance(self.when, str) else self.when
         if self.every is None:
             asked = self.when.addresses() if self.when is not None else ()
             if any(address.startswith(EACH_ITERATION) for address in asked):
                 self.every = every(1, "iteration")
             elif asked and all(address.startswith(AT_ANY_TIME) for address in asked):
-                self.every = every(0.1, "second")  # soon enough for people, and no burst is cut for it
+                self.every = every(0.1, "second")  # soon enough for users, without cutting bursts short
             else:
                 self.every = every(1, "epoch")
 
     @property
     def ends(self) -> bool:
-        """Return that this is what it is for."""
+        """Return True: this hook stops training."""
         return True
 
     def fire(self, context: HookContext) -> None:

@@ -1,4 +1,4 @@
-"""A number that people flip while a run goes on."""
+"""A number that can be set live, for criteria to read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sigma_kernel.settings import matches_re
 
 @define(eq=False, kw_only=True)
 class Switch(Hook):
-    """Offer ``switch.<name>``, a number that means what criteria make of it, such as ``switch.brake equals 1``.
+    """Provide ``switch.<name>``, a number for criteria to read, such as ``switch.brake equals 1``.
 
-    It begins as ``value``.  Setting it is a command like any other: it acts at a boundary, stands in the journal, and
-    is saved with the run.
+    It starts as ``value``.  Setting it is an ordinary command: it applies at a boundary, is recorded in the journal,
+    and is saved with the run.
     """
 
     every: TimeStep = TimeStep("start")
@@ -25,9 +25,9 @@ class Switch(Hook):
 
     @property
     def settable(self) -> Mapping[str, float]:
-        """Return the one number."""
+        """Return the number by its address."""
         return {f"switch.{self.name}": self.value}
 
     def fire(self, context: HookContext) -> None:
         """Say where it is, at the start."""
-        context.log(f"switch.{self.name} can be set while this runs")
+        context.log(f"switch.{self.name} can be set live")

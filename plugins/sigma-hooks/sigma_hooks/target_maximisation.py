@@ -1,4 +1,4 @@
-"""Draw what excites an output most."""
+"""Activation maximisation: draw the input that maximises each output."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ from sigma_kernel.graph.node import FLOATS
 from sigma_kernel.settings import ge, gt
 
 OWN = ("output",)
-START = 0.01  # standard deviation of the noise that the ascent begins with, in units of the input
+START = 0.01  # standard deviation of the noise that gradient ascent starts from, in units of the input
 
 
 @define(eq=False, kw_only=True)
 class TargetMaximisation(Hook):
-    """Find, for each output, the input that excites it most, and write it as a PNG image.
+    """Find the input that maximises each output by gradient ascent, and write it as a PNG image.
 
-    Climbs for ``steps`` along the slope of the output before its cost, the parameters fixed, from noise drawn with
-    ``seed``; each step is as long, root mean square, as ``rate``.  ``l2`` pulls the input to 0; ``low`` and ``high``
-    bound its elements, which are such as they come from preprocessing.  ``outputs`` are the numbers of those to draw,
-    all by default.
+    Ascends for ``steps`` along the gradient of the output before its cost, with fixed parameters, from noise drawn with
+    ``seed``; each step has a root mean square of ``rate``.  ``l2`` pulls the input to 0; ``low`` and ``high`` bound
+    its elements, in preprocessed units.  ``outputs`` are the indices of the outputs to draw, by default all.
 
-    Where the network has several inputs, the first one is drawn, and the others are held at 0, which is the mean of
-    what ``standardise`` leaves.
+    If the network has several inputs, the first one is drawn and the others are held at 0, the mean of standardised
+    data.
 
-    Images lie in ``folder``, within the run's folder, or nowhere if the run has none.  ``name`` may hold addresses in
-    braces, and ``{output}``; the images' shades reach from the least to the greatest element.  Inputs are ``(height,
-    width)`` or ``(channels, height, width)`` with 1 or 3 channels; ``shape`` says which one a flat input is.  Publishes
-    ``target_maximisation.<output>``, the excitation that was reached.
+    Images are written to ``folder`` in the run's folder, or not at all if the run has none.  ``name`` may contain
+    addresses in braces, and ``{output}``; shades are rescaled from the minimum to the maximum element.  Inputs are
+    ``(height, width)`` or ``(channels, height, width)`` with 1 or 3 channels; for a flat input, set ``shape``.
+    Publishes ``target_maximisation.<output>``, the value reached.
 
     Erhan, Bengio, Courville and Vincent, Visualizing Higher-Layer Features of a Deep Network, 2009; with ``l2`` as in
     Simonyan, Vedaldi and Zisserman, Deep Inside Convolutional Networks, 2014.
@@ -56,13 +55,13 @@ class TargetMaximisation(Hook):
     zoom: int = field(default=8, validator=ge(1))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a name that would write all images to one file, and a folder outside the run's."""
+        """Raise SigmaConfigError for a name without ``{output}``, or a folder outside the run's."""
         if "output" not in placeholders(self.name):
             raise SigmaConfigError(
-                f"target_maximisation.name: {self.name!r} is one file for all. Put {{output}} in it."
+                f"target_maximisation.name: {self.name!r} is the same for all outputs. Put {{output}} in it."
             )
         if Path(self.folder).is_absolute() or ".." in Path(self.folder).parts:
-            raise SigmaConfigError(f"target_maximisation.folder: {self.folder!r} must lie within the run's folder.")
+            raise SigmaConfigError(f"target_maximisation.folder: {self.folder!r} must be inside the run's folder.")
 
     @property
     def reads(self) -> Sequence[str]:
@@ -75,13 +74,13 @@ class TargetMaximisation(Hook):
         return ["target_maximisation.*"]
 
     def check(self, outlook: Outlook) -> None:
-        """Refuse outputs that there are not, and inputs that are no image or cannot be climbed on."""
+        """Raise a SigmaError for outputs that do not exist, and inputs that are not float images."""
         self._chosen(outlook)
         inputs = outlook.ends()[0]
         self._sides(inputs.shape)
         if inputs.dtype not in FLOATS:
             raise SigmaNetworkError(
-                f"target_maximisation: the input holds {inputs.dtype}, and only floats have slopes. "
+                f"target_maximisation: the input holds {inputs.dtype}, and only floats have gradients. "
                 "Add the preprocessor scale or cast."
             )
 
@@ -103,7 +102,7 @@ class TargetMaximisation(Hook):
         return chosen
 
     def climb(self, context: HookContext, outputs: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return one sample for each output, and how strongly it excites it."""
+        """Return one sample for each output, and the value of the output for it."""
         inputs, row = context.ends()
         draws = np.random.Generator(np.random.Philox(self.seed))
         samples = draws.normal(scale=START, size=(len(outputs), *inputs.shape)).astype(inputs.dtype)
@@ -128,15 +127,15 @@ class TargetMaximisation(Hook):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / file_name(self.name, context, {"output": output})
         path.write_bytes(png(shades(image, self.zoom)))
-        context.log(f"output {output}: what excites it most is drawn in {path}")
+        context.log(f"output {output}: the input that maximises it is drawn in {path}")
 
     def _sides(self, sample: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the image that a sample of some shape is."""
+        """Return the shape of a sample as an image."""
         sides = sample if self.shape is None else tuple(self.shape)
         if prod(sides) != prod(sample):
-            raise SigmaConfigError(f"target_maximisation.shape: {sides} does not hold {prod(sample)} elements.")
+            raise SigmaConfigError(f"target_maximisation.shape: {sides} does not have {prod(sample)} elements.")
         if len(sides) not in (2, 3) or (len(sides) == 3 and sides[0] not in (1, 3)):
             raise SigmaNetworkError(
-                f"target_maximisation: an input of shape {sample} is no image. Set shape = [height, width]."
+                f"target_maximisation: an input of shape {sample} is not an image. Set shape = [height, width]."
             )
         return sides

@@ -1,4 +1,4 @@
-"""Measure how often probabilities lie on the right side of a threshold."""
+"""Evaluate the accuracy of binary predictions at a threshold."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from sigma_kernel.graph.node import Node
 
 @frozen
 class ThresholdAccuracyMetric(Metric):
-    """The share of outputs above ``threshold`` where the target is above one half, and not above it elsewhere.
+    """Binary accuracy: the share of outputs that are above ``threshold`` exactly if the target is above one half.
 
-    Of several outputs each counts by itself: any number of answers may be right at once.  An output that is not a
-    number is above nothing.
+    Several outputs count separately, as in multi-label classification.  A NaN output is not above the threshold.
     """
 
     threshold: float = 0.5
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return the sum over rows of the share that is right, a scalar of the predictions' dtype."""
+        """Return the sum over rows of the share of correct outputs, a scalar of the predictions' dtype."""
         said, right = f.greater(prediction, self.threshold), f.greater(like(prediction, targets), 0.5)
         hits = f.cast(f.equal(f.cast(said, "int32"), f.cast(right, "int32")), prediction.dtype)
         return per_row(hits)
@@ -37,5 +36,5 @@ class ThresholdAccuracy(Evaluate):
     threshold: float = field(default=0.5)
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the accuracy beside the metrics that were asked for."""
+        """Return the accuracy and the configured metrics."""
         return {"threshold_accuracy": ThresholdAccuracyMetric(self.threshold), **self.metrics}

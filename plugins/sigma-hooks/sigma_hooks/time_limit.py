@@ -1,4 +1,4 @@
-"""End training when its time is up."""
+"""Stop training after a time limit."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 @define(eq=False, kw_only=True)
 class TimeLimit(Hook):
-    """End training after ``limit``, such as ``"90 seconds"`` or ``"1.5 hours"``.
+    """Stop training after ``limit``, such as ``"90 seconds"`` or ``"1.5 hours"``.
 
-    All time counts but pauses, also that before a run was resumed.  Another unit, or no time, is a SigmaConfigError.
+    Time before a resume counts, pauses do not.  Raises SigmaConfigError if ``limit`` is not a duration.
     """
 
     every: TimeStep = every(0.1, "second")
     limit: str = field(kw_only=False)
-    priority: int = -100  # after everything that may still want to measure
+    priority: int = -100  # after all hooks that may still measure
 
     def __attrs_post_init__(self) -> None:
-        """Read the limit."""
+        """Validate the limit."""
         self.seconds()
 
     @property
     def ends(self) -> bool:
-        """Return that this is what it is for."""
+        """Return True: this hook stops training."""
         return True
 
     def seconds(self) -> float:
@@ -38,11 +38,11 @@ class TimeLimit(Hook):
         found = re.fullmatch(r"(\d++\.?\d*+) ?([a-z]++)", self.limit.strip())
         unit = found[2].removesuffix("s") if found else ""
         if found is None or unit not in UNITS or float(found[1]) <= 0:
-            raise SigmaConfigError(f"time_limit: {self.limit!r} is no length of time. Write '90 seconds' or '2 hours'.")
+            raise SigmaConfigError(f"time_limit: {self.limit!r} is not a duration. Write '90 seconds' or '2 hours'.")
         return float(found[1]) * UNITS[unit]
 
     def fire(self, context: HookContext) -> None:
         """Stop if it is time."""
         if context.moment.second >= self.seconds():
-            context.log(f"stopped: {self.limit} are over")
+            context.log(f"stopped: the time limit of {self.limit} is over")
             context.command("stop")

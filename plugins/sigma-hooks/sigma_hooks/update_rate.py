@@ -1,4 +1,4 @@
-"""Measure how fast parameters change for their size."""
+"""Track the update-to-weight ratio of each layer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sigma_kernel.contracts import Hook, HookContext
 class UpdateRate(Hook):
     """Publish ``update_rate.<address>``: the standard deviation of a parameter's update over that of the parameter.
 
-    The update is that of the last iteration.  ``match`` starts at ``network.layers``; by default each layer's weights
-    are measured.  About 1e-3 is usual for layers that train well.  A parameter of equal elements has no rate.
+    The update is that of the last iteration.  ``match`` is relative to ``network.layers``, by default each layer's
+    weights.  About 1e-3 is usual for layers that train well.  A parameter whose elements are all equal has no rate.
     """
 
     every: TimeStep = every(1, "epoch")

@@ -1,4 +1,4 @@
-"""Check the numbers of a run against the reference while it trains."""
+"""Check iterations against the reference backend, op by op, during training."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from sigma_kernel.training.step.iteration import Iteration
 
 @define(eq=False, kw_only=True)
 class Verify(Hook):
-    """Compare one iteration, whenever due, with the reference: state, loss and metrics; end training if they differ.
+    """Compare state, loss and metrics of an iteration with the reference; fail if they differ.
 
-    The iteration runs as any other.  It is then repeated from a copy of the state before it, op by op on NumPy, without
-    a plan, and three times more with every rounded result moved by one unit in its last place.  A number may be off by
-    ``tolerance`` times the largest distance to these three, plus the root mean square of the distances over its array,
-    plus one unit in its own last place; integers that rounding does not decide must be equal.  Only where something
-    differs are there twelve more roundings, to be sure, and then all values of the step, to name the op.  Training gets
-    the same bits with this hook and without.
+    The iteration runs as any other.  It is then repeated from a copy of its initial state, op by op with NumPy, and
+    three more times with every rounded result perturbed by one unit in its last place.  The tolerance of an element is
+    ``tolerance`` times the sum of its largest distance to these three, the root mean square of the distances over its
+    array, and one unit in its last place; integers must be equal unless rounding decides them.  If something differs,
+    twelve more perturbed repetitions confirm it, and all intermediate values are compared to locate the op.  This hook
+    does not change a bit of the training.
     """
 
     every: TimeStep = every(1, "epoch")
     tolerance: float = field(default=32.0, validator=ge(1))
-    priority: int = 1000  # before anybody saves what is wrong
+    priority: int = 1000  # before a hook saves a wrong state
 
     @property
     def repeats(self) -> bool:
-        """Repeat the iteration after which it is due."""
+        """Return True: record the iteration to repeat it."""
         return True
 
     def check(self, outlook: Outlook) -> None:
-        """Refuse times at which there is no iteration to repeat, and the background."""
+        """Raise SigmaConfigError for a schedule without an iteration to repeat, and for the background."""
         scale = self.every.scale
         if scale not in COUNTED or scale is TimeScale.SECOND:
             raise SigmaConfigError(f"verify: cannot fire every {scale.value}. Use iterations, epochs or samples.")
         if self.background or self.over_budget == "background":
-            raise SigmaConfigError("verify: must act at once. It cannot run in the background.")
+            raise SigmaConfigError("verify: cannot run in the background: it needs the current parameters.")
 
     def fire(self, context: HookContext) -> None:
         """Compare; raise SigmaTrainingError for what differs."""
@@ -57,7 +57,7 @@ class Verify(Hook):
         context.memory["agreed"] = context.memory.get("agreed", 0) + 1
 
     def _wrong(self, iteration: Iteration) -> list[Difference]:
-        """Return what differs, for all that a few roundings and then many say."""
+        """Return the differences that remain after a few and then many perturbed roundings."""
         wanted, moved = repeated(iteration, Reference()), list[dict[str, np.ndarray]]()
         for seeds in (SEEDS, MORE):
             error = iteration.steps.programs.backend.function_error
@@ -71,16 +71,16 @@ class Verify(Hook):
         others = f", and {len(wrong) - 1} more arrays differ" if len(wrong) > 1 else ""
         return (
             f"iteration {iteration.steps.moment.iteration + 1} differs from the reference: {worst}{others}. "
-            f"{self._located(iteration)}. Go on from the last checkpoint with another backend, and report this."
+            f"{self._located(iteration)}. Resume from the last checkpoint with another backend, and report this."
         )
 
     def _located(self, iteration: Iteration) -> str:
-        """Return which op goes wrong, or why that cannot be told."""
+        """Return the wrong op as text, or why it cannot be located."""
         locator = Locator(own=iteration.steps.programs.backend, tolerance=self.tolerance)
         repeated(iteration, locator)
         if locator.faults:
             return str(min(locator.faults, key=lambda fault: fault.order))
         return (
-            "The op cannot be located: where every value is kept, the backend computes each of them right, so that the "
-            "fault lies in how it plans the whole step"
+            "The op cannot be located: with all intermediate values kept, the backend computes each of them correctly, "
+            "so the fault is in how it plans the whole step"
         )

@@ -85,7 +85,7 @@ def test_where_all_are_to_stay_each_is_marked_so() -> None:
 
 
 def test_best_of_nothing_is_refused() -> None:
-    with pytest.raises(SigmaConfigError, match="checkpoint: best of what"):
+    with pytest.raises(SigmaConfigError, match="checkpoint: best needs a value"):
         SaveCheckpoint(best=1)
 
 

@@ -147,7 +147,7 @@ def test_early_stop_waits_for_its_patience_and_brings_the_best_back() -> None:
     hook = EarlyStop("loss", patience=2, restore=True)
     assert _shown(hook, desk, "loss", [3.0, 2.0, 2.5, 1.9, 1.9, 2.0]) == [5]
     assert desk.done == ["keep", "keep", "keep", "bring_back"]
-    assert desk.logged == ["stopped: loss was best in epoch 4 (1.9); its parameters are back"]
+    assert desk.logged == ["stopped: loss was best in epoch 4 (1.9); its parameters are restored"]
 
 
 def test_early_stop_wants_the_improvement_it_was_asked_for() -> None:

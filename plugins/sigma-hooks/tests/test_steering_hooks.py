@@ -61,7 +61,7 @@ def test_a_limit_is_read_as_it_is_said(limit: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("limit", ["soon", "5", "5 epochs", "0 seconds", "-1 hours", "5 secondss"])
 def test_what_is_no_length_of_time_is_refused(limit: str) -> None:
-    with pytest.raises(SigmaConfigError, match="time_limit: .* is no length of time"):
+    with pytest.raises(SigmaConfigError, match="time_limit: .* is not a duration"):
         TimeLimit(limit)
 
 
@@ -72,7 +72,7 @@ def test_time_is_up_when_the_limit_is_reached() -> None:
     desk.moment = Moment(second=90.0)
     TimeLimit("90 seconds").fire(desk)
     assert desk.commands == [("stop", {})]
-    assert desk.logged == ["stopped: 90 seconds are over"]
+    assert desk.logged == ["stopped: the time limit of 90 seconds is over"]
 
 
 def test_a_run_ends_within_its_limit() -> None:

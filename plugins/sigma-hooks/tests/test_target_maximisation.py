@@ -97,7 +97,7 @@ def test_an_input_without_slopes_is_refused_before_training(
         trainer.data = Rows({**block, "inputs": (np.abs(block["inputs"]) * 9).astype(kind)})
         trainer.network = Join(entrance()) + scores()
         with pytest.raises(
-            SigmaConfigError, match=r"trainer\.hooks\.draw: .* only floats have slopes\. Add the prepro"
+            SigmaConfigError, match=r"trainer\.hooks\.draw: .* only floats have gradients\. Add the prepro"
         ):
             sigma.prepare()
 
@@ -157,8 +157,8 @@ def test_a_flat_input_is_drawn_in_the_shape_that_is_said(classifier: Make, tmp_p
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({}, r"an input of shape \(12,\) is no image. Set shape"),
-        ({"shape": [5, 5]}, r"\(5, 5\) does not hold 12 elements"),
+        ({}, r"an input of shape \(12,\) is not an image. Set shape"),
+        ({"shape": [5, 5]}, r"\(5, 5\) does not have 12 elements"),
         ({"outputs": [2]}, "there are 0 to 1 .got 2."),
     ],
 )
@@ -180,10 +180,10 @@ def test_what_cannot_be_drawn_is_not_attached(classifier: Make) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"name": "same.png"}, "is one file for all"),
-        ({"name": "{output"}, "is no name of a file"),
-        ({"folder": "../elsewhere"}, "must lie within the run's folder"),
-        ({"folder": "/elsewhere"}, "must lie within the run's folder"),
+        ({"name": "same.png"}, "is the same for all outputs"),
+        ({"name": "{output"}, "not a file name"),
+        ({"folder": "../elsewhere"}, "must be inside the run's folder"),
+        ({"folder": "/elsewhere"}, "must be inside the run's folder"),
     ],
 )
 def test_names_that_lead_elsewhere_are_refused(settings: dict[str, Any], text: str) -> None:

@@ -103,7 +103,7 @@ def test_a_wrong_op_is_found_at_the_first_iteration_and_named() -> None:
     text = refusal(Wrong())
     assert "hook 'verify': iteration 1 differs from the reference: " in text
     assert "allowed" in text
-    assert "The first op that goes wrong is matmul(float32[3, 5], float32[5, 1]) -> float32[3, 1]" in text
+    assert "The first wrong op is matmul(float32[3, 5], float32[5, 1]) -> float32[3, 1]" in text
     assert "near inputs" in text
 
 
@@ -114,19 +114,19 @@ def test_a_wrong_op_is_found_in_a_later_iteration_of_a_burst() -> None:
     assert "iteration 1 " in refusal(Forward())
     text = refusal(Forward(), hooks={"verify": Verify(every=every(7, "iteration"))})
     assert "iteration 7 differs" in text
-    assert "The first op that goes wrong is sub(" in text
+    assert "The first wrong op is sub(" in text
 
 
 def test_a_fault_of_the_ordinary_program_alone_cannot_be_located() -> None:
     text = refusal(Planned())
     assert "network.layers.weights[1, 0] is 0.5 and should be " in text
-    assert "The op cannot be located: where every value is kept, the backend computes each of them right" in text
+    assert "The op cannot be located: with all intermediate values kept, the backend computes each of them" in text
 
 
 def test_a_loss_that_is_no_number_is_told_as_a_wrong_number_where_it_should_be_one() -> None:
     text = refusal(Infinite(), hooks={"verify": Verify(every=ALWAYS), "guard": NanGuard(then="stop")})
     assert "iteration 1 differs from the reference" in text
-    assert "The first op that goes wrong is matmul" in text
+    assert "The first wrong op is matmul" in text
 
 
 def test_a_loss_that_is_rightly_no_number_is_left_to_others() -> None:

@@ -1,4 +1,4 @@
-"""The values that parameters start from, for Sigma."""
+"""Weight initialisers for Sigma."""
 
 from sigma_initialisers.plugin import sigma_components
 from sigma_kernel import lazy_exports

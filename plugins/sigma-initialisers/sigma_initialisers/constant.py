@@ -1,4 +1,4 @@
-"""One number everywhere."""
+"""Constant initialiser."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sigma_kernel.settings import finite
 
 @define(eq=False)
 class Constant(Initialiser):
-    """Fill a parameter with one number."""
+    """Fill a parameter with a constant value."""
 
     value: float = field(validator=finite)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return the number everywhere."""
+        """Return an array of the value."""
         return np.full(parameter.shape, self.value, np.float64)

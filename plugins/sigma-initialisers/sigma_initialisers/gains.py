@@ -1,4 +1,4 @@
-"""Gains, which make up for nonlinearities, and fans: the settings of Glorot's, He's and orthogonal initialisers."""
+"""Gains of nonlinearities and fans: shared settings of the Glorot, He and orthogonal initialisers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ GAINS = {
     "leaky_relu": sqrt(2.0 / (1.0 + 0.01**2)),
     "selu": 0.75,
 }
-"""What makes up for a nonlinearity's shrinking of signals; the values of ``torch.nn.init.calculate_gain``."""
+"""Gain by nonlinearity; the values of ``torch.nn.init.calculate_gain``."""
 
 
 def gain(owner: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Require a number of at least 0, or the name of a nonlinearity."""
+    """Require a non-negative number or the name of a nonlinearity."""
     if not isinstance(value, str):
         and_(finite, ge(0))(owner, attribute, value)
     elif value not in GAINS:
@@ -41,5 +41,5 @@ FAN = in_(("in", "out"))
 
 
 def width(parameter: Parameter, fan: str) -> int:
-    """Return how many values each output sums (fan in), or each input reaches (fan out)."""
+    """Return the fan of a parameter: inputs per output (``"in"``), or outputs per input (``"out"``)."""
     return parameter.fan_in if fan == "in" else parameter.fan_out

@@ -1,4 +1,4 @@
-"""Normal numbers of a given deviation."""
+"""Normal distribution of a given mean and standard deviation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel.settings import finite, ge
 
 @define(eq=False)
 class Gaussian(Initialiser):
-    """Draw from a normal distribution, in units of the parameter.
+    """Draw from a normal distribution; mean and standard ``deviation`` are in units of the parameter.
 
     Same distribution as ``torch.nn.init.normal_``.
     """
@@ -20,5 +20,5 @@ class Gaussian(Initialiser):
     mean: float = field(default=0.0, validator=finite)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return normal numbers."""
+        """Return normally distributed values."""
         return draws.normal(parameter.shape, self.mean, self.deviation)

@@ -1,4 +1,4 @@
-"""Normal numbers that keep the variance of signals and gradients."""
+"""Glorot (Xavier) normal initialiser."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 
 @define(eq=False)
 class GlorotNormal(Initialiser):
-    """Draw from a normal distribution of deviation ``gain * sqrt(2 / (fan_in + fan_out))`` around 0.
+    """Draw from a normal distribution of mean 0 and standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
 
-    ``gain`` is a number, or the name of the nonlinearity that follows (``"tanh"``).
+    This keeps the variance of signals and gradients.  ``gain`` is a number, or the name of the nonlinearity that
+    follows (``"tanh"``).
 
     Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks, 2010.  Same
     distribution as ``torch.nn.init.xavier_normal_``.
@@ -24,6 +25,6 @@ class GlorotNormal(Initialiser):
     gain: float | str = field(default="linear", validator=gain)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return normal numbers."""
+        """Return normally distributed values."""
         deviation = factor(self.gain) * sqrt(2.0 / (parameter.fan_in + parameter.fan_out))
         return draws.normal(parameter.shape, 0.0, deviation)

@@ -1,4 +1,4 @@
-"""Uniform numbers that keep the variance of signals and gradients."""
+"""Glorot (Xavier) uniform initialiser."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 
 @define(eq=False)
 class GlorotUniform(Initialiser):
-    """Draw from ``[-b, b)``, ``b = gain * sqrt(6 / (fan_in + fan_out))``.
+    """Draw from a uniform distribution over ``[-b, b)``, ``b = gain * sqrt(6 / (fan_in + fan_out))``.
 
-    ``gain`` is a number, or the name of the nonlinearity that follows (``"tanh"``).
+    This keeps the variance of signals and gradients.  ``gain`` is a number, or the name of the nonlinearity that
+    follows (``"tanh"``).
 
     Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks, 2010.  Same
     distribution as ``torch.nn.init.xavier_uniform_``.
@@ -24,6 +25,6 @@ class GlorotUniform(Initialiser):
     gain: float | str = field(default="linear", validator=gain)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return uniform numbers."""
+        """Return uniformly distributed values."""
         bound = factor(self.gain) * sqrt(6.0 / (parameter.fan_in + parameter.fan_out))
         return draws.uniform(parameter.shape, -bound, bound)

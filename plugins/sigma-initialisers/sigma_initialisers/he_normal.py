@@ -1,4 +1,4 @@
-"""Normal numbers that keep the variance behind rectifiers."""
+"""He (Kaiming) normal initialiser, for ReLU."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 
 @define(eq=False)
 class HeNormal(Initialiser):
-    """Draw from a normal distribution of deviation ``gain / sqrt(fan_in)`` around 0.
+    """Draw from a normal distribution of mean 0 and standard deviation ``gain / sqrt(fan_in)``.
 
     ``gain`` is a number, or the name of the nonlinearity that follows; ``fan = "out"`` divides by ``fan_out``
-    instead, which keeps the variance of gradients rather than that of signals.
+    instead, which keeps the variance of gradients rather than of signals.
 
     He et al., Delving Deep into Rectifiers, 2015.  Same distribution as ``torch.nn.init.kaiming_normal_``.
     """
@@ -26,6 +26,6 @@ class HeNormal(Initialiser):
     fan: Literal["in", "out"] = field(default="in", validator=FAN, kw_only=True)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return normal numbers."""
+        """Return normally distributed values."""
         deviation = factor(self.gain) / sqrt(width(parameter, self.fan))
         return draws.normal(parameter.shape, 0.0, deviation)

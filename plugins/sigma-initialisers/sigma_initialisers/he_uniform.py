@@ -1,4 +1,4 @@
-"""Uniform numbers that keep the variance behind rectifiers."""
+"""He (Kaiming) uniform initialiser, for ReLU."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 
 @define(eq=False)
 class HeUniform(Initialiser):
-    """Draw from ``[-b, b)``, ``b = gain * sqrt(3 / fan_in)``.
+    """Draw from a uniform distribution over ``[-b, b)``, ``b = gain * sqrt(3 / fan_in)``.
 
     ``gain`` is a number, or the name of the nonlinearity that follows; ``fan = "out"`` divides by ``fan_out``
-    instead, which keeps the variance of gradients rather than that of signals.
+    instead, which keeps the variance of gradients rather than of signals.
 
     He et al., Delving Deep into Rectifiers, 2015.  Same distribution as ``torch.nn.init.kaiming_uniform_``.
     """
@@ -26,6 +26,6 @@ class HeUniform(Initialiser):
     fan: Literal["in", "out"] = field(default="in", validator=FAN, kw_only=True)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return uniform numbers."""
+        """Return uniformly distributed values."""
         bound = factor(self.gain) * sqrt(3.0 / width(parameter, self.fan))
         return draws.uniform(parameter.shape, -bound, bound)

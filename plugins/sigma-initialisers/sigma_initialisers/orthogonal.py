@@ -1,4 +1,4 @@
-"""A random rotation: no direction grows or shrinks."""
+"""Orthogonal initialiser."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sigma_kernel.errors import SigmaConfigError
 
 @define(eq=False)
 class Orthogonal(Initialiser):
-    """Draw a matrix with orthonormal rows or columns (whichever are fewer) times ``gain``, uniformly among all such.
+    """Draw a random matrix with orthonormal rows or columns (whichever are fewer), uniformly, times ``gain``.
 
-    The first axis counts rows, all others together columns.  ``gain`` is a number, or the name of the nonlinearity
-    that follows.  Raises SigmaConfigError for a parameter with fewer than two axes.
+    The first axis is the rows; all others together are the columns.  ``gain`` is a number, or the name of the
+    nonlinearity that follows.  Raises SigmaConfigError for a parameter with fewer than two axes.
 
     Saxe, McClelland and Ganguli, Exact Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural
     Networks, 2014.  Same method as ``torch.nn.init.orthogonal_``.
@@ -24,7 +24,7 @@ class Orthogonal(Initialiser):
     gain: float | str = field(default=1.0, validator=gain)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return an orthogonal matrix, in the parameter's shape."""
+        """Return an orthogonal matrix in the parameter's shape."""
         shape = tuple(parameter.shape)
         if len(shape) < 2:
             raise SigmaConfigError(

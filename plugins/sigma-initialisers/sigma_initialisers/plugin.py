@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from sigma_kernel import Component, hookimpl
 SIGMA_API = "1.0"
 
 INITIALISERS = {
-    "constant": ("Constant", "One number everywhere."),
-    "gaussian": ("Gaussian", "Normal numbers of a given deviation."),
-    "truncated_normal": ("TruncatedNormal", "Normal numbers, none further out than two deviations."),
-    "uniform": ("Uniform", "Uniform numbers of an interval."),
-    "glorot_uniform": ("GlorotUniform", "Uniform numbers that keep the variance of signals and gradients."),
-    "glorot_normal": ("GlorotNormal", "Normal numbers that keep the variance of signals and gradients."),
-    "he_uniform": ("HeUniform", "Uniform numbers that keep the variance behind rectifiers."),
-    "he_normal": ("HeNormal", "Normal numbers that keep the variance behind rectifiers."),
-    "orthogonal": ("Orthogonal", "A random rotation: no direction grows or shrinks."),
-    "warm_start": ("WarmStart", "The values that an earlier run ended with."),
+    "constant": ("Constant", "A constant value."),
+    "gaussian": ("Gaussian", "Normal distribution of a given mean and standard deviation."),
+    "truncated_normal": ("TruncatedNormal", "Normal distribution truncated at two standard deviations."),
+    "uniform": ("Uniform", "Uniform distribution over an interval."),
+    "glorot_uniform": ("GlorotUniform", "Glorot (Xavier) uniform: variance 2 / (fan_in + fan_out)."),
+    "glorot_normal": ("GlorotNormal", "Glorot (Xavier) normal: variance 2 / (fan_in + fan_out)."),
+    "he_uniform": ("HeUniform", "He (Kaiming) uniform: variance 2 / fan_in, for ReLU."),
+    "he_normal": ("HeNormal", "He (Kaiming) normal: variance 2 / fan_in, for ReLU."),
+    "orthogonal": ("Orthogonal", "A random orthogonal matrix."),
+    "warm_start": ("WarmStart", "Parameters loaded from the checkpoint of an earlier run."),
 }
 
 

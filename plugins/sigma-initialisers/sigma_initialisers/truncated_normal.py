@@ -1,4 +1,4 @@
-"""Normal numbers, none further out than two deviations."""
+"""Normal distribution truncated at two standard deviations."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sigma_kernel.settings import finite, ge
 
 @define(eq=False)
 class TruncatedNormal(Initialiser):
-    """Draw from a normal distribution that is cut off two deviations from its mean, in units of the parameter.
+    """Draw from a normal distribution truncated two standard deviations from its mean, in units of the parameter.
 
-    ``deviation`` is that of the whole distribution; what is left has 0.8796 of it.  Same distribution as
-    ``torch.nn.init.trunc_normal_`` with bounds at two deviations.
+    ``deviation`` is the standard deviation before truncation; after it, the standard deviation is 0.8796 times that.
+    Same distribution as ``torch.nn.init.trunc_normal_`` with bounds at two standard deviations.
     """
 
     deviation: float = field(validator=[finite, ge(0)])
     mean: float = field(default=0.0, validator=finite)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return normal numbers of ``[mean - 2 * deviation, mean + 2 * deviation]``."""
+        """Return normally distributed values in ``[mean - 2 * deviation, mean + 2 * deviation]``."""
         return draws.truncated_normal(parameter.shape, self.mean, self.deviation, 2.0)

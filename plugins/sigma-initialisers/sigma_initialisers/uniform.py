@@ -1,4 +1,4 @@
-"""Uniform numbers of an interval."""
+"""Uniform distribution over an interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.settings import finite
 
 @define(eq=False)
 class Uniform(Initialiser):
-    """Draw from the interval ``[low, high)``, in units of the parameter.
+    """Draw from a uniform distribution over ``[low, high)``, in units of the parameter.
 
     Same distribution as ``torch.nn.init.uniform_``.
     """
@@ -21,10 +21,10 @@ class Uniform(Initialiser):
     high: float = field(validator=finite)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse an interval that ends before it starts."""
+        """Raise SigmaConfigError if ``low`` is above ``high``."""
         if self.low > self.high:
-            raise SigmaConfigError(f"uniform: low = {self.low} lies above high = {self.high}. Exchange them.")
+            raise SigmaConfigError(f"uniform: low = {self.low} is above high = {self.high}. Swap them.")
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return uniform numbers."""
+        """Return uniformly distributed values."""
         return draws.uniform(parameter.shape, self.low, self.high)

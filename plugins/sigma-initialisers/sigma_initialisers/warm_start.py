@@ -1,4 +1,4 @@
-"""The values that an earlier run ended with."""
+"""Warm start: initialise parameters from the checkpoint of an earlier run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sigma_kernel.training.step.model import LAYERS
 
 @define(eq=False)
 class WarmStart(Initialiser):
-    """Take the values of the same address from the newest checkpoint of a run.
+    """Load the values of the same address from the newest checkpoint of a run.
 
-    ``run`` is a run folder, ``trainer`` the one of its trainers to learn from (needed only where it had several).
-    ``map`` says what a layer or parameter was called there, where names differ: ``{"4-output": "2-output"}``.
+    ``run`` is a run folder, ``trainer`` one of its trainers (needed only if it had several).  ``map`` gives the name of
+    a layer or parameter in that run if it differs: ``{"4-output": "2-output"}``.
 
     Raises SigmaCheckpointError if the checkpoint is missing, damaged or without that address, and SigmaConfigError if
     the shapes differ.
@@ -31,30 +31,30 @@ class WarmStart(Initialiser):
     _saved: Mapping[str, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
-        """Return the values that were saved, in float64."""
+        """Return the saved values, in float64."""
         there = self.source(address)
         saved = self.saved()
         if there not in saved:
             raise SigmaCheckpointError(
                 f"{address}: {self.run} has no parameter {there!r}.{near(there, saved)} "
-                "Say with `map` what it was called there, or match fewer parameters."
+                "Give its name there in `map`, or match fewer parameters."
             )
         values = saved[there].astype(np.float64)
         if values.shape != tuple(parameter.shape):
             raise SigmaConfigError(
-                f"{address}{tuple(parameter.shape)}: {there!r} of {self.run} has the shape {values.shape}. "
-                "Make the layers alike, or match fewer parameters."
+                f"{address}{tuple(parameter.shape)}: {there!r} of {self.run} has shape {values.shape}. "
+                "Give the layers the same shape, or match fewer parameters."
             )
         return values
 
     def source(self, address: str) -> str:
-        """Return what an address was called in the earlier run; the longest entry of ``map`` decides."""
+        """Return the name of an address in the earlier run; the longest matching entry of ``map`` applies."""
         heads = [head for head in self.map if f"{address}.".startswith(f"{head}.")]
         head = max(heads, key=len, default="")
         return self.map[head] + address[len(head) :] if head else address
 
     def saved(self) -> Mapping[str, np.ndarray]:
-        """Return the parameters of the newest checkpoint by address; it is read once."""
+        """Return the parameters of the newest checkpoint by address; the file is read once."""
         if self._saved is None:
             arrays = checkpoint.read(checkpoint.newest(self.run, self._whose())).arrays
             self._saved = {n.removeprefix(LAYERS): value for n, value in arrays.items() if n.startswith(LAYERS)}

@@ -31,7 +31,7 @@ def test_an_empty_interval_gives_its_only_number():
 
 
 def test_an_interval_that_ends_before_it_starts_is_refused():
-    with pytest.raises(SigmaError, match=r"low = 1.0 lies above high = 0.5\. Exchange them"):
+    with pytest.raises(SigmaError, match=r"low = 1.0 is above high = 0.5\. Swap them"):
         Uniform(1.0, 0.5)
 
 

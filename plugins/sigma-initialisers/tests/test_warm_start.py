@@ -65,13 +65,17 @@ def test_the_map_speaks_of_whole_names(tmp_path):
 
 def test_a_missing_parameter_is_named_with_what_is_near(tmp_path):
     save(tmp_path, {"3-dense.weights": WEIGHTS})
-    with pytest.raises(SigmaCheckpointError, match=r"2-dense.weights: .*Did you mean '3-dense.weights'\? Say with"):
+    with pytest.raises(
+        SigmaCheckpointError, match=r"2-dense.weights: .*Did you mean '3-dense.weights'\? Give its name"
+    ):
         values(WarmStart(tmp_path))
 
 
 def test_another_shape_is_refused_with_both_shapes(tmp_path):
     save(tmp_path, {"2-dense.weights": WEIGHTS.T})
-    with pytest.raises(SigmaConfigError, match=r"2-dense.weights\(2, 3\): .* shape \(3, 2\)\. Make the layers alike"):
+    with pytest.raises(
+        SigmaConfigError, match=r"2-dense.weights\(2, 3\): .* shape \(3, 2\)\. Give the layers the same"
+    ):
         values(WarmStart(tmp_path))
 
 

@@ -1,4 +1,4 @@
-"""Layers, activations and costs, for Sigma."""
+"""Layers, activations and costs for Sigma."""
 
 from sigma_kernel import lazy_exports
 from sigma_layers.plugin import sigma_components

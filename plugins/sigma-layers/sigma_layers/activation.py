@@ -1,4 +1,4 @@
-"""A function of each number."""
+"""Activation layer: apply an activation function elementwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_layers.settings import ACTIVATION, activation, applied
 
 @define(eq=False)
 class Activation(Layer):
-    """Return a function of x: ``Activation("relu")``, or ``Activation(f.relu)`` with a function of a node.
+    """Apply an activation function: ``Activation("relu")``, or ``Activation(f.relu)`` with a function of a node.
 
     ``sigma components activation`` lists the names.
 

@@ -1,4 +1,4 @@
-"""Activations: functions of a node, each number by itself, but for softmax."""
+"""Activation functions of a node: relu, sigmoid, tanh, gelu and others, elementwise except for softmax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def relu(x: Node) -> Node:
 
 
 def leaky_relu(x: Node) -> Node:
-    """Return x above 0, else ``x / 100`` (Maas, Hannun and Ng, ICML 2013)."""
+    """Return ``x`` above 0, else ``x / 100`` (Maas, Hannun and Ng, ICML 2013)."""
     return f.leaky_relu(x)
 
 
@@ -32,12 +32,12 @@ def softplus(x: Node) -> Node:
 
 
 def elu(x: Node) -> Node:
-    """Return x above 0, else ``exp(x) - 1`` (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289)."""
+    """Return ``x`` above 0, else ``exp(x) - 1`` (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289)."""
     return f.elu(x)
 
 
 def gelu(x: Node) -> Node:
-    """Return x times the probability that a normal number is below x (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    """Return ``x * Phi(x)``, Phi the standard normal distribution (Hendrycks and Gimpel, arXiv:1606.08415)."""
     return f.gelu(x)
 
 
@@ -47,7 +47,7 @@ def silu(x: Node) -> Node:
 
 
 def softmax(x: Node) -> Node:
-    """Return ``exp(x)`` over its sum along the last axis."""
+    """Return ``exp(x) / sum(exp(x))``, the sum over the last axis."""
     return f.softmax(x)
 
 

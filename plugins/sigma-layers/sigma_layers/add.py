@@ -1,4 +1,4 @@
-"""Merge branches by adding them up."""
+"""Elementwise sum of branches, as in residual connections."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False, init=False)
 class Add(Layer):
-    """Add up branches, what stands before it in the chain included: ``trunk + Dense(8) + Add(trunk)``.
+    """Add branches to the layer before this one: ``trunk + Dense(8) + Add(trunk)``.
 
-    Shapes: any number of ``(batch, ...)``, all alike -> the same.
+    Shapes: any number of equal ``(batch, ...)`` -> the same.  There is no broadcasting.
 
     He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385.
     """

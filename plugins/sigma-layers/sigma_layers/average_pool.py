@@ -1,4 +1,4 @@
-"""The mean of each window."""
+"""Average pooling over windows, channels first."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sigma_layers.windows import Padding, Sides, padding, sides
 
 @define(eq=False)
 class AveragePool(Layer):
-    """Take the mean of each window, channel by channel: ``AveragePool(2)``.
+    """Average over windows of each channel: ``AveragePool(2)``.
 
-    ``size``, ``stride`` and ``padding`` are numbers for all sides or one for each; the stride is the size if it is not
-    given.  Padding counts as zeros, as ``torch.nn.AvgPool2d`` has it by default.
+    ``size``, ``stride`` and ``padding`` are one number for all spatial dimensions or one for each; ``stride`` defaults
+    to ``size``.  Padding counts as zeros, the default of ``torch.nn.AvgPool2d``.
 
-    Shapes: ``(batch, channels, *sides)`` -> the same with smaller sides, n becoming
+    Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming
     ``(n + 2 * padding - size) // stride + 1``.
     """
 
@@ -31,7 +31,7 @@ class AveragePool(Layer):
     padding: Padding = field(default=0, validator=padding)
 
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
+        """Return window, stride and padding for a sample; raises SigmaNetworkError if they do not fit its shape."""
         return pooled("average_pool", shape, self.size, self.stride, self.padding)
 
     def forward(self, context: Context, x: Node) -> Node:

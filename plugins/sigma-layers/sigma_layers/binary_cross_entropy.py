@@ -1,4 +1,4 @@
-"""The cost of answering yes or no."""
+"""Binary cross-entropy with logits, for binary and multi-label classification."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sigma_layers.targets import alike, check_shape, first_bad
 
 @define(eq=False)
 class BinaryCrossEntropy(CostLayer):
-    """Minimise the cross-entropy of independent answers, given as scores: ``Output(1) + BinaryCrossEntropy()``.
+    """Minimise the cross-entropy of independent binary outputs, given as logits: ``Output(1) + BinaryCrossEntropy()``.
 
-    With ``t`` in ``[0, 1]``: the mean of ``-t log sigmoid(x) - (1 - t) log(1 - sigmoid(x))`` over the batch and all
-    sides, computed as ``softplus(x) - t x``, which never overflows.  Exactly
+    With ``t`` in ``[0, 1]``: the mean of ``-t log sigmoid(x) - (1 - t) log(1 - sigmoid(x))`` over all elements,
+    computed as ``softplus(x) - t x``, which never overflows.  Matches
     ``torch.nn.functional.binary_cross_entropy_with_logits``.  Predictions are probabilities.
 
-    Shapes: output ``(batch, ...)`` and targets of the same shape, or without a last side of 1 -> one number.
+    Shapes: output ``(batch, ...)`` and targets of the same shape, or without a trailing axis of 1 -> scalar.
     """
 
     decides: ClassVar[bool] = True
@@ -33,7 +33,7 @@ class BinaryCrossEntropy(CostLayer):
         return f.mean(f.softplus(output) - answers * output)
 
     def prediction(self, output: Node) -> Node:
-        """Return probabilities."""
+        """Return the probabilities, ``sigmoid(output)``."""
         return f.sigmoid(output)
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
@@ -43,6 +43,6 @@ class BinaryCrossEntropy(CostLayer):
         if wrong.any():
             place = first_bad(wrong)
             raise SigmaDataError(
-                f"data: section {self.targets!r}, row {place[0]}: {targets[place]} is no answer. "
-                "Answers are 0 for no, 1 for yes, or between."
+                f"data: section {self.targets!r}, row {place[0]}: {targets[place]} is not a probability. "
+                "Targets are 0 for no, 1 for yes, or between."
             )

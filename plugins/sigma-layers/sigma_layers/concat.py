@@ -1,4 +1,4 @@
-"""Merge branches by putting them side by side."""
+"""Concatenate branches along an axis."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False, init=False)
 class Concat(Layer):
-    """Put branches side by side, what stands before it in the chain first: ``Concat(left, right)``.
+    """Concatenate the layer before this one and branches: ``Concat(left, right)``.
 
-    ``axis`` counts from the batch, which is axis 0 and cannot be joined, or from the end.
+    ``axis`` counts the batch as axis 0, which cannot be concatenated; negative axes count from the end.
 
-    Shapes: any number of ``(batch, ...)`` that differ along the axis only -> their sum along the axis.
+    Shapes: any number of ``(batch, ...)`` that differ only along ``axis`` -> the same, ``axis`` being their sum.
     """
 
     branches: tuple[Architecture, ...]

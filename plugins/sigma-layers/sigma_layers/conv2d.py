@@ -1,4 +1,4 @@
-"""Weighted sums of what a window covers, as it slides over an image."""
+"""2-D convolution over images, channels first."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from sigma_layers.windows import Padding, Sides, padding, sides, window
 
 @define(eq=False)
 class Conv2d(Layer):
-    """Slide filters over images: ``Conv2d(32, 3, padding="same", activation="relu")``.
+    """Convolve images with filters: ``Conv2d(32, 3, padding="same", activation="relu")``.
 
-    Each filter gives, for every place of its window, ``activation`` of a weighted sum over the window and all channels
-    (a cross-correlation, as is usual), plus its bias.  ``size``, ``stride`` and ``padding`` are numbers for both sides
-    or ``(height, width)``; padding is with zeros, and ``"same"`` keeps the sides where the stride is 1.  Weights start
-    as ``glorot_uniform`` draws them, biases at 0.
+    Computes ``activation(weights * x + biases)``, where ``*`` is a cross-correlation, as in other frameworks.
+    ``size``, ``stride`` and ``padding`` are one number or ``(height, width)``.  Padding is with zeros; ``"same"``
+    keeps height and width if the stride is 1.  Weights are initialised by ``glorot_uniform``, biases with 0.
 
-    Shapes: ``(batch, channels, height, width)`` -> ``(batch, filters, height', width')``, a side of n becoming
+    Shapes: ``(batch, channels, height, width)`` -> ``(batch, filters, height', width')``, each n becoming
     ``(n + 2 * padding - size) // stride + 1``; weights ``(filters, channels, *size)``, biases ``(filters,)``.
 
     LeCun et al., Gradient-Based Learning Applied to Document Recognition, 1998.
@@ -39,7 +38,7 @@ class Conv2d(Layer):
     bias: bool = True
 
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
+        """Return window, stride and padding for a sample; raises SigmaNetworkError if they do not fit its shape."""
         if len(shape) != 3:
             remedy = f"Reshape(1, {shape[0]}, {shape[1]})" if len(shape) == 2 else "Reshape(channels, height, width)"
             raise SigmaNetworkError(
@@ -48,7 +47,7 @@ class Conv2d(Layer):
         return window("conv2d", shape, self.size, self.stride, self.padding)
 
     def parameters(self, x: Spec) -> dict[str, Parameter]:
-        """Return weights and biases; raises SigmaNetworkError if a sample is no image, or too small."""
+        """Return weights and biases; raises SigmaNetworkError if a sample is not an image, or too small."""
         covered = self.window(x.shape)["window"]
         fan_in, fan_out = x.shape[0] * prod(covered), self.filters * prod(covered)
         weights = Parameter((self.filters, x.shape[0], *covered), "glorot_uniform", fan_in, fan_out)

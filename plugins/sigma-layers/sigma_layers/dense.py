@@ -1,4 +1,4 @@
-"""Weighted sums of all features, and an activation."""
+"""Fully connected layer, with an activation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sigma_layers.settings import ACTIVATION, activation, applied, count
 
 @define(eq=False)
 class Dense(Layer):
-    """Return ``activation(x @ weights + biases)``, on the last axis: ``Dense(100, activation="relu")``.
+    """Compute ``activation(x @ weights + biases)`` on the last axis: ``Dense(100, activation="relu")``.
 
-    ``activation`` is the name of one or a function of a node; without ``bias`` there are no biases.  Weights start as
-    ``glorot_uniform`` draws them, biases at 0.
+    ``activation`` is a name or a function of a node; ``bias=False`` leaves out the biases.  Weights are initialised by
+    ``glorot_uniform``, biases with 0.
 
     Shapes: ``(batch, ..., features)`` -> ``(batch, ..., units)``; weights ``(features, units)``, biases ``(units,)``.
     """

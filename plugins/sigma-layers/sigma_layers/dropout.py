@@ -1,4 +1,4 @@
-"""Set some numbers to 0 while training, at random."""
+"""Dropout: zero elements at random during training."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class Dropout(Layer):
-    """Set each number to 0 with probability ``rate`` while training: ``Dropout(0.4)``.  The rate can be set live.
+    """Zero each element with probability ``rate`` during training: ``Dropout(0.4)``.  The rate can be set live.
 
-    The others are divided by ``1 - rate``, so that the mean stays and nothing changes outside training.
+    The others are divided by ``1 - rate``, which keeps the expected value (inverted dropout).  Outside training, the
+    layer is the identity.
 
     Shapes: ``(batch, ...)`` -> the same.
 

@@ -1,4 +1,4 @@
-"""Make each sample one row of numbers."""
+"""Flatten each sample to a vector."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class Flatten(Layer):
-    """Make each sample one row of numbers, last axis fastest: ``Flatten()``.
+    """Flatten each sample to a vector, last axis fastest: ``Flatten()``.
 
-    Shapes: ``(batch, a, b, ...)`` -> ``(batch, a * b * ...)``; one number a sample becomes a row of one.
+    Shapes: ``(batch, a, b, ...)`` -> ``(batch, a * b * ...)``; ``(batch,)`` -> ``(batch, 1)``.
     """
 
     def forward(self, context: Context, x: Node) -> Node:

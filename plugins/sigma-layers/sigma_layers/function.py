@@ -1,4 +1,4 @@
-"""A layer made of a graph function of your own."""
+"""Layer from your own graph function."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sigma_layers.settings import applied, function
 
 @define(eq=False)
 class Function(Layer):
-    """Return a function of what leads to it: ``Function(lambda x: f.sin(x))``, with ``sigma_kernel.graph.functions``.
+    """Apply your own function: ``Function(lambda x: f.sin(x))``, ``f`` being ``sigma_kernel.functions``.
 
-    It takes one node for each layer that leads to it.  The text form has no place for it: a function that a
-    configuration shall name belongs into a plugin.
+    The function takes one node for each input of the layer.  It has no text form; to name a function in a
+    configuration, offer it as a layer of a plugin.
 
     Shapes: any number of ``(batch, ...)`` -> ``(batch, ...)``.
     """

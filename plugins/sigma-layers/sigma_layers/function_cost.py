@@ -1,4 +1,4 @@
-"""A cost made of a graph function of your own."""
+"""Cost from your own graph function."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sigma_layers.settings import applied, function
 class FunctionCost(CostLayer):
     """Minimise a function of output and targets: ``FunctionCost(lambda y, t: f.mean(f.abs(y - t)))``.
 
-    A number counts as a mean over the rows, all of them alike.  Where they do not count alike, return
-    ``Totals(f.sum(weights * losses), f.sum(weights))``, so that shards and whole splits get the same mean.
+    A scalar is taken as an unweighted mean over the rows.  For a weighted mean, return
+    ``Totals(f.sum(weights * losses), f.sum(weights))``: shards and evaluations of a split then combine correctly.
 
-    Shapes: output ``(batch, ...)`` and the section ``targets`` -> one number, a mean over the batch, or Totals.
+    Shapes: output ``(batch, ...)`` and the section ``targets`` -> scalar, a mean over the batch, or Totals.
     """
 
     function: Callable[[Node, Node], Node | Totals] = field(validator=function)

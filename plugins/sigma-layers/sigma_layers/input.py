@@ -1,4 +1,4 @@
-"""Begin a network with a section of the data."""
+"""Input layer: a section of the data, with the shape of a sample."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sigma_layers.settings import count
 
 @define(eq=False, init=False)
 class Input(Layer):
-    """Begin a network with a section of the data: ``Input(28, 28)``, ``Input(4, section="left")``.
+    """Take a section of the data as input: ``Input(28, 28)``, ``Input(4, section="left")``.
 
-    The sides are those of one sample, without the batch; ``Input()`` takes one number a sample.  Numbers become the
-    network's precision; with a ``dtype`` they become that, as indices do with ``dtype="int32"``.  Booleans are refused
-    unless there is a ``dtype``: whoever means 0 and 1 says so.
+    ``shape`` is that of one sample, without the batch; ``Input()`` takes one number per sample.  Values are cast to
+    ``dtype``, by default the network's precision; use ``dtype="int32"`` for indices.  Booleans raise
+    SigmaNetworkError unless ``dtype`` is given.
 
     Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
     """

@@ -1,4 +1,4 @@
-"""The largest number of each window."""
+"""Max pooling over windows, channels first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sigma_layers.windows import Padding, Sides, padding, sides, window
 
 @define(eq=False)
 class MaxPool(Layer):
-    """Keep the largest number of each window, channel by channel: ``MaxPool(2)``.
+    """Take the maximum over windows of each channel: ``MaxPool(2)``.
 
-    ``size``, ``stride`` and ``padding`` are numbers for all sides or one for each; the stride is the size if it is not
-    given.  Padding is never the largest.
+    ``size``, ``stride`` and ``padding`` are one number for all spatial dimensions or one for each; ``stride`` defaults
+    to ``size``.  Padding never is the maximum.
 
-    Shapes: ``(batch, channels, *sides)`` -> the same with smaller sides, n becoming
+    Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming
     ``(n + 2 * padding - size) // stride + 1``.
     """
 
@@ -30,7 +30,7 @@ class MaxPool(Layer):
     padding: Padding = field(default=0, validator=padding)
 
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """Return window, stride and padding for a sample; raises SigmaNetworkError where they do not fit it."""
+        """Return window, stride and padding for a sample; raises SigmaNetworkError if they do not fit its shape."""
         return pooled("max_pool", shape, self.size, self.stride, self.padding)
 
     def forward(self, context: Context, x: Node) -> Node:
@@ -39,13 +39,14 @@ class MaxPool(Layer):
 
 
 def pooled(where: str, shape: tuple[int, ...], size: Sides, stride: Sides | None, around: Padding) -> dict[str, Any]:
-    """Return window, stride and padding; raises SigmaNetworkError where windows fit no sides, or could be empty."""
+    """Return window, stride and padding; raises SigmaNetworkError if windows do not fit, or could hold padding only."""
     if len(shape) < 2:
         remedy = f"Put Reshape(1, {shape[0]}) before it." if shape else "Leave it out."
         raise SigmaNetworkError(f"{where}({shape}): a sample must have channels and sides to pool. {remedy}")
     how = window(where, shape, size, size if stride is None else stride, around)
     if any(max(pair) >= span for pair, span in zip(how["padding"], how["window"], strict=True)):
         raise SigmaNetworkError(
-            f"{where}({shape}): windows of {how['window']} with padding {around!r} could lie wholly outside. Use less."
+            f"{where}({shape}): windows of {how['window']} with padding {around!r} could hold padding only. "
+            "Use less padding."
         )
     return how

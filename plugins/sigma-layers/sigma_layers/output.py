@@ -1,4 +1,4 @@
-"""Mark what the network predicts."""
+"""Output layer: mark a network's prediction, optionally after a fully connected layer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sigma_layers.settings import ACTIVATION, activation, count
 
 @define(eq=False)
 class Output(Layer):
-    """Mark what the network predicts: ``Output(10)`` after ten weighted sums, ``Output()`` as it comes.
+    """Mark the output of a network: ``Output(10)`` adds a dense layer of 10 units, ``Output()`` adds nothing.
 
-    ``Output(units, ...)`` computes what ``Dense(units, ...)`` does, and has its parameters and its shapes.  What a user
-    sees of it is the :meth:`prediction` of the cost behind it, such as probabilities.
+    ``Output(units, ...)`` has the parameters, shapes and values of ``Dense(units, ...)``.  Users see the
+    ``prediction`` of the cost that follows, such as probabilities.
     """
 
     units: int | None = field(default=None, validator=optional(count))

@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from sigma_kernel import Component, hookimpl
 SIGMA_API = "1.0"
 
 LAYERS = {
-    "input": ("Input", "Begin a network with a section of the data."),
-    "output": ("Output", "Mark what the network predicts, after as many weighted sums as wanted."),
-    "dense": ("Dense", "Weighted sums of all features, and an activation."),
-    "conv2d": ("Conv2d", "Weighted sums of what a window covers, as it slides over an image."),
-    "max_pool": ("MaxPool", "The largest number of each window."),
-    "average_pool": ("AveragePool", "The mean of each window."),
-    "activation": ("Activation", "A function of each number, such as relu."),
-    "dropout": ("Dropout", "Set some numbers to 0 while training, at random."),
-    "flatten": ("Flatten", "Make each sample one row of numbers."),
-    "reshape": ("Reshape", "Give each sample another shape."),
-    "add": ("Add", "Merge branches by adding them up."),
-    "concat": ("Concat", "Merge branches by putting them side by side."),
-    "function": ("Function", "A layer made of a graph function of your own (in Python)."),
-    "function_cost": ("FunctionCost", "A cost made of a graph function of your own (in Python)."),
-    "softmax_cross_entropy": ("SoftmaxCrossEntropy", "The cost of choosing one class among several."),
-    "binary_cross_entropy": ("BinaryCrossEntropy", "The cost of answering yes or no."),
-    "squared_difference": ("SquaredDifference", "The cost of predicting numbers: the mean of squared errors."),
+    "input": ("Input", "Input layer: a section of the data, with its shape."),
+    "output": ("Output", "Output layer, optionally fully connected."),
+    "dense": ("Dense", "Fully connected layer, with an activation."),
+    "conv2d": ("Conv2d", "2-D convolution over images, channels first."),
+    "max_pool": ("MaxPool", "Max pooling over windows, channels first."),
+    "average_pool": ("AveragePool", "Average pooling over windows, channels first."),
+    "activation": ("Activation", "Activation function, such as relu."),
+    "dropout": ("Dropout", "Dropout: zero elements at random during training."),
+    "flatten": ("Flatten", "Flatten each sample to a vector."),
+    "reshape": ("Reshape", "Reshape each sample."),
+    "add": ("Add", "Elementwise sum of branches, as in residual connections."),
+    "concat": ("Concat", "Concatenate branches along an axis."),
+    "function": ("Function", "Layer from your own graph function (Python only)."),
+    "function_cost": ("FunctionCost", "Cost from your own graph function (Python only)."),
+    "softmax_cross_entropy": ("SoftmaxCrossEntropy", "Softmax cross-entropy for classification, with class weights."),
+    "binary_cross_entropy": ("BinaryCrossEntropy", "Binary cross-entropy with logits."),
+    "squared_difference": ("SquaredDifference", "Mean squared error, for regression."),
 }
 ACTIVATIONS = {
-    "relu": "Cut off what is negative.",
-    "leaky_relu": "Shrink what is negative to a hundredth.",
-    "sigmoid": "Squash into (0, 1).",
-    "tanh": "Squash into (-1, 1).",
-    "softplus": "A smooth relu: log(1 + exp(x)).",
-    "elu": "As relu, but negative numbers approach -1.",
-    "gelu": "Each number times its normal probability.",
-    "silu": "Each number times its sigmoid.",
-    "softmax": "Turn scores into probabilities along the last axis.",
-    "identity": "Leave everything as it is.",
+    "relu": "Rectified linear unit: max(x, 0).",
+    "leaky_relu": "Leaky rectified linear unit: max(x, x / 100).",
+    "sigmoid": "Logistic sigmoid, into (0, 1).",
+    "tanh": "Hyperbolic tangent, into (-1, 1).",
+    "softplus": "Smooth rectified linear unit: log(1 + exp(x)).",
+    "elu": "Exponential linear unit: x above 0, else exp(x) - 1.",
+    "gelu": "Gaussian error linear unit: x times the normal distribution function of x.",
+    "silu": "Sigmoid linear unit (swish): x * sigmoid(x).",
+    "softmax": "Softmax along the last axis.",
+    "identity": "The identity, for no activation.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Give each sample another shape."""
+"""Reshape each sample."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sigma_layers.settings import count
 
 @define(eq=False, init=False)
 class Reshape(Layer):
-    """Give each sample another shape with as many numbers: ``Reshape(28, 28)``, ``Reshape()`` for a single one.
+    """Reshape each sample: ``Reshape(28, 28)``, ``Reshape()`` for a single number.
 
-    Shapes: ``(batch, ...)`` -> ``(batch, *shape)``.
+    Shapes: ``(batch, ...)`` -> ``(batch, *shape)``, with as many elements.
     """
 
     shape: tuple[int, ...] = field(validator=deep_iterable(count))

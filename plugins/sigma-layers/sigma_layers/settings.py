@@ -1,4 +1,4 @@
-"""Validators that several layers share, and calls of functions that users give."""
+"""Validators shared by layers, and error handling for calls of users' functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ function = must(callable, "a function of nodes", SigmaNetworkError)
 
 
 def applied(function: Callable[..., Result], *nodes: Node) -> Result:
-    """Return what a function of a user's own makes of nodes; whatever it raises is told with what it takes."""
+    """Call a user's function on nodes; its exceptions become SigmaNetworkErrors that say what it must accept."""
     try:
         return function(*nodes)
     except SigmaError:
@@ -32,5 +32,5 @@ def applied(function: Callable[..., Result], *nodes: Node) -> Result:
         given = "a node" if len(nodes) == 1 else f"{len(nodes)} nodes"
         raise SigmaNetworkError(
             f"its function, given {given}, failed: {type(error).__name__}: {str(error).rstrip('.')}. "
-            "Make it of operators and of what sigma_kernel.functions has, such as f.tanh."
+            "Write it with operators and sigma_kernel.functions, such as f.tanh."
         ) from error

@@ -1,4 +1,4 @@
-"""The cost of choosing one class among several."""
+"""Softmax cross-entropy for classification, with class weights."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def _are_weights(value: Any) -> bool:
 class SoftmaxCrossEntropy(CostLayer):
     """Minimise ``-log softmax(output)[label]``: ``Output(10) + SoftmaxCrossEntropy()``.
 
-    Targets are class indices, ``(batch, ...)``, or probabilities of all classes such as one-hot rows, ``(batch, ...,
-    classes)``.  ``class_weights``, one for each class, multiply each term; as in PyTorch, the mean is then over the
-    weights of the labels for indices, and over the rows for probabilities.  Stable for scores of any size.  Exactly
-    ``torch.nn.functional.cross_entropy``, but classes are the last axis, and a batch whose labels all have weight 0
-    costs nothing, where PyTorch gives NaN.  Predictions are probabilities.
+    Targets are class indices, ``(batch, ...)``, or class probabilities such as one-hot rows, ``(batch, ...,
+    classes)``.  ``class_weights``, one for each class, multiply each term; as in PyTorch, the sum is then divided by
+    the weights of the labels for indices, and by the number of rows for probabilities.  Numerically stable for logits
+    of any size.  Matches ``torch.nn.functional.cross_entropy``, except that classes are the last axis and that a batch
+    whose labels all have weight 0 has loss 0, where PyTorch gives NaN.  Predictions are probabilities.
 
-    Shapes: output ``(batch, ..., classes)`` and targets as above -> one number, or totals where labels have weights.
+    Shapes: output ``(batch, ..., classes)`` and targets as above -> scalar, or Totals if labels have weights.
     """
 
     chooses: ClassVar[bool] = True
@@ -72,7 +72,7 @@ class SoftmaxCrossEntropy(CostLayer):
         return -f.sum(terms) / float(prod(output.shape[:-1]))
 
     def _class_weights(self, output: Node) -> Node | None:
-        """Return the weights as a node; an array could enter a graph only as an input."""
+        """Return the weights as a node made of constants: an array can only enter a graph as an input."""
         if self.class_weights is None:
             return None
         if len(self.class_weights) != output.shape[-1]:
@@ -86,15 +86,15 @@ class SoftmaxCrossEntropy(CostLayer):
         return f.softmax(output)
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
-        """Raise SigmaDataError for a label that is no class, or a row that is no distribution over the classes."""
+        """Raise SigmaDataError for a label that is not a class index, or a row that is not a distribution."""
         if targets.shape[1:] == output.shape[:-1]:
             self._check_labels(targets, output.shape[-1])
         elif targets.shape[1:] == output.shape:
             self._check_probabilities(targets)
         else:
             raise SigmaDataError(
-                f"data: section {self.targets!r} has rows of shape {targets.shape[1:]}; {output.shape[:-1]} (labels) "
-                f"or {output.shape} (probabilities) is wanted."
+                f"data: section {self.targets!r} has rows of shape {targets.shape[1:]}; expected {output.shape[:-1]} "
+                f"(labels) or {output.shape} (probabilities)."
             )
 
     def _check_labels(self, labels: np.ndarray, classes: int) -> None:
@@ -114,6 +114,6 @@ class SoftmaxCrossEntropy(CostLayer):
         if wrong.any():
             place = first_bad(wrong)
             raise SigmaDataError(
-                f"data: section {self.targets!r}, row {place[0]}: {rows[place].tolist()} are no probabilities, "
-                "which are positive and add up to 1. Where several answers can be right, use BinaryCrossEntropy."
+                f"data: section {self.targets!r}, row {place[0]}: {rows[place].tolist()} are not probabilities, "
+                "which are positive and add up to 1. For several labels per sample, use BinaryCrossEntropy."
             )

@@ -1,4 +1,4 @@
-"""The cost of predicting numbers: the mean of squared errors."""
+"""Mean squared error, for regression."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sigma_layers.targets import alike, check_shape
 
 @define(eq=False)
 class SquaredDifference(CostLayer):
-    """Minimise the mean of ``(output - targets) ** 2``, over everything: ``Output(1) + SquaredDifference()``.
+    """Minimise the mean of ``(output - targets) ** 2`` over all elements: ``Output(1) + SquaredDifference()``.
 
-    Exactly ``torch.nn.functional.mse_loss``: no factor of a half, and the mean is over the batch and all sides.
+    Matches ``torch.nn.functional.mse_loss``: no factor of one half.
 
-    Shapes: output ``(batch, ...)`` and targets of the same shape, or without a last side of 1 -> one number.
+    Shapes: output ``(batch, ...)`` and targets of the same shape, or without a trailing axis of 1 -> scalar.
     """
 
     def forward(self, context: Context, output: Node, targets: Node) -> Node:

@@ -1,4 +1,4 @@
-"""What costs ask of their targets, in the graph and in the data."""
+"""Checks and conversion of targets, for cost layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_kernel.graph.node import Node
 
 
 def alike(cost: str, section: str, targets: Node, output: Node) -> Node:
-    """Return targets in the dtype and the shape of the output, of which they may lack a last side of 1.
+    """Return targets in the dtype and shape of the output; they may lack a trailing axis of 1.
 
     Raises SigmaNetworkError if the shapes differ otherwise.
     """
@@ -24,16 +24,16 @@ def alike(cost: str, section: str, targets: Node, output: Node) -> Node:
 
 
 def lines_up(targets: tuple[int, ...], output: tuple[int, ...]) -> bool:
-    """Return whether the shapes are equal, but perhaps for a last side of 1 that targets lack."""
+    """Return whether the shapes are equal, up to a trailing axis of 1 that targets may lack."""
     return targets == output or (*targets, 1) == output
 
 
 def check_shape(section: str, targets: np.ndarray, output: tuple[int, ...]) -> None:
     """Raise SigmaDataError unless each row of targets lines up with an output of this shape."""
     if not lines_up(targets.shape[1:], output):
-        raise SigmaDataError(f"data: section {section!r} has rows of shape {targets.shape[1:]}; {output} is wanted.")
+        raise SigmaDataError(f"data: section {section!r} has rows of shape {targets.shape[1:]}; expected {output}.")
 
 
 def first_bad(wrong: np.ndarray) -> tuple[int, ...]:
-    """Return the place of the first wrong entry, its row first."""
+    """Return the index of the first wrong entry, its row first."""
     return tuple(int(i) for i in np.argwhere(wrong)[0])

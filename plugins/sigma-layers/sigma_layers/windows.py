@@ -1,4 +1,4 @@
-"""What convolution and pooling share: windows over the sides of samples ``(channels, *sides)``."""
+"""Window geometry of convolution and pooling: size, stride and padding over samples ``(channels, *spatial)``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.settings import must
 from sigma_layers.settings import count
 
-Sides = int | Sequence[int]  # for all sides, or for each
+Sides = int | Sequence[int]  # for all spatial dimensions, or for each
 Padding = Sides | str
 
 
@@ -20,7 +20,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def sides(layer: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Require 1, 2, 3 ... or one such number for each side."""
+    """Require a positive integer, or one for each spatial dimension."""
     for side in _listed(value):
         count(layer, attribute, side)
 
@@ -34,10 +34,10 @@ padding = must(_is_padding, '0, 1, 2 ..., one for each side, or "same"', SigmaNe
 
 
 def window(where: str, shape: Sequence[int], size: Sides, stride: Sides, around: Padding) -> dict[str, Any]:
-    """Return window, stride and padding ``(before, after)`` for each side of samples ``(channels, *sides)``.
+    """Return window, stride and padding ``(before, after)`` for each spatial dimension of ``(channels, *spatial)``.
 
-    ``"same"`` pads so that a side of n becomes ``ceil(n / stride)``, the odd one going behind.  Raises
-    SigmaNetworkError where the numbers of sides differ, and where the window is larger than what it slides over.
+    ``"same"`` pads so that n becomes ``ceil(n / stride)``, an odd element going after.  Raises SigmaNetworkError if
+    the numbers of dimensions differ, or if a window is larger than the padded input.
     """
     rank, given = len(shape) - 1, {"size": size, "stride": stride, "padding": 0 if around == "same" else around}
     spans, steps, pads = (_each(where, shape, rank, name, value) for name, value in given.items())

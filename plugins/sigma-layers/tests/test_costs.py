@@ -202,7 +202,7 @@ def test_targets_that_are_neither_labels_nor_probabilities_are_refused():
 def test_targets_of_another_shape_are_refused(layer):
     with pytest.raises(SigmaNetworkError, match=r"\(\(3,\), \(4,\)\): section 'answers' must have the output's shape"):
         cost(layer, SCORES, np.zeros((5, 4)))
-    with pytest.raises(SigmaDataError, match=r"'answers' has rows of shape \(4,\); \(3,\) is wanted"):
+    with pytest.raises(SigmaDataError, match=r"'answers' has rows of shape \(4,\); expected \(3,\)"):
         layer.check(np.zeros((5, 4)), Spec((3,)))
 
 
@@ -235,18 +235,18 @@ def test_a_label_in_a_sequence_is_named_by_its_row():
 
 @pytest.mark.parametrize("row", [[1, 1, 0], [0, 0, 0], [1.5, -0.5, 0], [np.nan, 1, 0]])
 def test_a_row_that_is_no_distribution_is_refused(row):
-    with pytest.raises(SigmaDataError, match="row 1: .* are no probabilities.*BinaryCrossEntropy"):
+    with pytest.raises(SigmaDataError, match="row 1: .* are not probabilities.*BinaryCrossEntropy"):
         SoftmaxCrossEntropy().check(np.array([[0, 1, 0], row]), Spec((3,)))
 
 
 def test_rows_of_another_shape_are_refused():
-    with pytest.raises(SigmaDataError, match=r"rows of shape \(1,\); \(\) \(labels\) or \(3,\) \(probabilities\)"):
+    with pytest.raises(SigmaDataError, match=r"rows of shape \(1,\); expected \(\) \(labels\) or \(3,\) \(prob"):
         SoftmaxCrossEntropy().check(np.zeros((5, 1)), Spec((3,)))
 
 
 @pytest.mark.parametrize("answer", [2, -1, np.nan])
 def test_an_answer_that_is_neither_yes_nor_no_is_named_with_its_row(answer):
-    with pytest.raises(SigmaDataError, match=f"row 1: {float(answer)} is no answer"):
+    with pytest.raises(SigmaDataError, match=f"row 1: {float(answer)} is not a probability"):
         BinaryCrossEntropy().check(np.array([0.0, answer]), Spec((1,)))
 
 

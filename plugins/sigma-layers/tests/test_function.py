@@ -36,7 +36,7 @@ def numpyish(x: Any) -> Any:
 )
 def test_what_a_function_raises_names_the_layer_and_what_functions_are_made_of(layer: Any, told: str) -> None:
     network = Network.build(Input(2, 3, 3) + layer)
-    with pytest.raises(SigmaNetworkError, match=f"^{told}.*Make it of .* sigma_kernel.functions has") as error:
+    with pytest.raises(SigmaNetworkError, match=f"^{told}.*Write it with .* sigma_kernel.functions, such as") as error:
         network.declare(HERE, "float32", Resolver(catalogue()))
     assert isinstance(error.value.__cause__.__cause__, TypeError | AttributeError)  # type: ignore[union-attr]
 

@@ -130,7 +130,7 @@ def test_a_small_network_has_the_shapes_that_it_says():
         ((1, 4, 4), AveragePool(2, (2,)), r"average_pool.*: stride \(2,\) has 1 entries for 2 side"),
         ((9,), MaxPool(2), r"channels and sides to pool. Put Reshape\(1, 9\) before"),
         ((), AveragePool(2), r"channels and sides to pool. Leave it out"),
-        ((1, 4, 4), MaxPool(2, padding=2), r"with padding 2 could lie wholly outside. Use less"),
+        ((1, 4, 4), MaxPool(2, padding=2), r"with padding 2 could hold padding only. Use less padding"),
     ],
 )
 def test_samples_that_do_not_fit_are_refused_with_a_remedy(shape, layer, text):

@@ -1,4 +1,4 @@
-"""Shows a Sigma run in the terminal, in notebooks, and in log files."""
+"""Console monitor for Sigma: progress on terminals, in notebooks and in log files."""
 
 from sigma_kernel import lazy_exports
 from sigma_monitor_console.plugin import sigma_components

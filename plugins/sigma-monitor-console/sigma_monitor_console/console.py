@@ -1,4 +1,4 @@
-"""The console monitor: a live line on a terminal, plain lines elsewhere."""
+"""Console monitor: progress bars on a terminal or in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from sigma_monitor_console.reading import Reading, Speed, read
 
 
 def make_console() -> Console:
-    """Return the console on standard error; it knows about terminals, notebooks and NO_COLOR."""
+    """Return a console on standard error, which detects terminals, notebooks and NO_COLOR."""
     return Console(stderr=True)
 
 
 @define(eq=False)
 class ConsoleMonitor(Monitor):
-    """Show how training goes, on standard error.
+    """Show the progress of training on standard error.
 
-    ``interval`` is the time between two plain lines in seconds; a terminal or a notebook is redrawn ten times a second.
+    ``interval`` is the time between two plain lines, in seconds; a terminal is redrawn ten times a second.
     """
 
     interval: float = field(default=10.0, validator=gt(0.0))
 
     @property
     def talks(self) -> bool:
-        """Return that it writes to the terminal."""
+        """Return True: it writes to the terminal."""
         return True
 
     def watch(self, view: View) -> None:
@@ -42,7 +42,7 @@ class ConsoleMonitor(Monitor):
 
 @define(eq=False)
 class _Watch:
-    """What both ways of showing share: speeds, and the messages said since the last look."""
+    """Base of both displays: speeds, and messages since the last look."""
 
     view: View
     console: Console
@@ -67,7 +67,7 @@ class _Watch:
 
 
 class _Plain(_Watch):
-    """One line every interval, and every message, for pipes and files."""
+    """Write one line per interval, and every message, for pipes and files."""
 
     def run(self) -> None:
         """Write lines until the run is over."""
@@ -91,7 +91,7 @@ class _Plain(_Watch):
 
 
 class _Live(_Watch):
-    """One bar for each trainer, redrawn in place; messages scroll above it."""
+    """Draw one progress bar per trainer, redrawn in place; messages scroll above it."""
 
     def run(self) -> None:
         """Draw until the run is over."""

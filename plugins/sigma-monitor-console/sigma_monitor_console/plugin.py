@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -11,4 +11,8 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the record of the console monitor."""
     path = "sigma_monitor_console.console:ConsoleMonitor"
-    return [Component("monitor", "console", path, "Progress on the terminal, or plain lines where there is none.")]
+    return [
+        Component(
+            "monitor", "console", path, "Progress bars on a terminal or in a notebook, plain lines in a log file."
+        )
+    ]

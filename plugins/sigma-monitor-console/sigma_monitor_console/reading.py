@@ -1,4 +1,4 @@
-"""What the console says about a trainer: read from published values, put into words."""
+"""Read a trainer's progress from published values, and format it as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel.contracts import View
 
 @frozen
 class Reading:
-    """Where a trainer stands at one time; ``goal`` is the iteration at which it will end, if that is known."""
+    """The progress of a trainer at one time; ``goal`` is the last iteration, if known."""
 
     name: str
     iteration: int
@@ -46,7 +46,7 @@ def shown(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people read them: ``45 s``, ``3:20 min``, ``2:05 h``."""
+    """Return seconds as text: ``45 s``, ``3:20 min``, ``2:05 h``."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     whole = round(seconds)
@@ -62,7 +62,7 @@ class Speed:
     rate: float | None = None
 
     def moved(self, iteration: int, seconds: float) -> Speed:
-        """Return the speed after a later reading; recent time counts more."""
+        """Return the speed after a later reading, an exponential moving average."""
         passed = seconds - self.seconds
         if passed <= 0 or iteration < self.iteration:
             return Speed(iteration, seconds, self.rate)
@@ -70,7 +70,7 @@ class Speed:
         return Speed(iteration, seconds, now if self.rate is None else 0.7 * self.rate + 0.3 * now)
 
     def words(self, goal: int | None) -> str:
-        """Return the speed, and the time left where the end is known."""
+        """Return the speed as text, with the time left if the last iteration is known."""
         if not self.rate:
             return ""
         left = f"  {duration((goal - self.iteration) / self.rate)} left" if goal and goal > self.iteration else ""

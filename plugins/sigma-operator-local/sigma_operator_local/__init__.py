@@ -1,4 +1,4 @@
-"""Runs Sigma's trainers on this machine."""
+"""Local operator for Sigma: training on this machine, with shards and workers."""
 
 from sigma_kernel import lazy_exports
 from sigma_operator_local.plugin import sigma_components

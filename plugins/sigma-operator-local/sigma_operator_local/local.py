@@ -1,4 +1,4 @@
-"""The local operator: bursts that end where something is due, or after a bounded time."""
+"""Local operator: run training on this machine, in bursts of bounded time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from sigma_operator_local.shards import Sharding, Sum
 
 @define(eq=False)
 class LocalOperator(Operator):
-    """Run a trainer on this machine.
+    """Run a trainer on this machine, with data parallelism over threads.
 
-    ``shards`` cuts every batch into so many parts, whose gradients ``workers`` threads compute and ``merger`` merges
-    in a fixed tree.
-    ``burst_seconds`` bounds the time between two boundaries, and with it how long a command waits.
+    Every batch is split into ``shards``; ``workers`` threads compute their gradients, which ``merger`` merges in a
+    fixed tree.  ``burst_seconds`` bounds the time between two boundaries, and so the latency of commands.
     """
 
     workers: int = field(default=1, validator=ge(1))

@@ -1,4 +1,4 @@
-"""How many iterations fit into a burst: learnt from the last ones."""
+"""Adapt the number of iterations per burst to a time limit."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from attrs import define
 
 @define
 class Pace:
-    """Bound bursts in time.
+    """Bound the duration of bursts.
 
-    A burst at most doubles from one to the next, so that the first ones, slowed by compilation and cold caches, are
-    short, and none is much longer than it should be.  How iterations are cut into bursts changes nothing else.
+    A burst has at most twice the iterations of the one before, so that the first ones, slowed by compilation and cold
+    caches, are short, and none is much longer than the limit.  The division into bursts does not affect results.
     """
 
     seconds: float
     most: int = 1
 
     def bounded(self, n: int) -> int:
-        """Return ``n``, or as many iterations as are expected to fit."""
+        """Return ``n``, or fewer iterations if no more are expected to fit."""
         return min(n, self.most)
 
     def learn(self, done: int, took: float) -> None:
-        """Take the time of a burst into account."""
+        """Update the estimate from the duration of a burst."""
         fitting = int(done * self.seconds / took) if took > 0 else 2 * self.most
         self.most = max(1, min(fitting, 2 * self.most))

@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def sigma_components() -> list[Component]:
             "operator",
             "local",
             "sigma_operator_local.local:LocalOperator",
-            "Train on this machine, in bursts; with workers and shards.",
+            "Train on this machine; data-parallel with shards and workers.",
         ),
-        Component("merger", "sum", "sigma_operator_local.shards:Sum", "Add the gradients of shards up."),
+        Component("merger", "sum", "sigma_operator_local.shards:Sum", "Sum the gradients of shards."),
     ]

@@ -1,7 +1,7 @@
-"""Iterations whose batches are cut into shards: gradients apart, a fixed sum, one update.
+"""Data parallelism over shards of a batch: separate gradients, a fixed reduction tree, one update.
 
-The cuts and the order of the sum depend on the number of shards alone, so that any number of workers gives the same
-bits.  A shard tells the random numbers which rows of the whole batch it holds.  Costs whose rows do not count alike are
+The split and the order of the reduction depend only on the number of shards, so that any number of workers gives the
+same bits.  A shard passes the position of its rows in the batch to the random numbers.  Costs with weighted rows are
 divided by the weight of the whole batch, which is computed first.
 """
 
@@ -22,14 +22,14 @@ METRICS = "metrics."
 
 @frozen
 class Shard:
-    """Some rows of a batch, and where they begin in it."""
+    """Some rows of a batch, and the position of the first one in it."""
 
     rows: np.ndarray
     start: int
 
 
 def cut(rows: np.ndarray, shards: int) -> list[Shard]:
-    """Return at most so many shards of a batch, their sizes differing by one row at most."""
+    """Return at most ``shards`` shards of a batch, whose sizes differ by at most one row."""
     parts = np.array_split(rows, min(shards, len(rows)))
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
     return [Shard(part, int(start)) for part, start in zip(parts, starts, strict=True)]
@@ -37,7 +37,7 @@ def cut(rows: np.ndarray, shards: int) -> list[Shard]:
 
 @frozen
 class Sum(Merger):
-    """Add gradients up: weighted means over shards make the mean over the batch."""
+    """Sum gradients: weighted means over shards add up to the mean over the batch."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the sum."""
@@ -46,7 +46,7 @@ class Sum(Merger):
 
 
 def tree(values: list[Share], merge: Callable[[Share, Share], Share]) -> Share:
-    """Return the shares merged in pairs of neighbours, until one is left."""
+    """Return the shares merged pairwise, neighbour by neighbour, until one is left."""
     while len(values) > 1:
         pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
         values = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -55,7 +55,7 @@ def tree(values: list[Share], merge: Callable[[Share, Share], Share]) -> Share:
 
 @frozen
 class Sharding:
-    """How batches are cut, and by whom the shards are computed."""
+    """Split batches into shards, compute them on workers, and merge them."""
 
     shards: int
     workers: int
@@ -63,7 +63,7 @@ class Sharding:
     pool: Executor | None
 
     def __call__(self, steps: Iterations, batches: Batches) -> Burst:
-        """Run whole iterations on the given minibatches; ends early after a loss that is not finite."""
+        """Run iterations on the given minibatches; stop early after a loss that is not finite."""
         arrays, rings, published = steps.arrays, [], dict[str, float]()
         for offset, rows in enumerate(batches.rows):
             shards = cut(rows, self.shards)
@@ -96,7 +96,7 @@ class Sharding:
         return list(mapped(share, shards))
 
     def _local(self, shares: list[Share]) -> dict[str, float]:
-        """Return what the workers' local scopes show: the loss of the last shard that each one held."""
+        """Return the values of the workers' local scopes: the loss of the last shard of each worker."""
         losses = {i % self.workers: float(share.records["loss"]) for i, share in enumerate(shares)}
         return {f"workers.{worker}.training.loss": loss for worker, loss in losses.items()}
 
@@ -112,7 +112,7 @@ def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray
 
 
 def _weighted(share: Share, weight: float) -> Share:
-    """Return a share whose means count by its rows; totals of metrics are sums already."""
+    """Return a share weighted by its rows; totals of metrics are sums already."""
 
     def scaled(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}

@@ -1,4 +1,4 @@
-"""Optimisers, gradient transforms and schedules for Sigma."""
+"""Optimisers, gradient transforms, parameter modifiers and schedules for Sigma."""
 
 from sigma_kernel import lazy_exports
 from sigma_optimisers.plugin import sigma_components

@@ -1,4 +1,4 @@
-"""Adadelta: steps in the units of the parameter, without a rate to choose."""
+"""Adadelta: adaptive steps without a learning rate to tune."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel.graph.node import Node, Spec
 
 @define(eq=False)
 class Adadelta(GradientOptimiser):
-    """Scale each gradient by the ratio of past changes to past gradients.
+    """Update by Adadelta: scale each gradient by the ratio of past changes to past gradients.
 
     ``s <- decay * s + (1 - decay) * g^2``, ``d = g * sqrt(u + epsilon) / sqrt(s + epsilon)``,
     ``u <- decay * u + (1 - decay) * d^2``, ``p <- p - learning_rate * d``.
@@ -23,8 +23,8 @@ class Adadelta(GradientOptimiser):
     """
 
     learning_rate: float = live(1.0, low=0.0, doc="factor on each change; the paper's method has 1")
-    decay: float = live(0.9, low=0.0, below=1.0, doc="share of the two averages that one step hands to the next")
-    epsilon: float = live(1e-6, low=0.0, doc="starts the averages off, in their own units")
+    decay: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the two moving averages")
+    epsilon: float = live(1e-6, low=0.0, doc="added to both averages, in their units")
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the averages of squared gradients and of squared changes."""

@@ -1,4 +1,4 @@
-"""Adagrad: shorter steps where the gradients have been large."""
+"""Adagrad: divide by the root of the sum of squared gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_kernel.settings import finite, ge
 
 @define(eq=False)
 class Adagrad(GradientOptimiser):
-    """Divide by the root of the sum of all squared gradients.
+    """Update by Adagrad: divide each gradient by the root of the sum of its squares so far.
 
     ``s <- s + g^2``, ``p <- p - learning_rate * g / (sqrt(s) + epsilon)``.
 
@@ -22,8 +22,8 @@ class Adagrad(GradientOptimiser):
     Defaults and arithmetic are those of ``torch.optim.Adagrad``; its ``lr_decay`` is a schedule here.
     """
 
-    learning_rate: float = live(1e-2, low=0.0, doc="length of the first step, in units of the parameter")
-    epsilon: float = live(1e-10, low=0.0, doc="keeps a step finite where gradients vanish, in units of the gradient")
+    learning_rate: float = live(1e-2, low=0.0, doc="step size of the first step, in units of the parameter")
+    epsilon: float = live(1e-10, low=0.0, doc="avoids division by 0, in units of the gradient")
     initial_accumulator: float = field(default=0.0, validator=[finite, ge(0)])  # the first s, a squared gradient
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:

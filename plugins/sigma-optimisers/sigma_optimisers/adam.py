@@ -1,4 +1,4 @@
-"""Adam: momentum, divided by a running root mean square, both without their bias towards zero."""
+"""Adam: adaptive moment estimation, with bias correction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel.graph.node import Node, Spec
 
 @define(eq=False)
 class Adam(GradientOptimiser):
-    """Estimate the gradient's first two moments and step along their ratio, ``t`` being the number of the step.
+    """Update by Adam: bias-corrected first moment over the root of the second, ``t`` being the number of the step.
 
     ``m <- beta1 * m + (1 - beta1) * g``, ``v <- beta2 * v + (1 - beta2) * g^2``,
     ``p <- p - learning_rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)``.
@@ -22,10 +22,10 @@ class Adam(GradientOptimiser):
     ``torch.optim.Adam``, without ``amsgrad``.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="greatest usual length of a step, in units of the parameter")
-    beta1: float = live(0.9, low=0.0, below=1.0, doc="share of the first moment that one step hands to the next")
-    beta2: float = live(0.999, low=0.0, below=1.0, doc="share of the second moment that one step hands to the next")
-    epsilon: float = live(1e-8, low=0.0, doc="keeps a step finite where gradients vanish, in units of the gradient")
+    learning_rate: float = live(1e-3, low=0.0, doc="step size, roughly its upper bound, in units of the parameter")
+    beta1: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the first moment's moving average")
+    beta2: float = live(0.999, low=0.0, below=1.0, doc="decay rate of the second moment's moving average")
+    epsilon: float = live(1e-8, low=0.0, doc="avoids division by 0, in units of the gradient")
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the two moments, in units of the gradient and of its square."""
@@ -38,7 +38,7 @@ class Adam(GradientOptimiser):
         beta1, beta2 = hyper["beta1"], hyper["beta2"]
         first = beta1 * slots["first_moment"] + (1.0 - beta1) * gradient
         second = beta2 * slots["second_moment"] + (1.0 - beta2) * gradient * gradient
-        # Corrections act on scalars and on one root, so that no further pass over the whole array is needed.
+        # The bias corrections are applied to scalars and to one root, which saves a pass over the whole array.
         scale = hyper["learning_rate"] / (1.0 - beta1**step)
         root = f.sqrt(second) / f.sqrt(1.0 - beta2**step)
         return parameter - scale * first / (root + hyper["epsilon"]), {"first_moment": first, "second_moment": second}

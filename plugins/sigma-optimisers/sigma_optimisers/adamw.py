@@ -1,4 +1,4 @@
-"""AdamW: Adam, with weights that decay beside the gradient."""
+"""AdamW: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sigma_optimisers.adam import Adam
 
 @define(eq=False)
 class AdamW(Adam):
-    """Shrink the parameter, then step as Adam does: ``p <- p * (1 - learning_rate * weight_decay)`` comes first.
+    """Update by Adam after decoupled weight decay, ``p <- p * (1 - learning_rate * weight_decay)``.
 
     Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019.  Defaults and arithmetic are those of
     ``torch.optim.AdamW``, without ``amsgrad``.
     """
 
-    weight_decay: float = live(1e-2, low=0.0, doc="share of the parameter lost for each unit of learning rate")
+    weight_decay: float = live(1e-2, low=0.0, doc="fraction of the parameter removed per unit of learning rate")
 
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]

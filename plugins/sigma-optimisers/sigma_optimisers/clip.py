@@ -1,4 +1,4 @@
-"""Keep parameters within a range."""
+"""Parameter modifier: clip each element to a range."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class Clip(Modifier):
-    """Keep every element of the parameters that match within ``low`` and ``high`` after each update.
+    """Clip every element of the matching parameters to ``[low, high]`` after each update.
 
-    Same as ``torch.clamp``: where ``low`` lies above ``high``, everything becomes ``high``.  Arjovsky, Chintala and
-    Bottou, Wasserstein GAN, 2017, clip so.
+    Same as ``torch.clamp``: if ``low`` is above ``high``, every element becomes ``high``.  Weight clipping of Arjovsky,
+    Chintala and Bottou, Wasserstein GAN, 2017.
     """
 
-    low: float = live(-1.0, doc="least value of an element, in units of the parameter")
-    high: float = live(1.0, doc="greatest value of an element, in units of the parameter")
+    low: float = live(-1.0, doc="minimum of an element, in units of the parameter")
+    high: float = live(1.0, doc="maximum of an element, in units of the parameter")
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter with its elements clipped."""

@@ -1,4 +1,4 @@
-"""Clip gradients by the norm of all of them together."""
+"""Gradient transform: clip the global norm of all gradients."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from sigma_kernel.contracts import Objective, Transform, live
 from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 
-EPSILON = 1e-6  # PyTorch's: a norm of 0 divides nothing
+EPSILON = 1e-6  # as in PyTorch; avoids division by a norm of 0
 
 
 @define(eq=False)
 class ClipGlobalNorm(Transform):
-    """Shorten all gradients that match by one factor, where their common norm is greater than ``limit``.
+    """Scale all matching gradients by one factor if their global norm exceeds ``limit``.
 
-    ``g <- g * min(1, limit / (norm + 1e-6))``, the norm being Euclidean over all elements of all of them.
+    ``g <- g * min(1, limit / (norm + 1e-6))``, the Euclidean norm being over all elements of all gradients.
 
     Pascanu, Mikolov and Bengio, On the Difficulty of Training Recurrent Neural Networks, 2013.  Same as
     ``torch.nn.utils.clip_grad_norm_``.
     """
 
-    limit: float = live(1.0, low=0.0, doc="greatest norm of all gradients together, in units of the gradient")
+    limit: float = live(1.0, low=0.0, doc="maximum global norm, in units of the gradient")
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
-        """Return the gradients, shortened by one factor."""
+        """Return the gradients, scaled by one factor."""
         return {**gradients, **shortened(self.concerned(gradients, objective), objective.setting(owner, "limit"))}
 
 
 def shortened(gradients: Mapping[str, Node], limit: Node) -> dict[str, Node]:
-    """Return gradients whose common norm is at most ``limit``, a scalar."""
+    """Return gradients scaled to a global norm of at most ``limit``, a scalar."""
     if not gradients:
         return {}
     norm = f.sqrt(reduce(add, [f.sum(gradient * gradient) for gradient in gradients.values()]))

@@ -1,4 +1,4 @@
-"""Clip gradients by norm, each by itself."""
+"""Gradient transform: clip each gradient's norm."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from sigma_optimisers.clip_global_norm import shortened
 
 @define(eq=False)
 class ClipNorm(Transform):
-    """Shorten every gradient that matches and is longer than ``limit`` to that length, each by itself.
+    """Scale each matching gradient whose norm exceeds ``limit`` to that norm, each by itself.
 
-    Same as ``torch.nn.utils.clip_grad_norm_`` on one parameter after the other, Euclidean norm.
+    Same as ``torch.nn.utils.clip_grad_norm_`` on each parameter separately, with the Euclidean norm.
     """
 
-    limit: float = live(1.0, low=0.0, doc="greatest norm of one parameter's gradient, in units of the gradient")
+    limit: float = live(1.0, low=0.0, doc="maximum norm of one parameter's gradient, in units of the gradient")
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
-        """Return the gradients, each shortened by itself."""
+        """Return the gradients, each clipped by itself."""
         limit = objective.setting(owner, "limit")
         clipped = [
             shortened({address: gradient}, limit) for address, gradient in self.concerned(gradients, objective).items()

@@ -1,4 +1,4 @@
-"""Clip gradients by value."""
+"""Gradient transform: clip each element to a range."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class ClipValue(Transform):
-    """Keep every element of the gradients that match within ``-limit`` and ``limit``.
+    """Clip every element of the matching gradients to ``[-limit, limit]``.
 
     Same as ``torch.nn.utils.clip_grad_value_``.
     """
 
-    limit: float = live(1.0, low=0.0, doc="greatest size of an element, in units of the gradient")
+    limit: float = live(1.0, low=0.0, doc="maximum absolute value of an element, in units of the gradient")
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with their elements clipped."""

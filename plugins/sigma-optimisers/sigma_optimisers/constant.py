@@ -1,4 +1,4 @@
-"""The same factor at all times."""
+"""Constant schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel.settings import finite, ge
 
 @define(eq=False)
 class Constant(Schedule):
-    """Multiply a setting by the same factor at all times."""
+    """Multiply a setting by a constant factor."""
 
     factor: float = field(default=1.0, validator=[finite, ge(0)])
 

@@ -1,4 +1,4 @@
-"""Fall to a floor along half a cosine."""
+"""Cosine annealing schedule."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sigma_optimisers.intervals import INTERVAL, intervals
 
 @define(eq=False)
 class Cosine(Schedule):
-    """Fall from 1 to ``floor`` along half a cosine, and stay there.
+    """Anneal from 1 to ``floor`` along half a cosine over ``total``, then stay there.
 
     ``floor + (1 - floor) * (1 + cos(pi * t / total)) / 2``.
 
     Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.  Same as
-    ``torch.optim.lr_scheduler.CosineAnnealingLR`` up to ``total``, where that one rises again.
+    ``torch.optim.lr_scheduler.CosineAnnealingLR`` up to ``total``; PyTorch's rises again after that.
     """
 
     total: str = field(validator=INTERVAL)

@@ -1,4 +1,4 @@
-"""Rise and fall again and again, in triangles."""
+"""Cyclic schedule: triangular waves between a low and the peak."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sigma_optimisers.intervals import INTERVAL, ticks
 
 @define(eq=False)
 class Cyclic(Schedule):
-    """Go from ``low`` to 1 in each interval ``rise``, and back in each interval ``fall``, which is as long by default.
+    """Cycle from ``low`` to 1 over ``rise`` and back over ``fall``, which defaults to ``rise``.
 
-    The setting is the greatest value.  Each cycle is ``shrink`` times as high as the one before.  Smith, Cyclical
+    The setting is the peak.  Each cycle's amplitude is ``shrink`` times that of the one before.  Smith, Cyclical
     Learning Rates for Training Neural Networks, 2017.  Same as ``torch.optim.lr_scheduler.CyclicLR`` with the setting
-    as ``max_lr``: ``triangular``, and ``triangular2`` where ``shrink`` is 0.5.  A rise in epochs with a fall in
-    iterations is a SigmaConfigError.
+    as ``max_lr``: ``triangular``, and ``triangular2`` if ``shrink`` is 0.5.  Raises SigmaConfigError if ``rise`` and
+    ``fall`` have different units.
     """
 
     rise: str = field(validator=INTERVAL)
@@ -28,9 +28,9 @@ class Cyclic(Schedule):
     shrink: float = field(default=1.0, validator=[finite, ge(0), le(1)])
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two clocks at once."""
+        """Raise SigmaConfigError if ``rise`` and ``fall`` have different units."""
         if duration(self.rise)[1] is not duration(self.fall or self.rise)[1]:
-            raise SigmaConfigError(f"cyclic: {self.rise!r} and {self.fall!r} count different things. Use one unit.")
+            raise SigmaConfigError(f"cyclic: {self.rise!r} and {self.fall!r} have different units. Use one unit.")
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""

@@ -1,4 +1,4 @@
-"""Multiply by a factor steadily over each interval."""
+"""Exponential decay schedule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_optimisers.intervals import INTERVAL, intervals
 
 @define(eq=False)
 class Exponential(Schedule):
-    """Multiply by ``factor`` over every interval, a little at each tick of it: ``factor ** (t / every)``.
+    """Decay by ``factor`` over every interval, continuously: ``factor ** (t / every)``.
 
     Same as ``torch.optim.lr_scheduler.ExponentialLR`` for ``"1 epoch"``.
     """

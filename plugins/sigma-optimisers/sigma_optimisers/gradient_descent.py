@@ -1,4 +1,4 @@
-"""Gradient descent: follow the slope."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class GradientDescent(GradientOptimiser):
-    """Step against the gradient: ``p <- p - learning_rate * g``.
+    """Update by gradient descent: ``p <- p - learning_rate * g``.
 
     Robbins and Monro, A Stochastic Approximation Method, 1951.  Defaults and arithmetic are those of
     ``torch.optim.SGD``.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="length of a step for each unit of gradient")
+    learning_rate: float = live(1e-3, low=0.0, doc="step size per unit of gradient")
 
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]

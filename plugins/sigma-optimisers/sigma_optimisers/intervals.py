@@ -1,4 +1,4 @@
-"""Intervals, which schedules follow: what one may be, and how many were completed before each iteration."""
+"""Intervals of schedules, such as "5 epochs": validation, and how many have passed at each iteration."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ INTERVAL = and_(
 
 
 def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
-    """Return how many intervals were completed before each iteration, parts included."""
+    """Return how many intervals have passed before each iteration, fractions included."""
     return np.asarray(ticks(text, iterations, epochs) / duration(text)[0], np.float64)
 
 
 def ticks(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
-    """Return how many of the units of an interval, epochs or iterations, were completed before each iteration."""
+    """Return how many epochs or iterations, in the unit of an interval, have passed before each iteration."""
     return np.asarray(epochs if duration(text)[1] is TimeScale.EPOCH else iterations, np.float64)

@@ -1,4 +1,4 @@
-"""Penalise large parameters by their absolute values."""
+"""Gradient transform: L1 regularisation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class L1(Transform):
-    """Add the slope of ``factor * sum(|p|)`` to the gradient of every parameter that matches: ``g + factor * sign(p)``.
+    """Add the gradient of ``factor * sum(|p|)`` for every matching parameter: ``g + factor * sign(p)``.
 
-    The loss that is reported stays without the penalty.  Tibshirani, Regression Shrinkage and Selection via the
+    The reported loss does not include the penalty.  Tibshirani, Regression Shrinkage and Selection via the
     Lasso, 1996.
     """
 
     factor: float = live(1e-4, low=0.0, doc="weight of the penalty, in units of loss / parameter")
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
-        """Return the gradients with the penalty's slope added."""
+        """Return the gradients with the penalty's gradient added."""
         factor, values = objective.setting(owner, "factor"), objective.parameters
         penalised = {a: g + factor * f.sign(values[a]) for a, g in self.concerned(gradients, objective).items()}
         return {**gradients, **penalised}

@@ -1,4 +1,4 @@
-"""Penalise large parameters by their squares."""
+"""Gradient transform: L2 regularisation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class L2(Transform):
-    """Add the slope of ``factor / 2 * sum(p^2)`` to the gradient of every parameter that matches: ``g + factor * p``.
+    """Add the gradient of ``factor / 2 * sum(p^2)`` for every matching parameter: ``g + factor * p``.
 
-    The loss that is reported stays without the penalty.  Hoerl and Kennard, Ridge Regression, 1970; same as
+    The reported loss does not include the penalty.  Hoerl and Kennard, Ridge Regression, 1970; same as
     ``weight_decay`` of ``torch.optim.SGD``, ``Adagrad``, ``Adam`` ...
     """
 
     factor: float = live(1e-4, low=0.0, doc="weight of the penalty, in units of loss / parameter squared")
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
-        """Return the gradients with the penalty's slope added."""
+        """Return the gradients with the penalty's gradient added."""
         factor, values = objective.setting(owner, "factor"), objective.parameters
         penalised = {a: g + factor * values[a] for a, g in self.concerned(gradients, objective).items()}
         return {**gradients, **penalised}

@@ -1,4 +1,4 @@
-"""Shorten the weights of units that have grown too long."""
+"""Parameter modifier: max-norm constraint on the weights of each unit."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sigma_kernel.settings import whole
 
 @define(eq=False)
 class MaxNorm(Modifier):
-    """Shorten the weights that lead into a unit to the Euclidean norm ``limit``, where they are longer.
+    """Scale the incoming weights of each unit to the Euclidean norm ``limit`` if they exceed it.
 
-    Units lie on ``axis``, by default the last one, as in a dense layer's weights of shape ``(inputs, units)``; a
+    Units lie along ``axis``, by default the last one, as in a dense layer's weights of shape ``(inputs, units)``; a
     vector is one unit.  Same as ``torch.renorm``.  Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks
-    from Overfitting, 2014; their limits are 3 to 4.  An axis that a parameter lacks is a SigmaNetworkError.
+    from Overfitting, 2014; their limits are 3 to 4.  Raises SigmaNetworkError if a parameter has no such axis.
     """
 
-    limit: float = live(3.0, low=0.0, doc="greatest norm of the weights of one unit, in units of the parameter")
+    limit: float = live(3.0, low=0.0, doc="maximum norm of the weights of one unit, in units of the parameter")
     axis: int = field(default=-1, kw_only=True, validator=whole)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
-        """Return the parameter with no unit longer than the limit."""
+        """Return the parameter with the norm of every unit at most the limit."""
         norm = f.norm(parameter, axis=self._within(parameter), keepdims=True)
         limit = settings["limit"]
         long = f.greater(norm, limit)

@@ -1,4 +1,4 @@
-"""Momentum: roll downhill."""
+"""Gradient descent with momentum."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sigma_kernel.graph.node import Node, Spec
 
 @define(eq=False)
 class Momentum(GradientOptimiser):
-    """Follow a velocity that gathers the gradients: ``v <- momentum * v + g``, ``p <- p - learning_rate * v``.
+    """Update by gradient descent with momentum: ``v <- momentum * v + g``, ``p <- p - learning_rate * v``.
 
     Polyak, Some Methods of Speeding up the Convergence of Iteration Methods, 1964.  The learning rate's default and
-    the arithmetic are those of ``torch.optim.SGD``; there ``momentum`` has no default but 0, here it is 0.9.
+    the arithmetic are those of ``torch.optim.SGD``; ``momentum`` defaults to 0.9, where PyTorch's default is 0.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="length of a step for each unit of velocity")
-    momentum: float = live(0.9, low=0.0, below=1.0, doc="share of the velocity that one step hands to the next")
+    learning_rate: float = live(1e-3, low=0.0, doc="step size per unit of velocity")
+    momentum: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the velocity")
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the velocity, in units of the gradient."""

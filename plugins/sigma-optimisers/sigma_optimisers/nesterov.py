@@ -1,4 +1,4 @@
-"""Nesterov's momentum: look where the velocity leads before stepping."""
+"""Nesterov's accelerated gradient descent."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sigma_kernel.graph.node import Node, Spec
 
 @define(eq=False)
 class Nesterov(GradientOptimiser):
-    """Follow the velocity one step ahead: ``v <- momentum * v + g``, ``p <- p - learning_rate * (g + momentum * v)``.
+    """Update with Nesterov momentum: ``v <- momentum * v + g``, ``p <- p - learning_rate * (g + momentum * v)``.
 
     Nesterov, A Method of Solving a Convex Programming Problem with Convergence Rate O(1/k^2), 1983, in the form of
     Sutskever et al., On the Importance of Initialization and Momentum in Deep Learning, 2013.  The learning rate's
     default and the arithmetic are those of ``torch.optim.SGD(nesterov=True)``; ``momentum`` is 0.9 by default.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="length of a step for each unit of velocity")
-    momentum: float = live(0.9, low=0.0, below=1.0, doc="share of the velocity that one step hands to the next")
+    learning_rate: float = live(1e-3, low=0.0, doc="step size per unit of velocity")
+    momentum: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the velocity")
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the velocity, in units of the gradient."""
@@ -29,7 +29,7 @@ class Nesterov(GradientOptimiser):
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
     ) -> tuple[Node, Mapping[str, Node]]:
-        """Return the parameter after one step along the velocity expected next."""
+        """Return the parameter after one step along the look-ahead velocity."""
         velocity = hyper["momentum"] * slots["velocity"] + gradient
         ahead = gradient + hyper["momentum"] * velocity
         return parameter - hyper["learning_rate"] * ahead, {"velocity": velocity}

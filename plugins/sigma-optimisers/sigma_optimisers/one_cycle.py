@@ -1,4 +1,4 @@
-"""Rise once, then fall far below the start."""
+"""One-cycle schedule: rise to the peak once, then anneal far below the start."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @define(eq=False)
 class OneCycle(Schedule):
-    """Rise from ``start`` to 1 in the first part ``rise`` of ``total``, fall to ``floor`` in the rest, and stay there.
+    """Rise from ``start`` to 1 over the fraction ``rise`` of ``total``, anneal to ``floor`` over the rest, stay there.
 
-    The setting is the greatest value.  The last step, ``total - 1``, has the floor.  Smith and Topin,
-    Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates, 2018.  Same as
-    ``torch.optim.lr_scheduler.OneCycleLR`` with the setting as ``max_lr``, without the cycle of momentum.  A rise that
-    is shorter than one step is a SigmaConfigError.
+    The setting is the peak.  The last step, ``total - 1``, has the floor.  Smith and Topin, Super-Convergence: Very
+    Fast Training of Neural Networks Using Large Learning Rates, 2018.  Same as
+    ``torch.optim.lr_scheduler.OneCycleLR`` with the setting as ``max_lr``, without cycling momentum.  Raises
+    SigmaConfigError if the rise or the fall is shorter than one step.
     """
 
     total: str = field(validator=INTERVAL)
@@ -36,7 +36,7 @@ class OneCycle(Schedule):
     curve: str = field(default="cosine", validator=in_(tuple(CURVES)))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a rise or a fall that takes no time."""
+        """Raise SigmaConfigError if the rise or the fall is shorter than one step."""
         if not 1 < self.rise * self._steps() < self._steps():
             raise SigmaConfigError(
                 f"one_cycle: rises for {self.rise:g} of {self.total!r}; that and the rest must be a step at least."

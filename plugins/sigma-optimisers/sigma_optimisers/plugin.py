@@ -1,4 +1,4 @@
-"""What this plugin offers."""
+"""Declare the components of this plugin."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from sigma_kernel import Component, hookimpl
 SIGMA_API = "1.0"
 
 OPTIMISERS = {
-    "gradient_descent": ("GradientDescent", "Step against the gradient."),
-    "momentum": ("Momentum", "Follow a velocity that gathers the gradients."),
-    "nesterov": ("Nesterov", "Follow the velocity one step ahead."),
-    "adagrad": ("Adagrad", "Shorter steps where the gradients have been large."),
-    "adadelta": ("Adadelta", "Steps in the units of the parameter, without a rate to choose."),
-    "rmsprop": ("RMSprop", "Divide by a running root mean square of the gradients."),
-    "adam": ("Adam", "Step along the ratio of the gradient's first two moments."),
-    "adamw": ("AdamW", "Adam, with weights that decay beside the gradient."),
+    "gradient_descent": ("GradientDescent", "Stochastic gradient descent."),
+    "momentum": ("Momentum", "Gradient descent with momentum."),
+    "nesterov": ("Nesterov", "Nesterov's accelerated gradient descent."),
+    "adagrad": ("Adagrad", "Adagrad: divide by the root of the sum of squared gradients."),
+    "adadelta": ("Adadelta", "Adadelta: adaptive steps without a learning rate to tune."),
+    "rmsprop": ("RMSprop", "RMSprop: divide by a running root mean square of the gradients."),
+    "adam": ("Adam", "Adam: adaptive moment estimation."),
+    "adamw": ("AdamW", "Adam with decoupled weight decay."),
 }
 TRANSFORMS = {
-    "clip_value": ("ClipValue", "Acts on gradients: clip every element."),
-    "clip_norm": ("ClipNorm", "Acts on gradients: shorten each one that is too long."),
-    "clip_global_norm": ("ClipGlobalNorm", "Acts on gradients: shorten all together by their common norm."),
-    "l1": ("L1", "Acts on gradients: penalise absolute values of parameters."),
-    "l2": ("L2", "Acts on gradients: penalise squares of parameters."),
+    "clip_value": ("ClipValue", "Gradient transform: clip each element to a range."),
+    "clip_norm": ("ClipNorm", "Gradient transform: clip each gradient's norm."),
+    "clip_global_norm": ("ClipGlobalNorm", "Gradient transform: clip the global norm of all gradients."),
+    "l1": ("L1", "Gradient transform: L1 regularisation."),
+    "l2": ("L2", "Gradient transform: L2 regularisation."),
 }
 MODIFIERS = {
-    "clip": ("Clip", "Acts on parameters: keep every element within a range."),
-    "max_norm": ("MaxNorm", "Acts on parameters: shorten the weights of each unit that are too long."),
-    "scale": ("Scale", "Acts on parameters: multiply after every update."),
+    "clip": ("Clip", "Parameter modifier: clip each element to a range."),
+    "max_norm": ("MaxNorm", "Parameter modifier: max-norm constraint on the weights of each unit."),
+    "scale": ("Scale", "Parameter modifier: multiply by a factor after each update."),
 }
 SCHEDULES = {
-    "constant": ("Constant", "The same factor at all times."),
-    "step": ("Step", "Multiply by a factor at regular intervals."),
-    "exponential": ("Exponential", "Multiply by a factor steadily over each interval."),
-    "cosine": ("Cosine", "Fall to a floor along half a cosine."),
-    "warm_up": ("WarmUp", "Rise linearly, then follow another schedule."),
-    "product": ("Product", "Several schedules, multiplied."),
-    "one_cycle": ("OneCycle", "Rise to the whole setting once, then fall far below the start."),
-    "cyclic": ("Cyclic", "Rise and fall again and again, in triangles."),
+    "constant": ("Constant", "Constant factor."),
+    "step": ("Step", "Step decay: multiply by a factor at regular intervals."),
+    "exponential": ("Exponential", "Exponential decay: multiply by a factor over each interval."),
+    "cosine": ("Cosine", "Cosine annealing to a floor."),
+    "warm_up": ("WarmUp", "Linear warm-up, then another schedule."),
+    "product": ("Product", "Product of several schedules."),
+    "one_cycle": ("OneCycle", "One-cycle policy: rise to the peak once, then anneal far below the start."),
+    "cyclic": ("Cyclic", "Cyclic schedule: triangular waves between a low and the peak."),
 }
 KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule": SCHEDULES}
 

@@ -1,4 +1,4 @@
-"""Several schedules, multiplied."""
+"""Product of several schedules."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sigma_optimisers.intervals import SCHEDULE
 
 @define(eq=False)
 class Product(Schedule):
-    """Multiply the factors of several schedules, all of them on the same clock.
+    """Multiply the factors of several schedules, all on the same clock.
 
-    Same as ``torch.optim.lr_scheduler.ChainedScheduler``.  An empty list is a SigmaConfigError.
+    Same as ``torch.optim.lr_scheduler.ChainedScheduler``.  Raises SigmaConfigError if there is no schedule.
     """
 
     of: Sequence[Schedule] = field(validator=deep_iterable(SCHEDULE))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a product of nothing, which would be a mistake more often than a 1."""
+        """Raise SigmaConfigError for an empty product: it is more likely a mistake than a constant 1."""
         if not self.of:
             raise SigmaConfigError("product: there is nothing to multiply. List schedules in `of`.")
 

@@ -13,17 +13,17 @@ from sigma_kernel.graph.node import Node, Spec
 
 @define(eq=False)
 class RMSprop(GradientOptimiser):
-    """Divide by a running root mean square.
+    """Update by RMSprop: divide each gradient by a running root mean square.
 
     ``s <- decay * s + (1 - decay) * g^2``, ``p <- p - learning_rate * g / (sqrt(s) + epsilon)``.
 
     Tieleman and Hinton, Lecture 6.5 of Neural Networks for Machine Learning, 2012.  Defaults and arithmetic are those
-    of ``torch.optim.RMSprop`` (its ``alpha`` is ``decay``), neither centred nor with momentum.
+    of ``torch.optim.RMSprop`` (its ``alpha`` is ``decay``), not centred and without momentum.
     """
 
-    learning_rate: float = live(1e-2, low=0.0, doc="usual length of a step, in units of the parameter")
-    decay: float = live(0.99, low=0.0, below=1.0, doc="share of the average that one step hands to the next")
-    epsilon: float = live(1e-8, low=0.0, doc="keeps a step finite where gradients vanish, in units of the gradient")
+    learning_rate: float = live(1e-2, low=0.0, doc="typical step size, in units of the parameter")
+    decay: float = live(0.99, low=0.0, below=1.0, doc="decay rate of the moving average")
+    epsilon: float = live(1e-8, low=0.0, doc="avoids division by 0, in units of the gradient")
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the average of squared gradients."""

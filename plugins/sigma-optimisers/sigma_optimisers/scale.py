@@ -1,4 +1,4 @@
-"""Multiply parameters after every update."""
+"""Parameter modifier: multiply by a factor after each update."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sigma_kernel.graph.node import Node
 
 @define(eq=False)
 class Scale(Modifier):
-    """Multiply the parameters that match by ``factor`` after each update: below 1 they decay, at 0 they are silenced.
+    """Multiply the matching parameters by ``factor`` after each update: below 1 they decay, at 0 they stay 0.
 
     Hanson and Pratt, Comparing Biases for Minimal Network Construction with Back-Propagation, 1989.
     """
 
-    factor: float = live(0.999, low=0.0, doc="what is left of a parameter after each update")
+    factor: float = live(0.999, low=0.0, doc="factor on a parameter after each update")
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter times the factor."""

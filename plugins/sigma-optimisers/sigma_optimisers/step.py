@@ -1,4 +1,4 @@
-"""Multiply by a factor at regular intervals."""
+"""Step decay schedule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_optimisers.intervals import INTERVAL, intervals
 
 @define(eq=False)
 class Step(Schedule):
-    """Multiply by ``factor`` at the end of every interval: ``factor ** floor(t / every)``.
+    """Decay by ``factor`` at the end of every interval: ``factor ** floor(t / every)``.
 
     Same as ``torch.optim.lr_scheduler.StepLR``.
     """

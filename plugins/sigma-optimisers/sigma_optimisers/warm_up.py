@@ -1,4 +1,4 @@
-"""Rise linearly, then follow another schedule."""
+"""Linear warm-up, then another schedule."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sigma_optimisers.intervals import INTERVAL, SCHEDULE, intervals
 
 @define(eq=False)
 class WarmUp(Schedule):
-    """Rise from ``start`` to 1 over ``duration``, then do as ``then`` says, or stay at 1.
+    """Rise linearly from ``start`` to 1 over ``duration``, then follow ``then``, or stay at 1.
 
-    For ``then``, the count that the warm-up was measured in starts at 0 when it is over; the other one goes on.  Same
-    as ``torch.optim.lr_scheduler.LinearLR``, and ``SequentialLR`` with what follows.  Goyal et al., Accurate, Large
-    Minibatch SGD, 2017.
+    ``then`` counts the warm-up's unit, epochs or iterations, from the end of the warm-up; the other unit is not
+    shifted.  Same as ``torch.optim.lr_scheduler.LinearLR``, chained with ``then`` by ``SequentialLR``.  Goyal et al.,
+    Accurate, Large Minibatch SGD, 2017.
     """
 
     duration: str = field(validator=INTERVAL)

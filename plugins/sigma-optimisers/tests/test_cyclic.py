@@ -25,5 +25,5 @@ def test_each_cycle_shrinks():
 
 
 def test_two_units_are_refused():
-    with pytest.raises(SigmaConfigError, match="cyclic: '1 epoch' and '5 iterations' count different things"):
+    with pytest.raises(SigmaConfigError, match="cyclic: '1 epoch' and '5 iterations' have different units"):
         Cyclic("1 epoch", "5 iterations")

@@ -1,1 +1,1 @@
-"""Ready-to-run configurations, for Sigma."""
+"""Recipes for Sigma: ready-to-run configurations."""

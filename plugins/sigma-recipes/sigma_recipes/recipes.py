@@ -1,4 +1,4 @@
-"""The recipes: each is the text of the TOML file of its name, beside this one."""
+"""Recipes: each is the text of the TOML file of its name in this package."""
 
 from __future__ import annotations
 

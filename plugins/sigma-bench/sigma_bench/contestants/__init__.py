@@ -1,6 +1,6 @@
-"""Who takes part: Sigma on any backend, and peers, a few to a file.
+"""Contestants: Sigma on any backend, and peers.
 
-A peer is made of a :class:`~sigma_bench.work.Work`.  A new one is a class here and a row of the table.
+A peer is created from a :class:`~sigma_bench.work.Work`.  To add one, write a class here and a row of the table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
 
 @frozen
 class Peer:
-    """Where a peer is, which library it needs, and whether it drops the same elements as Sigma."""
+    """Import path of a peer, the library it needs, and whether its dropout drops the same elements as Sigma's."""
 
     path: str
     library: str = "numpy"
@@ -34,9 +34,9 @@ PEERS = {
 
 
 def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
-    """Yield the peers of these names; without a compiler, torch takes the place of torch-compile, which is told.
+    """Yield the peers of these names; without a compiler, torch replaces torch-compile, with a message.
 
-    Raises SigmaConfigError if there is none of a name, and SigmaPluginError if what it needs is not installed.
+    Raises SigmaConfigError for an unknown name, and SigmaPluginError if a library is not installed.
     """
     for name in names:
         if name not in PEERS:
@@ -49,7 +49,7 @@ def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
 
 
 def installed(where: str, library: str) -> None:
-    """Raise SigmaPluginError, which says how to install it, unless a library is there."""
+    """Raise SigmaPluginError, with the command to install it, if a library is missing."""
     if find_spec(library) is None:
         raise SigmaPluginError(f"{where}: {library} is not installed. Run: python -m pip install 'sigma-bench[peers]'")
 

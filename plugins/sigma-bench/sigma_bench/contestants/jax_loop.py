@@ -1,7 +1,7 @@
-"""What a user of JAX would write: a pure step, compiled as a whole; called step by step, or scanned over an epoch.
+"""JAX training loop: a jitted pure step, called per iteration or scanned over an epoch.
 
-Rows are resident, parameters are donated, images are kept with their channels last, as XLA prefers them on processors.
-Dropout draws JAX's own numbers.
+Data is resident, parameters are donated, and images are channels last, as XLA prefers on CPUs.  Dropout draws JAX's own
+random numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Carry = tuple[Arrays, Mapping[str, Any], Any, Any]  # parameters, slots, number 
 
 
 class Jax(Contestant):
-    """The step, compiled; one call an iteration."""
+    """The jitted step; one call per iteration."""
 
     name = "jax"
 
@@ -58,7 +58,7 @@ class Jax(Contestant):
 
 
 class JaxScan(Jax):
-    """The step, scanned over all minibatches of an epoch that are of one size: a call or two an epoch."""
+    """The step, scanned over all minibatches of one size in an epoch: one or two calls per epoch."""
 
     name = "jax-scan"
 
@@ -87,7 +87,7 @@ class JaxScan(Jax):
 
 # -- the step ----------------------------------------------------------------------------------------------------------
 def begun(work: Work) -> Carry:
-    """Return everything that a step changes, as training starts; filters become ``(*window, channels, filters)``."""
+    """Return the initial state of training; filters become ``(*window, channels, filters)``."""
     filters = {f"{part.layer}.weights" for part in work.parts if part.kind == "convolution"}
     parameters = {
         name: jnp.array(np.moveaxis(x, (0, 1), (-1, -2)) if name in filters else x)
@@ -120,7 +120,7 @@ def cost(scores: Any, labels: Any) -> Any:
 
 
 def forward(work: Work, parameters: Arrays, x: Any, key: Any) -> Any:
-    """Return the scores; channels go last for windows, and first again for what follows them."""
+    """Return the scores; channels are moved last for windows, and first again for the layers that follow."""
     last = False
     for number, part in enumerate(work.parts):
         windows = part.kind in ("convolution", "max_pool", "average_pool")

@@ -1,7 +1,7 @@
-"""What someone who knows NumPy would write by hand: one loop, arrays made once, most operations in place.
+"""Handwritten NumPy training loop: preallocated arrays, most operations in place.
 
-It knows chains of dense layers with relu and dropout, one cost, and two optimisers.  It starts from the same
-parameters as Sigma, sees the same batches and drops the same elements, so that its losses are Sigma's.
+It supports chains of dense layers with relu and dropout, one cost, and two optimisers.  It starts from the same
+parameters as Sigma, sees the same batches and drops the same elements, so that its losses equal Sigma's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sigma_kernel.errors import SigmaConfigError
 
 
 class NumpyLoop(Contestant):
-    """The loop.  Work that it is not written for is a SigmaConfigError."""
+    """The loop; SigmaConfigError for work that it does not support."""
 
     name = "numpy-loop"
 
@@ -63,7 +63,7 @@ class NumpyLoop(Contestant):
 
 
 def cross_entropy(scores: np.ndarray, labels: np.ndarray, slope: np.ndarray) -> float:
-    """Return the mean of ``-log softmax(scores)[label]``, and write its slope."""
+    """Return the mean of ``-log softmax(scores)[label]``, and write its gradient."""
     every = np.arange(len(labels))
     np.subtract(scores, scores.max(axis=1, keepdims=True), out=slope)
     chosen = slope[every, labels]
@@ -77,24 +77,24 @@ def cross_entropy(scores: np.ndarray, labels: np.ndarray, slope: np.ndarray) -> 
 
 # -- stages ------------------------------------------------------------------------------------------------------------
 class Stage(Protocol):
-    """One step of the forward pass, and of the way back."""
+    """One stage of the forward and the backward pass."""
 
     @property
     def updates(self) -> Sequence[Callable[[], None]]:
-        """Return what makes a step of each parameter."""
+        """Return the update of each parameter."""
 
     def forward(self, x: np.ndarray, iteration: int) -> np.ndarray:
-        """Return the value; x may be overwritten, but by a stage that learns from it."""
+        """Return the value; x may be overwritten, except by a stage that needs it for its gradients."""
 
     def learn(self, x: np.ndarray, slope: np.ndarray) -> None:
-        """Write the slopes of parameters."""
+        """Write the gradients of the parameters."""
 
     def backward(self, slope: np.ndarray) -> np.ndarray:
-        """Return the slope of the input; the other may be overwritten."""
+        """Return the gradient of the input; the given one may be overwritten."""
 
 
 class Sums:
-    """Weighted sums of all features."""
+    """Dense layer."""
 
     def __init__(self, work: Work, layer: str) -> None:
         self.weights, self.biases = (work.parameters[f"{layer}.{name}"].copy() for name in ("weights", "biases"))
@@ -112,18 +112,18 @@ class Sums:
         return value
 
     def learn(self, x: np.ndarray, slope: np.ndarray) -> None:
-        """Write the slopes of weights and biases."""
+        """Write the gradients of weights and biases."""
         np.matmul(x.T, slope, out=self.slopes[0])
         slope.sum(axis=0, out=self.slopes[1])
 
     def backward(self, slope: np.ndarray) -> np.ndarray:
-        """Return the slope of the input."""
+        """Return the gradient of the input."""
         np.matmul(slope, self.weights.T, out=self.slope[: len(slope)])
         return self.slope[: len(slope)]
 
 
 class Relu:
-    """``max(x, 0)``, in place.  Elements that are dropped afterwards have no slope anyway."""
+    """``max(x, 0)``, in place.  Elements that are dropped afterwards have gradient 0 anyway."""
 
     updates: Sequence[Callable[[], None]] = ()
 
@@ -137,7 +137,7 @@ class Relu:
         """Learn nothing."""
 
     def backward(self, slope: np.ndarray) -> np.ndarray:
-        """Return the slope where x was positive."""
+        """Return the gradient where x was positive."""
         slope *= self.value > 0
         return slope
 
@@ -166,7 +166,7 @@ class Mask:
         """Learn nothing."""
 
     def backward(self, slope: np.ndarray) -> np.ndarray:
-        """Return the slope of what was kept."""
+        """Return the gradient of the elements kept."""
         slope *= self.mask[: len(slope)]
         return slope
 
@@ -219,7 +219,7 @@ def _update(work: Work, x: np.ndarray, slope: np.ndarray) -> Callable[[], None]:
 
 # -- what it is written for --------------------------------------------------------------------------------------------
 def cannot(where: str, what: str) -> SigmaConfigError:
-    """Return the error about work that the loop is not written for."""
+    """Return the error for work that the loop does not support."""
     return SigmaConfigError(
         f"peer 'numpy-loop': {where}: it does not know {what}. It is written for chains of input, flatten, dropout, "
         "dense (with relu), output and softmax_cross_entropy, trained by gradient_descent or adagrad. Leave it out."
@@ -246,7 +246,7 @@ def _classes(work: Work) -> int:
 
 
 def _stages(work: Work, part: Part) -> list[Stage]:
-    """Return what a part becomes; rows are flat from the beginning."""
+    """Return the stages of a part; rows are flat from the beginning."""
     if part.kind == "affine":
         return [Sums(work, part.layer)]
     if part.kind == "dropout":

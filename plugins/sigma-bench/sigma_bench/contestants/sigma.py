@@ -1,4 +1,4 @@
-"""Sigma itself, on one backend: the configuration as ``sigma run`` would train it, its hooks included."""
+"""Sigma as a contestant: the configuration as ``sigma run`` trains it, hooks included, on one backend."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sigma_layers import Dropout
 
 
 class Sigma(Contestant):
-    """A trainer and its operator, on the backend of that name, or on its own if that is empty.
+    """A trainer and its operator, on the named backend, or on the configured one if the name is empty.
 
-    Only hooks that are there to end training are left out: rounds say when it ends.  Without ``drops``, all dropout
-    rates are 0.  Raises SigmaConfigError for a backend that nobody offers, and where there are several trainers.
+    Only hooks that stop training are left out: rounds end it.  Without ``drops``, all dropout rates are 0.  Raises
+    SigmaConfigError for an unknown backend, and for several trainers.
     """
 
     def __init__(self, configuration: Configuration, backend: str = "", drops: bool = True) -> None:
@@ -37,7 +37,7 @@ class Sigma(Contestant):
                 session.set(rate, 0.0)
 
     def _place(self, backend: str) -> None:
-        """Replace the backend, settings and all, if it is not the one that is wanted."""
+        """Replace the backend, with its settings, if it is not the requested one."""
         configured = self.trainer.backend
         assert isinstance(configured, dict)  # as configurations write it
         if backend and catalogue().resolve("backend", backend).full_name != configured["type"]:
@@ -55,7 +55,7 @@ class Sigma(Contestant):
 
     @property
     def epoch(self) -> tuple[int, int]:
-        """Return the rows that an epoch uses, and its iterations."""
+        """Return the rows and the iterations of an epoch."""
         feed = self.trainer.session.setup.feed
         rows, iterations = len(feed.dataset), feed.iterations_per_epoch
         return rows if feed.keep_last else iterations * feed.batch_size, iterations
@@ -66,7 +66,7 @@ class Sigma(Contestant):
         return self.trainer.history["training.loss"]
 
     def close(self) -> None:
-        """End the environment."""
+        """Close the environment."""
         self.environment.close()
 
 
@@ -76,5 +76,5 @@ def _ends(hook: Hook) -> bool:
 
 
 def configured(document: Document, backend: str, drops: bool) -> Sigma:
-    """Return the contestant of a configuration that is not yet checked."""
+    """Return the contestant of a configuration that is not validated yet."""
     return Sigma(structured(document, catalogue()), backend, drops)

@@ -1,6 +1,6 @@
-"""What a user of PyTorch would write: a module, an optimiser of the library, and the usual loop; eager or compiled.
+"""PyTorch training loop: a module, a library optimiser and the usual loop, eager or compiled.
 
-All rows and the index of every minibatch are resident tensors.  Dropout draws PyTorch's own numbers.
+All rows and the indices of every minibatch are resident tensors.  Dropout draws PyTorch's own random numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sigma_bench.work import Part, Rule, Work
 
 
 class Torch(Contestant):
-    """The loop, eager."""
+    """The eager loop."""
 
     name = "torch"
 
@@ -36,7 +36,7 @@ class Torch(Contestant):
         self.done, self.first = 0, list[Any]()
 
     def slope(self, inputs: Any, labels: Any) -> Any:
-        """Return the loss of a minibatch, and leave the slopes where the optimiser finds them."""
+        """Return the loss of a minibatch, and leave its gradients in ``grad``."""
         loss = self.criterion(self.module(inputs), labels)
         loss.backward()
         return loss
@@ -59,7 +59,7 @@ class Torch(Contestant):
 
 
 class TorchCompile(Torch):
-    """The loop with forward and backward pass compiled, for each size of a minibatch by itself."""
+    """The loop with compiled forward and backward pass, separately for each size of a minibatch."""
 
     name = "torch-compile"
 
@@ -83,7 +83,7 @@ ACTIVATIONS: dict[str, Callable[[], Any]] = {
 
 
 def modules(part: Part, work: Work) -> Iterator[Any]:
-    """Yield the modules of a part, with its parameters as training starts."""
+    """Yield the modules of a part, with its initial parameters."""
     match part.kind:
         case "affine":
             yield affine(part, work)
@@ -118,7 +118,7 @@ def convolution(part: Part, work: Work, padding: Any) -> Any:
 
 
 def filled(made: Any, part: Part, work: Work, weights: np.ndarray) -> Any:
-    """Give a module its first values."""
+    """Set a module's initial parameters."""
     with torch.no_grad():
         made.weight.copy_(torch.from_numpy(np.ascontiguousarray(weights)))
         if part.settings["bias"]:
@@ -127,7 +127,7 @@ def filled(made: Any, part: Part, work: Work, weights: np.ndarray) -> Any:
 
 
 def pool(part: Part) -> Iterator[Any]:
-    """Yield the modules of a pool over as many sides as there are."""
+    """Yield the modules of a pooling layer over any number of spatial dimensions."""
     largest = part.kind == "max_pool"
     pads, rest = padded(part, -float("inf") if largest else 0.0)
     yield from pads
@@ -136,7 +136,7 @@ def pool(part: Part) -> Iterator[Any]:
 
 
 def padded(part: Part, value: float = 0.0) -> tuple[list[Any], tuple[int, ...]]:
-    """Return a module for padding that the part's own module cannot do, and what is left to that."""
+    """Return a module for padding that the part's own module does not support, and the padding left to that."""
     pairs, window = part.settings["padding"], part.settings["window"]
     if all(low == high and 2 * low <= span for (low, high), span in zip(pairs, window, strict=True)):
         return [], tuple(low for low, _ in pairs)

@@ -1,1 +1,1 @@
-"""Data sets that a configuration can name."""
+"""Data sets, by name in a configuration."""

@@ -1,4 +1,4 @@
-"""A table of one's own."""
+"""Your own CSV table as a data set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, 
 
 
 class _Table(CsvReader):
-    """Read a table; what it advises are settings of the data set."""
+    """Read a table; remedies in its errors name settings of the data set."""
 
     gap_advice = "set missing = 'drop' to leave such rows out, or to the number to put in its place"
     words_advice = "name the column in `encode` if it holds words, or the other columns in `inputs`"
@@ -35,25 +35,23 @@ MISSING = must(lambda value: value in ("refuse", "drop") or is_finite(value), "'
 
 @define(eq=False)
 class Csv(Divided):
-    """A file of comma-separated values, packed or not, with one row a sample.
+    """A CSV file, compressed or not, with one row per sample.
 
-    ``target`` names the column to predict, by its name in the first line or by its number; ``inputs`` those to
-    predict it from, which hold numbers (``"*"``: all others), except those of words in ``encode``.  ``targets`` says
-    what the target is: ``classes``,
-    words or whole numbers that become indices in their order (see the property ``classes``), or ``numbers``, a vector
-    of them, also from several columns.  With ``auto``, one column of words holds classes, and one of whole numbers what
-    the cost takes: classes for a cost of classes such as ``softmax_cross_entropy``, numbers for any other.
-    ``shape`` is what a sample is cut into, ``scale`` what it is multiplied by.
+    ``target`` is the column to predict, by its name in the header or by number; ``inputs`` are the columns to predict
+    it from (``"*"``: all others), which hold numbers, except for those in ``encode``.  ``targets`` is ``classes``
+    (words or integers that become sorted class indices, see the property ``classes``), ``numbers`` (a vector, also from
+    several columns), or ``auto``: a column of words holds classes, a column of integers what the cost takes, classes
+    for a classification cost such as ``softmax_cross_entropy``, else numbers.  ``shape`` is the shape of a sample,
+    ``scale`` a factor on it.
 
-    Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` stands between values,
-    ``decimal`` before a fraction, and ``thousands``, if it is set, between groups of three digits.
-    ``missing`` says what becomes of rows with a missing value (an empty place, ``?``, ``NA``, ``NaN``, ``None``,
-    ``null``): ``refuse`` them, ``drop`` them, or put a number in its place, in inputs alone.
+    Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` separates values, ``decimal`` is
+    the decimal mark, and ``thousands``, if set, separates groups of three digits.  ``missing`` handles missing values
+    (a blank, ``?``, ``NA``, ``NaN``, ``None``, ``null``): ``refuse`` raises an error, ``drop`` drops the row, and a
+    number replaces them, in inputs only.
 
-    Each column in ``encode`` becomes one column for each of its categories, with a 1 where a row has that category and
-    a 0 elsewhere.  Categories are the words of all rows, in alphabetical order, or whole numbers, in numerical order;
-    they are saved with a run, and samples to predict from have the same.  Only a blank is missing among them, and a
-    number in its place stands in all columns of the categories.
+    Columns in ``encode`` are one-hot encoded.  Their categories are the words of all rows, in alphabetical order, or
+    integers, in numerical order; they are saved with a run and used for samples to predict from.  Only a blank is
+    missing among them; a number for ``missing`` goes to all columns of the categories.
     """
 
     path: Path = field(converter=Path)
@@ -71,24 +69,24 @@ class Csv(Divided):
     encoding: str = field(default="utf-8-sig", kw_only=True)
     decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
-    _categories: dict[str, tuple[str, ...]] = field(factory=dict, init=False, repr=False)  # by place among the inputs
+    _categories: dict[str, tuple[str, ...]] = field(factory=dict, init=False, repr=False)  # by index among the inputs
 
     def __attrs_post_init__(self) -> None:
-        """Refuse to encode what is no input."""
+        """Raise a SigmaError if a column to encode is not an input."""
         for column in listed(self.encode):
             if column in listed(self.target) or not {column, REST} & {*self.inputs}:
                 raise _no_input(column)
 
     @property
     def learned(self) -> dict[str, Any]:
-        """Return what samples to predict from need: the categories of columns, by their places among the inputs."""
+        """Return the categories of encoded columns, by their index among the inputs, for samples to predict from."""
         if not listed(self.encode):
             return {}
         self._once()
         return {"categories": {place: list(names) for place, names in self._categories.items()}}
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
-        """Return all rows, but those that are dropped."""
+        """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
         targets = [self._target(column, lines) for column in words]
         inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
@@ -107,10 +105,10 @@ class Csv(Divided):
         white: float | None = None,
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
-        """Return the samples of another file, which needs no target, with columns as in this one.
+        """Return the samples of another file, with the same columns; its target may be left out.
 
-        While this file is there, columns that have names may stand in any order.  Categories are those ``learned`` by
-        a run; without them, those of this file.
+        Named columns may be in any order while this file exists.  Categories are those ``learned`` by a run, else those
+        of this file.
         """
         missing = None if isinstance(self.missing, str) else self.missing
         known = (learned or self.learned).get("categories", {})
@@ -121,7 +119,7 @@ class Csv(Divided):
         return reader.read(local(path))["values"]
 
     def _names(self) -> tuple[str | int, ...]:
-        """Return the columns of the inputs, by their names where this file tells."""
+        """Return the columns of the inputs, by name if this file has a header."""
         if REST not in self.inputs or not self.header or not self.path.is_file():
             return self.inputs
         cells = CsvReader(delimiter=self.delimiter, **self._form).top(local(self.path))
@@ -130,7 +128,7 @@ class Csv(Divided):
         return tuple(name for i, name in enumerate(names) if i not in targets)
 
     def _columns(self) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]:
-        """Return the number of each row's line, the columns of the inputs, and those of the target as words."""
+        """Return the line number of each row, the columns of the inputs, and those of the target as words."""
         targets, rest = listed(self.target), tuple(self.inputs) == (REST,)
         if not targets:
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
@@ -147,12 +145,12 @@ class Csv(Divided):
         else:
             outputs = names[len(self.inputs) :]
         if len(outputs) == len(names):
-            raise SigmaDataError(f"{self.path}: there is no column but the target. Add some to predict it from.")
+            raise SigmaDataError(f"{self.path}: there is no column except the target. Add some to predict it from.")
         inputs = {name: values for name, values in columns.items() if name not in outputs}
         return lines, inputs, [columns[name] for name in outputs]
 
     def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
-        """Return the inputs side by side, columns of words as those of their categories, which are kept in mind."""
+        """Return the input columns as one array, categorical ones one-hot encoded; remember their categories."""
         parts, self._categories = [], {}
         for i, (name, values) in enumerate(columns.items()):
             if values.dtype.kind == "T":
@@ -162,7 +160,7 @@ class Csv(Divided):
         return np.column_stack(parts)
 
     def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        """Return words as the numbers that they are, NaN for a missing one; as they are, if they may be classes."""
+        """Return words parsed as numbers, NaN for missing ones; unchanged if they may be classes."""
         figures = Figures(self.decimal, self.thousands)
         with suppress(ValueError):
             if figures.plain:
@@ -181,7 +179,7 @@ class Csv(Divided):
     def _present(
         self, inputs: np.ndarray, targets: list[np.ndarray], lines: np.ndarray
     ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-        """Return inputs, targets and lines without what is missing."""
+        """Return inputs, targets and lines, with missing values handled."""
         lost = np.any([_lost(values) for values in targets], axis=0)
         if self.missing == "drop":
             kept = ~(lost | np.isnan(inputs).any(axis=1))
@@ -195,7 +193,7 @@ class Csv(Divided):
         return filled, targets, lines
 
     def _labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
-        """Return the targets as rows of numbers; words and whole numbers of one column as labels."""
+        """Return the targets as rows of numbers, or as labels for words and integers in one column."""
         first = targets[0]
         codes = Codes(first, f"{self.path}: the target", lambda row: f"line {lines[row]}")
         words = first.dtype.kind not in "fi"
@@ -207,18 +205,19 @@ class Csv(Divided):
         return numbers
 
     def _float32(self, values: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
-        with np.errstate(over="ignore"):  # told below
+        with np.errstate(over="ignore"):  # reported below
             found = values.astype(np.float32)
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
             raise SigmaDataError(
-                f"{self.path}:{lines[row]}: {what}: {values[row, column]:g} is no number of 32 bits. Scale the column."
+                f"{self.path}:{lines[row]}: {what}: {values[row, column]:g} does not fit a 32-bit "
+                "float. Scale the column."
             )
         return found
 
     @property
     def _form(self) -> dict[str, Any]:
-        """Return how the file is written."""
+        """Return the settings of the file's format."""
         return {"encoding": self.encoding, "decimal": self.decimal, "thousands": self.thousands}
 
     @property
@@ -233,13 +232,13 @@ def _no_input(column: str | int) -> SigmaConfigError:
 
 
 def _exact(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return words as the floats that they are, or as integers where floats would not tell some of them apart."""
+    """Return words parsed as floats, or as integers if floats would merge some of them."""
     if np.abs(numbers).max(initial=0.0) >= 2.0**53:
-        with suppress(ValueError, OverflowError):  # they are no integers, or none of 64 bits
+        with suppress(ValueError, OverflowError):  # not integers, or beyond 64 bits
             return np.asarray(words.astype(np.int64))
     return numbers
 
 
 def _lost(values: np.ndarray) -> np.ndarray:
-    """Return which targets are missing; among words, blanks alone."""
+    """Return which targets are missing; among words, only blanks are."""
     return np.isnan(values) if values.dtype.kind in "fi" else np.array([not cell.strip() for cell in values.tolist()])

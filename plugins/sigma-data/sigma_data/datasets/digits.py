@@ -1,4 +1,4 @@
-"""Handwritten digits of 8 x 8 pixels."""
+"""The UCI handwritten digits data set, 8 x 8 pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fisher's flowers."""
+"""Fisher's iris data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_kernel.settings import in_
 
 @define(eq=False, kw_only=True)
 class Iris(Divided):
-    """150 flowers: ``inputs`` (4,), lengths in cm; ``targets`` 0 to 2, the species.
+    """150 iris flowers: ``inputs`` (4,), sepal and petal lengths and widths in cm; ``targets`` 0 to 2, the species.
 
     R. A. Fisher, The use of multiple measurements in taxonomic problems, Annals of Eugenics 7 (1936) 179-188.
     """

@@ -1,4 +1,4 @@
-"""Handwritten digits of 28 x 28 pixels."""
+"""The MNIST data set of handwritten digits, 28 x 28 pixels."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HASHES = {
     "train-labels-idx1-ubyte": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
     "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-}  # of the files packed by gzip
+}  # SHA-256 of the gzip files
 MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
 
 
 @define(eq=False, kw_only=True)
 class Mnist(Splits):
-    """60,000 handwritten digits and 10,000 to validate: ``inputs`` (28, 28), pixels from 0 to 1; ``targets`` 0 to 9.
+    """60,000 handwritten digits and 10,000 for validation: ``inputs`` (28, 28), pixels 0 to 1; ``targets`` 0 to 9.
 
-    They are downloaded on first use and kept in the folder ``cache``; with a ``folder``, its four IDX files are read
-    instead, packed or not.
+    Downloaded on first use and kept in the directory ``cache``; with ``folder``, the four IDX files are read from that
+    directory instead, compressed or not.
 
     LeCun, Cortes, Burges, The MNIST database of handwritten digits, 1998; CC BY-SA 3.0.
     """
@@ -49,7 +49,7 @@ class Mnist(Splits):
         return tuple(FILES)
 
     def load(self) -> Loaded:
-        """Return the digits to train on, and those of the test set for validation."""
+        """Return the training set, and the test set for validation."""
         return {name: self._half(prefix) for name, prefix in FILES.items()}, tuple("0123456789")
 
     def _half(self, prefix: str) -> Arrays:
@@ -62,7 +62,7 @@ class Mnist(Splits):
         values = IdxReader().read(source)["values"]
         if values.ndim != axes or values.dtype != np.uint8:
             raise SigmaDataError(
-                f"{source.name}: holds {values.dtype} of shape {values.shape}; there should be bytes with {axes} axes."
+                f"{source.name}: holds {values.dtype} of shape {values.shape}; expected bytes with {axes} axes."
             )
         return values
 

@@ -1,4 +1,4 @@
-"""Arrays of one's own in NumPy's files."""
+"""Your own .npy files as a data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sigma_data.sources import local
 
 @define(eq=False)
 class Npy(Divided):
-    """Two .npy files one row a sample: ``inputs``, multiplied by ``scale``, and ``targets``, as they are."""
+    """Two .npy files, one row per sample: ``inputs``, multiplied by ``scale``, and ``targets``."""
 
     inputs: Path = field(converter=Path)
     targets: Path = field(converter=Path)

@@ -1,4 +1,4 @@
-"""Any source, any reader, any extractor."""
+"""A data set from any combination of source, reader and extractor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel import Extractor, Reader, Source
 
 @define(eq=False)
 class Records(Divided):
-    """What a reader makes of a source, cut into sections by an extractor; without one, each array is a section."""
+    """Read a source, and split it into sections by an extractor; without one, each array of the reader is a section."""
 
     source: Source
     reader: Reader

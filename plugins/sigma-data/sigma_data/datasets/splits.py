@@ -1,4 +1,4 @@
-"""What the data sets that a configuration can name have in common: they come in splits, and load when first used."""
+"""Base classes of named data sets: mappings of splits, loaded on first use."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Loaded = tuple[Mapping[str, Dataset], tuple[str, ...]]
 
 @define(eq=False, kw_only=True)
 class Splits(Mapping[str, Dataset], ABC):
-    """A data set in splits, ``training``, ``validation`` and others, each a Dataset.
+    """A data set in splits, ``training``, ``validation`` and others, each of them a Dataset.
 
-    Nothing is read before a split, or ``classes``, is first asked for.
+    Nothing is read before a split, or ``classes``, is first accessed.
     """
 
-    white: ClassVar[float | None] = None  # the number that a white pixel is in the inputs, where that is known
+    white: ClassVar[float | None] = None  # the value of a white pixel in the inputs, if known
 
     _loaded: Loaded | None = field(default=None, init=False, repr=False)
 
@@ -37,11 +37,11 @@ class Splits(Mapping[str, Dataset], ABC):
 
     @abstractmethod
     def load(self) -> Loaded:
-        """Return the splits, and the names of the classes (none, if the targets are no classes)."""
+        """Return the splits, and the names of the classes (empty if the targets are not classes)."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the names of the classes in the order of their indices; none, if the targets are no classes."""
+        """Return the names of the classes in the order of their indices; empty if the targets are not classes."""
         return self._once()[1]
 
     def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
@@ -73,10 +73,10 @@ def _shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) -
 
 @define(eq=False, kw_only=True)
 class Divided(Splits):
-    """A data set without splits of its own: ``split`` says which share of the rows each one gets.
+    """A data set without predefined splits: ``split`` gives the share of the rows of each split.
 
-    ``split_by`` is ``record``, ``block`` or ``stratified``, as for :func:`sigma_data.split`; ``seed`` draws the rows.
-    It is not the run's, so that runs with different seeds are measured on the same rows.
+    ``split_by`` is ``record``, ``block`` or ``stratified``, as for :func:`sigma_data.split`.  ``seed`` is independent
+    of the run's, so that runs with different seeds are evaluated on the same rows.
     """
 
     split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=_shares)

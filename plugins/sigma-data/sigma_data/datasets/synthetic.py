@@ -1,4 +1,4 @@
-"""Made-up data of any shape."""
+"""Random data of any shape, with targets that can be learned."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STREAMS = {"teacher": 0xFFFF_FF00, "inputs": 0xFFFF_FF01, "classes": 0xFFFF_FF02
 
 @define(eq=False, kw_only=True)
 class Synthetic(Divided):
-    """Normal numbers drawn from ``seed``, and targets that can be learned from them.
+    """Normally distributed inputs drawn from ``seed``, and targets that can be learned from them.
 
-    ``teacher`` says how.  ``centres``: each of ``classes`` classes has a centre, a sample is its centre plus normal
-    noise of deviation ``noise``, the target is the class, of shape ().  ``linear``: the target is a linear function
-    of the sample, of shape (``outputs``,) and deviation about 1, plus such noise.
+    ``teacher`` generates the targets.  ``centres``: each of ``classes`` classes has a centre, a sample is its centre
+    plus normal noise of standard deviation ``noise``, the target is the class, of shape ().  ``linear``: the target is
+    a linear function of the sample, of shape (``outputs``,) and standard deviation about 1, plus such noise.
     """
 
     rows: int = field(default=1000, validator=ge(1))
@@ -37,7 +37,7 @@ class Synthetic(Divided):
         """Return all rows."""
         try:
             return self._centres() if self.teacher == "centres" else self._linear()
-        except (MemoryError, ValueError):  # the latter for sizes that NumPy cannot count
+        except (MemoryError, ValueError):  # ValueError for sizes that overflow NumPy's index
             raise SigmaDataError(
                 f"synthetic: {self.rows} rows of shape {self.shape} do not fit into memory. Take fewer."
             ) from None

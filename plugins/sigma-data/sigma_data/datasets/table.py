@@ -1,4 +1,4 @@
-"""From a table in a file to inputs and targets."""
+"""Inputs and targets from the tables that come with this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shipped(name: str) -> Mapping[str, np.ndarray]:
 
 
 def features(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return all columns but ``target`` side by side, float32, one row a sample."""
+    """Return all columns except ``target`` as one array, float32, one row per sample."""
     return np.stack(
         [values for name, values in columns.items() if name != "target"], axis=1, dtype=np.float32, casting="same_kind"
     )

@@ -1,4 +1,4 @@
-"""Tumours of the breast, malignant or benign."""
+"""The Wisconsin breast cancer (diagnostic) data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_kernel.settings import in_
 
 @define(eq=False, kw_only=True)
 class Wdbc(Divided):
-    """569 tumours: ``inputs`` (30,), features of cell nuclei as measured; ``targets`` 0 malignant, 1 benign.
+    """569 breast tumours: ``inputs`` (30,), features of cell nuclei, unscaled; ``targets`` 0 malignant, 1 benign.
 
     Wolberg, Mangasarian, Street, Street, Breast Cancer Wisconsin (Diagnostic), UCI Machine Learning Repository, 1993.
     """

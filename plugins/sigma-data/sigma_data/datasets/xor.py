@@ -1,4 +1,4 @@
-"""Exclusive or, the smallest task that one layer cannot do."""
+"""Exclusive or, the smallest task that one layer cannot solve."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sigma_data.datasets.table import features, shipped
 
 @define(eq=False, kw_only=True)
 class Xor(Splits):
-    """The four cases of exclusive or: ``inputs`` (2,), ``targets`` 0 or 1.
+    """The four samples of exclusive or: ``inputs`` (2,), ``targets`` 0 or 1.
 
-    There are no other cases to measure on, so that training and validation are the same four.
+    Training and validation are the same four samples.
     """
 
     @property

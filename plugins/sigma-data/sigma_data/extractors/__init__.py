@@ -1,1 +1,1 @@
-"""From what a reader returned to sections."""
+"""Extractors: split what a reader returns into sections."""

@@ -1,4 +1,4 @@
-"""From columns to sections."""
+"""Extract sections from the columns of a table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
 
 @frozen
 class Column:
-    """What becomes one section: one column, or several side by side.
+    """The columns of one section, and how to convert them.
 
-    A name alone gives one value a sample, a list of names a vector; ``["*"]`` is every column that no section
-    names.  ``shape`` is what a sample of several columns is cut into.  With ``dtype`` ``class`` each name or whole
-    number becomes an index, in the order of the names or numbers.  Else one column of words stays one, of which a cost
-    of classes makes indices; other values are multiplied by ``scale``.
+    A single name gives a scalar per sample, a list of names a vector; ``["*"]`` is every column that no section names.
+    ``shape`` is the shape of a sample made of several columns.  With ``dtype = "class"``, names or integers become
+    class indices in sorted order.  Otherwise a column of words is kept for a classification cost to encode, and other
+    values are multiplied by ``scale``.
     """
 
     columns: str | int | tuple[str | int, ...]
@@ -36,9 +36,9 @@ class Column:
 
 @frozen
 class Columns(Extractor):
-    """Put columns, by name or by number, into sections; see :class:`Column`.
+    """Extract sections from columns, by name or number; see :class:`Column`.
 
-    A column that is not there and a shape that does not fit are SigmaDataErrors that name the section.
+    Raises SigmaDataError, with the section, for a missing column or a shape that does not fit.
     """
 
     sections: Mapping[str, Column] = field(validator=min_len(1))
@@ -52,12 +52,12 @@ class Columns(Extractor):
 
 
 def listed(columns: str | int | tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return columns as a tuple, even if there is but one."""
+    """Return columns as a tuple, even if there is only one."""
     return (columns,) if isinstance(columns, str | int) else tuple(columns)
 
 
 def cut(values: np.ndarray, shape: tuple[int, ...] | None, where: str) -> np.ndarray:
-    """Return rows of values, each in a shape; SigmaConfigError if it does not hold as many."""
+    """Return rows of values reshaped; SigmaConfigError if the sizes differ."""
     if shape is None:
         return values
     if prod(shape) != prod(values.shape[1:]):

@@ -1,4 +1,4 @@
-"""From records of bytes to sections."""
+"""Extract sections from fixed-size records by byte offset."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _number(owner: Any, attribute: Attribute[Any], value: str) -> None:
     except TypeError:
         known = False
     if not known:
-        raise SigmaDataError(f"{attribute.name}: {value!r} is no type of numbers. Such are 'u1', '<i2', '>f4'.")
+        raise SigmaDataError(f"{attribute.name}: {value!r} is not a numeric dtype. Use 'u1', '<i2', '>f4' ...")
 
 
 @frozen
 class Field:
-    """What lies in a record from byte ``offset`` on: an array of this shape, of numbers as NumPy writes their type.
+    """An array in a record: its byte ``offset``, its shape, and its dtype in NumPy's notation.
 
-    Integers stay integers (int32), unless they are multiplied by a ``scale``.
+    Integers stay integers (int32) unless they are multiplied by a ``scale``.
     """
 
     offset: int = field(validator=ge(0))
@@ -38,9 +38,9 @@ class Field:
 
 @frozen
 class Offsets(Extractor):
-    """Cut records of bytes into sections; see :class:`Field`.  A field that ends behind the record is a SigmaDataError.
+    """Split records of bytes into sections; SigmaDataError if a :class:`Field` ends after the record.
 
-    CIFAR-10 has a label in byte 0, and 3 x 32 x 32 pixels behind it::
+    A record of CIFAR-10 has a label in byte 0, followed by 3 x 32 x 32 pixels::
 
         Offsets({"targets": Field(0), "inputs": Field(1, shape=(3, 32, 32), scale=1 / 255)})
     """
@@ -50,7 +50,7 @@ class Offsets(Extractor):
     def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the sections of ``records["records"]``, an array of bytes of shape ``(rows, size)``."""
         if "records" not in records or records["records"].dtype != np.uint8:
-            raise SigmaDataError("offsets: there are no records of bytes to cut. Use the reader `bytes`.")
+            raise SigmaDataError("offsets: there are no records of bytes to split. Use the reader `bytes`.")
         return {name: _cut(name, one, records["records"]) for name, one in self.sections.items()}
 
 

@@ -1,1 +1,1 @@
-"""Orders of rows."""
+"""Iterators: the order of rows within and across epochs."""

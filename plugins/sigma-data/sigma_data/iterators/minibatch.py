@@ -1,4 +1,4 @@
-"""Every row once an epoch, in a new order each time."""
+"""Shuffled minibatches, in a new order each epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel import Iterator
 
 @frozen
 class Minibatch(Iterator):
-    """Form minibatches at random; the order is a function of the run's seed, the epoch and the block."""
+    """Shuffle the rows in every epoch; the order is a function of the run's seed, the epoch and the block."""
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return a permutation of ``range(rows)``."""

@@ -1,4 +1,4 @@
-"""The rows as they come."""
+"""Minibatches in the order of the data, without shuffling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_kernel import Iterator
 
 @frozen
 class Sequential(Iterator):
-    """Form minibatches of neighbours, in the same order in every epoch."""
+    """Keep the order of the data in every epoch."""
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return ``0, 1, ..., rows - 1``."""

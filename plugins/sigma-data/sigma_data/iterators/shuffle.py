@@ -1,4 +1,4 @@
-"""One random order, kept."""
+"""Minibatches shuffled once, in the same order each epoch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sigma_kernel.settings import ge, lt
 
 @frozen
 class Shuffle(Iterator):
-    """Put the rows into an order drawn from a ``seed`` of its own, the same in every epoch and in every run.
+    """Shuffle the rows once, by a ``seed`` of its own: the order is the same in every epoch and every run.
 
-    It is the order of rows that is shuffled, not the data: whatever reads the data elsewhere finds it as it was, and
-    predictions come in the order of their samples.
+    The order of rows is shuffled, not the data: other readers see the data unchanged, and predictions come in the order
+    of their samples.
     """
 
     seed: int = field(default=0, validator=[ge(0), lt(2**64)])

@@ -1,1 +1,1 @@
-"""Changes of one section."""
+"""Preprocessors: transform the values of one section."""

@@ -1,4 +1,4 @@
-"""Change the type of values."""
+"""Cast values to another dtype."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("float32", "float64", "int32", "int64", "bool")
 
 @frozen
 class Cast(Preprocessor):
-    """Change the type of values.  One that an integer or a bool cannot hold is a SigmaDataError; floats are rounded."""
+    """Cast values to a dtype, floats rounded; SigmaDataError for values that an integer or bool cannot hold."""
 
     dtype: Literal["float32", "float64", "int32", "int64", "bool"] = field(default="float32", validator=in_(NAMES))
     section: str = field(default="inputs", kw_only=True)
@@ -27,5 +27,5 @@ class Cast(Preprocessor):
         return {}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the values in the new type."""
+        """Return the values in the new dtype."""
         return converted(values, self.dtype, f"cast: section {self.section!r}")

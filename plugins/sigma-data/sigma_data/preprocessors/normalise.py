@@ -1,4 +1,4 @@
-"""Bring values into a range."""
+"""Rescale values from one range to another (min-max normalisation)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sigma_kernel import Preprocessor, SigmaDataError
 
 def _range(owner: Any, attribute: Attribute[Any], value: tuple[float, float] | None) -> None:
     if value is not None and not value[0] < value[1]:
-        raise SigmaDataError(f"{attribute.name}: {value} is no range. The first number must be the smaller one.")
+        raise SigmaDataError(f"{attribute.name}: {value} is not a range. The first number must be the smaller one.")
 
 
 @frozen
 class Normalise(Preprocessor):
-    """Map the range ``source`` to the range ``target``, by a straight line.
+    """Map the range ``source`` linearly to the range ``target``.
 
-    Without a ``source``, each feature has the range that it has in the training split.  A feature that is the same in
-    all of it becomes the lower end of the target.  Values outside the source land outside the target.
+    ``source`` defaults to the range of each feature in the training split.  A feature that is constant there maps to
+    the lower end of the target.  Values outside the source map outside the target.
     """
 
     source: tuple[float, float] | None = field(default=None, validator=_range)
@@ -31,14 +31,14 @@ class Normalise(Preprocessor):
     section: str = field(default="inputs", kw_only=True)
 
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the ends of the source, ``low`` and ``high``, of a sample's shape; nothing if they are given."""
+        """Return the bounds of the source, ``low`` and ``high``, of a sample's shape; nothing if they are set."""
         if self.source is not None:
             return {}
         low, high = reduce(wider, ((values.min(axis=0), values.max(axis=0)) for values in blocks))
         return {"low": low.astype(np.float64), "high": high.astype(np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the mapped values: float32, or the float type that they have."""
+        """Return the mapped values: float32, or their own float type."""
         low, high = self.source or (state["low"], state["high"])
         width = np.where(np.equal(low, high), 1.0, np.subtract(high, low, dtype=np.float64))
         begin, end = self.target

@@ -1,4 +1,4 @@
-"""Classes as vectors."""
+"""One-hot encoding of class indices."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sigma_kernel.settings import ge, optional
 
 @frozen
 class OneHot(Preprocessor):
-    """Replace each class index by a vector with a 1 in its place, on a new last axis.
+    """Encode class indices as one-hot vectors, on a new last axis.
 
-    Without ``classes``, there are as many as the training split has.  An index that is none of them, and values that
-    are no indices, are SigmaDataErrors.
+    ``classes`` defaults to the number of classes in the training split.  Raises SigmaDataError for values that are not
+    indices, and for indices out of range.
     """
 
     takes_classes: ClassVar[bool] = True
@@ -30,14 +30,14 @@ class OneHot(Preprocessor):
         return {"classes": np.asarray(self.classes or 1 + max(map(self._greatest, blocks)), np.int64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return vectors, float32."""
+        """Return one-hot vectors, float32."""
         self._whole(values)
         classes = int(state["classes"])
         wrong = np.argwhere((values < 0) | (values >= classes))
         if len(wrong):
             row, value = wrong[0][0], values[tuple(wrong[0])]
             where = f"one_hot: section {self.section!r}, row {row}"
-            raise SigmaDataError(f"{where}: {value} is no class of {classes}. Correct it, or set `classes`.")
+            raise SigmaDataError(f"{where}: {value} is not one of {classes} classes. Correct it, or set `classes`.")
         vectors = np.zeros((*values.shape, classes), np.float32)
         np.put_along_axis(vectors, values[..., None].astype(np.int64), 1.0, axis=-1)
         return vectors

@@ -1,4 +1,4 @@
-"""Multiply and add."""
+"""Multiply by a factor and add an offset."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class Scale(Preprocessor):
         return {}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the changed values: float32, or the float type that they have."""
+        """Return the scaled values: float32, or their own float type."""
         return floating(np.multiply(values, self.factor, dtype=np.float64) + self.offset, like=values)

@@ -1,4 +1,4 @@
-"""Give every feature mean 0 and deviation 1."""
+"""Standardise features to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Ends = tuple[np.ndarray, np.ndarray]
 
 @frozen
 class Standardise(Preprocessor):
-    """Subtract each feature's mean and divide by its standard deviation, both those of the training split.
+    """Subtract each feature's mean and divide by its standard deviation, both of the training split.
 
-    A feature that is the same in all of it becomes 0.  The deviation is that of the population (divided by n).  Both
-    are gathered block by block: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983, (2.1).
+    A feature that is constant there becomes 0.  The deviation is that of the population (divided by n).  Both are
+    computed block by block: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983, (2.1).
     """
 
     section: str = field(default="inputs", kw_only=True)
@@ -27,13 +27,13 @@ class Standardise(Preprocessor):
         """Return ``mean`` and ``deviation``, float64, of a sample's shape."""
         found = reduce(_Moments.merged, map(_Moments.of, blocks))
         low, high = found.ends
-        constant = low == high  # judged by the values: rounding gives the deviation of equal numbers a trace
+        constant = low == high  # by the values: rounding can make the deviation of equal numbers nonzero
         mean = np.where(constant, low, found.mean)
         deviation = np.where(constant, 1.0, np.sqrt(found.variance))
         return {"mean": np.asarray(mean, np.float64), "deviation": np.asarray(deviation, np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the changed values: float32, or the float type that they have."""
+        """Return the standardised values: float32, or their own float type."""
         changed = np.subtract(values, state["mean"], dtype=np.float64)
         changed /= state["deviation"]
         return floating(changed, like=values)
@@ -41,7 +41,7 @@ class Standardise(Preprocessor):
 
 @frozen(eq=False)
 class _Moments:
-    """What is known of some rows: how many they are, their mean and variance, and their least and greatest values."""
+    """Statistics of some rows: count, mean, variance, minimum and maximum."""
 
     rows: int
     mean: np.ndarray
@@ -50,12 +50,12 @@ class _Moments:
 
     @classmethod
     def of(cls, values: np.ndarray) -> _Moments:
-        """Return those of one block."""
+        """Return the statistics of one block."""
         mean, variance = values.mean(axis=0, dtype=np.float64), values.var(axis=0, dtype=np.float64)
         return cls(len(values), mean, variance, (values.min(axis=0), values.max(axis=0)))
 
     def merged(self, other: _Moments) -> _Moments:
-        """Return those of the rows of both."""
+        """Return the statistics of the rows of both."""
         rows = self.rows + other.rows
         share, apart = other.rows / rows, other.mean - self.mean
         variance = self.variance * (1 - share) + other.variance * share + apart * apart * (share * (1 - share))
@@ -63,10 +63,10 @@ class _Moments:
 
 
 def wider(one: Ends, other: Ends) -> Ends:
-    """Return the least and the greatest values of two ranges."""
+    """Return the union of two ranges: the smaller minimum and the larger maximum."""
     return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
 def floating(changed: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Return changed values as the float type that they had, or as float32 if they were whole numbers."""
+    """Return changed values in the float type of ``like``, or float32 if that holds integers."""
     return changed.astype(like.dtype if like.dtype.kind == "f" else np.float32, copy=False)

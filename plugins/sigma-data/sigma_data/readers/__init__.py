@@ -1,1 +1,1 @@
-"""From bytes to arrays."""
+"""Readers: parse the bytes of a source to arrays."""

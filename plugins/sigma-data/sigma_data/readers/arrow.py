@@ -1,4 +1,4 @@
-"""Tables parsed by Arrow, on several cores."""
+"""Parse CSV tables with Arrow, on several cores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ csv: Any = import_module("pyarrow.csv")
 
 
 def by_arrow(rows: Sequence[str], layout: Layout) -> Columns:
-    """Parse lines with Arrow; raises ValueError for what it cannot."""
+    """Parse lines with Arrow; raises ValueError if it cannot."""
     names = [str(i) for i in range(len(layout.kinds))]
     wanted = {name: kind for name, kind in zip(names, layout.kinds, strict=True) if kind is not None}
     table = csv.read_csv(

@@ -1,4 +1,4 @@
-"""Files of records that all have the same number of bytes."""
+"""Read binary files of fixed-size records."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sigma_kernel.settings import ge
 class BytesReader(Reader):
     """Read records of ``size`` bytes each, after a header of ``skip`` bytes, as one uint8 array, ``records``.
 
-    The :class:`~sigma_data.Offsets` extractor says what lies where in a record.  A last record that is not whole is a
-    SigmaDataError.
+    The :class:`~sigma_data.Offsets` extractor splits records into sections.  Raises SigmaDataError if the last record
+    is incomplete.
     """
 
     size: int = field(validator=ge(1))

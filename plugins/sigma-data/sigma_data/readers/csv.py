@@ -1,4 +1,4 @@
-"""Tables of comma-separated values."""
+"""Read CSV files, with missing values, decimal marks and line numbers in errors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from sigma_kernel.settings import in_, matches_re, min_len, optional
 
 CELLS = 1_000_000  # values held as text at once
 LONGEST = 1 << 24  # characters of a line
-GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # what stands where a value is missing
+GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # cells that stand for a missing value
 
 DELIMITER = matches_re(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
-SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as a configuration has them
+SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as written in a configuration
 
 REST = "*"  # among the columns of a section: every column that no section names
 
@@ -36,16 +36,16 @@ Row = tuple[int, list[str]]  # with the number of its line in the file
 
 @frozen
 class CsvReader(Reader):
-    """Read a table as one array a column, by the names in its first line, or by number from 0 without a ``header``.
+    """Read a table as one array per column, by the names in its header, or by number from 0 without a ``header``.
 
-    Columns hold numbers (float64), except those named in ``text`` (strings).  ``columns`` are the ones to read; the
-    others are not looked at.  A value is missing if there is nothing, ``?``, ``NA``, ``NaN``, ``None`` or ``null`` in
-    its place; it becomes NaN with ``missing="nan"``.  Among words only a blank is missing, and stays one.
-    Otherwise such a value, one that is no number, and a line with too many or too few values are SigmaDataErrors with
-    ``file:line``.
+    Columns hold numbers (float64), except those in ``text`` (strings).  ``columns`` are the ones to read; others are
+    not parsed.  A value is missing if its cell is blank, ``?``, ``NA``, ``NaN``, ``None`` or ``null``; with
+    ``missing="nan"`` it becomes NaN.  Among words, only a blank is missing, and stays blank.  Raises SigmaDataError,
+    with ``file:line``, for other missing values, for cells that are not numbers, and for lines with too many or too few
+    values.
 
-    ``decimal`` is the mark before a fraction, and ``thousands`` one between groups of three digits.  A plain table is
-    parsed by a library: Arrow, where ``sigma-data[arrow]`` is installed and the table is large, else NumPy.
+    ``decimal`` is the decimal mark, ``thousands`` the separator of groups of three digits.  A plain table is parsed by
+    a library: Arrow if ``sigma-data[arrow]`` is installed and the table is large, else NumPy.
     """
 
     columns: tuple[str | int, ...] | None = field(default=None, validator=optional(min_len(1)))
@@ -66,12 +66,12 @@ class CsvReader(Reader):
         return self.table(source)[1]
 
     def top(self, source: Source) -> list[str]:
-        """Return what stands in the first line."""
+        """Return the cells of the first line."""
         with self._opened(source) as text:
             return _first(_rows(text, self.delimiter, source.name), source.name)[1]
 
     def table(self, source: Source) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return the number of each row's line in the file, and the columns."""
+        """Return the line number of each row, and the columns."""
         name = source.name
         with self._opened(source) as text:
             line, first = _first(_rows(text, self.delimiter, name), name)
@@ -91,7 +91,7 @@ class CsvReader(Reader):
 
     @property
     def figures(self) -> Figures:
-        """Return how numbers are written."""
+        """Return the format of numbers."""
         return Figures(self.decimal, self.thousands)
 
     def _names(self, line: int, cells: list[str], name: str) -> list[str]:
@@ -107,7 +107,7 @@ class CsvReader(Reader):
         return names
 
     def _advice(self, cells: list[str]) -> str:
-        """Return what to set if the first line does not look as these settings say."""
+        """Return the setting to change if the first line does not match the settings."""
         if len(cells) == 1 and (found := next((sep for sep in SEPARATORS if sep in cells[0].strip()), None)):
             return f" If {SEPARATORS[found]} stands between values, set delimiter = '{SEPARATORS[found]}'."
         if not self.header:
@@ -122,14 +122,14 @@ class CsvReader(Reader):
         chosen = [place(column, names, name, advice) for column in self.columns]
         one, times = Counter(chosen).most_common(1)[0]
         if times > 1:
-            raise SigmaDataError(f"{name}: column {names[one]!r} is wanted {times} times. Name it once.")
+            raise SigmaDataError(f"{name}: column {names[one]!r} is named {times} times. Name it once.")
         return chosen
 
-    # -- the fast way, for plain tables --------------------------------------------------------------------------------
+    # -- fast path, for plain tables -----------------------------------------------------------------------------------
     def _swiftly(
         self, source: Source, line: int, names: list[str], chosen: Sequence[int], words: set[int]
     ) -> list[list[np.ndarray]]:
-        """Return lines and columns in parts; nothing, where the table is not plain and has to be read with care."""
+        """Return lines and columns in parts; nothing if the table is not plain and needs the slow path."""
         if self.thousands is not None:
             return []
         kinds = [(i in words) if i in chosen else None for i in range(len(names))]
@@ -147,7 +147,7 @@ class CsvReader(Reader):
             raise Unfit("a missing word")
         return [piece.lines, *(np.array(one, STRINGS) if isinstance(one, list) else one for one in found)]
 
-    # -- the careful way, for all tables -------------------------------------------------------------------------------
+    # -- slow path, for all tables -------------------------------------------------------------------------------------
     def _carefully(
         self, source: Source, names: list[str], chosen: Sequence[int], words: set[int]
     ) -> list[list[np.ndarray]]:
@@ -178,7 +178,7 @@ class CsvReader(Reader):
         return np.array(cells, STRINGS)
 
     def _numbers(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
-        with suppress(ValueError):  # told below, with the line
+        with suppress(ValueError):  # reported below, with the line
             values = self.figures.values(cells)
             if np.isfinite(values).all():
                 return values
@@ -204,12 +204,12 @@ class CsvReader(Reader):
 
 
 def is_gap(cell: str) -> bool:
-    """Return whether a cell stands for a value that is missing."""
+    """Return whether a cell stands for a missing value."""
     return cell.strip().lower() in GAPS
 
 
 def place(column: str | int, names: Sequence[str], where: str, advice: str = "") -> int:
-    """Return the number of a column, given by name or by number (from 0; from the end if negative)."""
+    """Return the index of a column, given by name or by number (from 0; from the end if negative)."""
     if isinstance(column, int):
         if not -len(names) <= column < len(names):
             raise SigmaDataError(f"{where}: there is no column {column}, only 0 to {len(names) - 1}.{advice}")
@@ -221,14 +221,14 @@ def place(column: str | int, names: Sequence[str], where: str, advice: str = "")
 
 
 def separator(source: Source, encoding: str) -> str:
-    """Return what stands between the values of the first line; a comma, if there is but one."""
+    """Return the separator of the first line; a comma if it has a single value."""
     with source.open() as stream, as_text(stream, encoding) as text:
         first = next(lines(text, LONGEST, source.name), "").strip()
     return next((found for found in SEPARATORS if found in first), ",")
 
 
 def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:
-    """Yield each line that is not blank with its number."""
+    """Yield each line that is not blank, with its number."""
     reader = csv.reader(lines(text, LONGEST, name), delimiter=delimiter, strict=True)
     try:
         for row in reader:

@@ -1,4 +1,4 @@
-"""How a table writes its numbers."""
+"""Number formats of tables: decimal mark and thousands separator."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ THOUSANDS = optional(matches_re(r"[^\w\"\r\n+-]|_", "one character that can stan
 
 
 def differ(owner: Any, attribute: Attribute[Any], value: str | None) -> None:
-    """Raise SigmaConfigError if one mark should mean two things."""
+    """Raise SigmaConfigError if both marks are the same."""
     if value is not None and value == owner.decimal:
         raise SigmaConfigError(
-            f"{type(owner).__name__}.{attribute.alias}: {value!r} is the mark of fractions, too. Set decimal = ','."
+            f"{type(owner).__name__}.{attribute.alias}: {value!r} is also the decimal mark. Set decimal = ','."
         )
 
 
 @define(slots=False)
 class Figures:
-    """Numbers with a ``decimal`` mark before their fraction, and perhaps one between ``thousands``."""
+    """Parse numbers with a ``decimal`` mark and an optional ``thousands`` separator."""
 
     decimal: str = field(default=".", validator=DECIMAL)
     thousands: str | None = field(default=None, validator=THOUSANDS)
 
     @property
     def plain(self) -> bool:
-        """Return whether they are written as Python writes them."""
+        """Return whether the format is Python's."""
         return self.decimal == "." and self.thousands is None
 
     def value(self, cell: str) -> float:
-        """Return the number that a cell holds; raises ValueError for one that holds none."""
+        """Return the number in a cell; raises ValueError if it is not a number."""
         if self.plain:
             return float(cell)
         text = cell.strip()
@@ -53,7 +53,7 @@ class Figures:
         return float(text)
 
     def values(self, cells: Sequence[str]) -> np.ndarray:
-        """Return the numbers that cells hold, float64; raises ValueError where one holds none."""
+        """Return the numbers in cells, float64; raises ValueError if one is not a number."""
         return np.array(cells if self.plain else [self.value(cell) for cell in cells], np.float64)
 
     def is_number(self, cell: str) -> bool:
@@ -65,7 +65,7 @@ class Figures:
         return True
 
     def advice(self, cell: str) -> str:
-        """Return what to set if a cell that holds no number has commas where it could have marks."""
+        """Return the setting to change if the commas of a cell could be decimal marks or separators."""
         marked = self.plain and "," in cell and Figures(",").is_number(cell.replace(",", "", cell.count(",") - 1))
         grouped = self.plain and Figures(thousands=",").is_number(cell) and "," in cell
         if grouped and "." in cell:

@@ -1,4 +1,4 @@
-"""IDX, the format of MNIST."""
+"""Read IDX files, the format of MNIST."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from sigma_data.bounds import exactly, finished, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-SIDES = 32  # what every version of NumPy can hold
+SIDES = 32  # dimensions that every version of NumPy supports
 
 
 @frozen
 class IdxReader(Reader):
-    """Read an IDX file as one array, ``values``, of the shape and the type that its header declares.
+    """Read an IDX file as one array, ``values``, of the shape and dtype in its header.
 
-    LeCun, Cortes, Burges, The MNIST database of handwritten digits, section "the IDX file format".  A header that is
-    none, a file that is cut off and one that goes on behind its end are SigmaDataErrors.
+    LeCun, Cortes, Burges, The MNIST database of handwritten digits, section "the IDX file format".  Raises
+    SigmaDataError for an invalid header, a truncated file, and trailing bytes.
     """
 
     def read(self, source: Source) -> dict[str, np.ndarray]:

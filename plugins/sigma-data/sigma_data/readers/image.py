@@ -1,4 +1,4 @@
-"""Pictures, in PNG and JPEG files."""
+"""Read PNG and JPEG images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sigma_kernel.settings import ge, in_
 
 FORMATS = ("PNG", "JPEG")
 GREY, COLOURED = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA")  # Pillow's modes, with 8 bits a channel
-# what Pillow raises for files that are damaged, or made to harm
+# raised by Pillow for damaged or malicious files
 BROKEN = (OSError, SyntaxError, ValueError, TypeError, EOFError, LookupError, OverflowError, struct.error, zlib.error)
 
 
@@ -24,10 +24,10 @@ BROKEN = (OSError, SyntaxError, ValueError, TypeError, EOFError, LookupError, Ov
 class ImageReader(Reader):
     """Read a PNG or JPEG file as bytes, ``values``, of one row: ``(1, height, width)`` or ``(1, height, width, 3)``.
 
-    ``colours`` makes it ``grey`` (by the luminance of ITU-R 601) or ``rgb``; else it stays what it is.  The picture
-    stands as its camera says.  One with more than ``largest`` pixels is refused before it is unpacked; so are
-    transparent ones, those that have not 8 bits a channel, and files that are damaged: all are SigmaDataErrors.  Needs
-    Pillow, which ``sigma-data[images]`` installs; SigmaPluginError where it is missing.
+    ``colours`` converts to ``grey`` (luminance of ITU-R 601) or ``rgb``; by default the image's own are kept.  The EXIF
+    orientation is applied.  Raises SigmaDataError for more than ``largest`` pixels (before decoding), transparency,
+    other than 8 bits per channel, and damaged files; SigmaPluginError without Pillow, which ``sigma-data[images]``
+    installs.
     """
 
     colours: Literal["any", "grey", "rgb"] = field(default="any", validator=in_(("any", "grey", "rgb")))
@@ -37,13 +37,13 @@ class ImageReader(Reader):
         """Return ``{"values": array}``."""
         pillow, turning = _pillow("PIL.Image"), _pillow("PIL.ImageOps")
         with source.open() as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what Pillow finds large or odd: it is judged here
+            warnings.simplefilter("ignore")  # Pillow warns of large or odd images: they are checked here
             try:
                 with pillow.open(stream, formats=FORMATS) as image:
                     self._check(image, source.name)
                     return {"values": np.array(self._converted(turning.exif_transpose(image), source.name))[None]}
             except (pillow.UnidentifiedImageError, *BROKEN) as error:
-                raise SigmaDataError(f"{source.name}: is no PNG or JPEG image, or damaged: {error!r:.100}.") from error
+                raise SigmaDataError(f"{source.name}: not a PNG or JPEG image, or damaged: {error!r:.100}.") from error
             except pillow.DecompressionBombError as error:
                 raise self._too_large(source.name, str(error)) from None
 

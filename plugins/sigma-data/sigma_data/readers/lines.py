@@ -1,4 +1,4 @@
-"""Lines of text."""
+"""Read the lines of a text file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sigma_kernel.settings import ge
 
 @frozen
 class LinesReader(Reader):
-    """Read a text file as one array of strings, ``lines``, without their ends; lines without text are left out.
+    """Read a text file as one array of strings, ``lines``, without line ends and blank lines.
 
-    A line of more than ``longest`` characters, or one that is not text in ``encoding``, is a SigmaDataError.
+    Raises SigmaDataError for a line of more than ``longest`` characters, or one that is not text in ``encoding``.
     """
 
     encoding: str = "utf-8-sig"
@@ -27,20 +27,20 @@ class LinesReader(Reader):
         """Return ``{"lines": array}``."""
         with source.open() as stream, as_text(stream, self.encoding) as text:
             found = [line.rstrip("\n") for line in lines(text, self.longest, source.name) if line.strip()]
-        # strings of varying length: one long line among many must not cost its length in each of them
+        # variable-length strings: a fixed width would pad every line to the longest
         return {"lines": np.array(found, np.dtypes.StringDType())}
 
 
 def as_text(stream: IO[bytes], encoding: str, newline: str | None = None) -> io.TextIOWrapper:
-    """Return a stream of text over one of bytes; an encoding that there is not is a SigmaDataError."""
+    """Return a text stream over a byte stream; SigmaDataError for an unknown encoding."""
     try:
         return io.TextIOWrapper(stream, encoding=encoding, newline=newline)
-    except (LookupError, ValueError):  # the latter for a NUL
+    except (LookupError, ValueError):  # ValueError for a NUL
         raise SigmaDataError(f"encoding: there is no {encoding!r}. Most files are 'utf-8'.") from None
 
 
 def lines(text: io.TextIOWrapper, longest: int, name: str) -> Iterator[str]:
-    """Yield each line with its end; one that is too long, or is not text, is a SigmaDataError."""
+    """Yield each line with its end; SigmaDataError for a line that is too long or not text."""
     number = 1
     try:
         while line := text.readline(longest + 2):
@@ -50,9 +50,9 @@ def lines(text: io.TextIOWrapper, longest: int, name: str) -> Iterator[str]:
                 )
             yield line
             number += 1
-    except UnicodeError as error:  # UTF-16 that does not say its order of bytes has no more than this
+    except UnicodeError as error:  # UTF-16 without a byte order mark raises no more specific error
         raise SigmaDataError(
-            f"{name}:{number}: in or soon after this line there is no {text.encoding.removesuffix('-sig')} text "
-            f"({getattr(error, 'reason', error)}). "
-            "Give the file's own `encoding`, such as 'latin-1'."
+            f"{name}:{number}: in or soon after this line, the text is not valid "
+            f"{text.encoding.removesuffix('-sig')} ({getattr(error, 'reason', error)}). "
+            "Set the file's own `encoding`, such as 'latin-1'."
         ) from None

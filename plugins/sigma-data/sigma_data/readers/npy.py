@@ -1,4 +1,4 @@
-"""NPY, NumPy's own format."""
+"""Read NumPy .npy files, without unpickling."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sigma_data.bounds import exactly, finished, shaped
 from sigma_kernel import Reader, SigmaDataError, Source
 
 NUMBERS = r"[<>|=]?(b1|[iu][1248]|f[248])"
-LONGEST = 1 << 16  # bytes of a header; those of arrays of numbers have some 100
+LONGEST = 1 << 16  # bytes of a header; arrays of numbers have about 100
 
 
 @frozen
 class NpyReader(Reader):
     """Read an .npy file as one array, ``values``.
 
-    Nothing is ever unpickled.  Anything but numbers and booleans, a header that is none, a file that is cut off and one
-    that goes on behind its end are SigmaDataErrors.  The format: NumPy's ``numpy.lib.format``, versions 1 to 3.
+    Nothing is ever unpickled.  Raises SigmaDataError for anything but numbers and booleans, an invalid header, a
+    truncated file, and trailing bytes.  The format: NumPy's ``numpy.lib.format``, versions 1 to 3.
     """
 
     def read(self, source: Source) -> dict[str, np.ndarray]:
-        """Return ``{"values": array}``, in C order and of the machine's own byte order."""
+        """Return ``{"values": array}``, in C order and native byte order."""
         with source.open() as stream:
             shape, fortran, dtype = self._header(stream, source.name)
             where = f"{source.name}: the header declares shape {shape} of {dtype}"
@@ -39,21 +39,21 @@ class NpyReader(Reader):
         header = _parsed(_text(stream, name), name)
         descr, shape = header["descr"], header["shape"]
         if not isinstance(descr, str) or not re.fullmatch(NUMBERS, descr):
-            raise SigmaDataError(f"{name}: holds {descr!r}, which is not read. Save an array of numbers.")
+            raise SigmaDataError(f"{name}: holds {descr!r}, which is not supported. Save an array of numbers.")
         if not isinstance(shape, tuple) or not shape or any(type(side) is not int or side < 0 for side in shape):
             raise SigmaDataError(f"{name}: the header declares shape {shape}. There must be an axis for the rows.")
         return shape, bool(header["fortran_order"]), np.dtype(descr)
 
 
 def _text(stream: IO[bytes], name: str) -> str:
-    """Return the header's text, having checked what stands before it."""
+    """Return the header's text, after checking the magic number, version and length."""
     where = f"{name}: byte 0: the header"
     magic, major, minor = struct.unpack(">6sBB", exactly(stream, 8, where))
     if magic != b"\x93NUMPY" or major not in (1, 2, 3) or minor:
         raise SigmaDataError(f"{name}: byte 0: is not an .npy file of version 1, 2 or 3.")
     length = int.from_bytes(exactly(stream, 2 if major == 1 else 4, where), "little")
     if length > LONGEST:
-        raise SigmaDataError(f"{name}: byte 8: the header claims {length} bytes; more than {LONGEST} are not believed.")
+        raise SigmaDataError(f"{name}: byte 8: the header claims {length} bytes; at most {LONGEST} are allowed.")
     return exactly(stream, length, where).decode("latin-1")
 
 

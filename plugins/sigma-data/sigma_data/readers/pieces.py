@@ -1,7 +1,7 @@
-"""Tables parsed by a library, piece by piece.
+"""Parse plain CSV tables with a library, in pieces.
 
-This is fast, and takes plain tables only: whatever is out of the ordinary is left to the reader's own way, which is
-slower, and knows where in the file it is.  What is taken comes to the same arrays.
+This fast path takes plain tables only; anything else is left to the reader's slow path, which knows its line in the
+file.  Both give the same arrays.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Columns = dict[int, "np.ndarray | list[str]"]  # by number: float64, or words
 
 
 class Unfit(ValueError):
-    """Raised for what is no plain table."""
+    """Raised if a table is not plain, so that the slow path must read it."""
 
 
 @frozen
 class Layout:
-    """How the lines of a table are cut: ``kinds`` are those of its columns, numbers, words, or not looked at.
+    """The format of a table's lines; ``kinds`` are those of its columns: numbers, words, or not read.
 
     With ``gaps``, numbers may be missing, and are NaN.
     """
@@ -41,18 +41,18 @@ class Layout:
 
     @property
     def quoted(self) -> re.Pattern[str]:
-        """Return what a cell in quotes looks like that has no line ends in it, and two quotes for one."""
+        """Return a pattern of a quoted cell without line ends, in which two quotes stand for one."""
         mark = re.escape(self.delimiter)
         return re.compile(rf'(?:^|(?<={mark}))"(?:[^"\n]|"")*+"(?={mark}|$)', re.MULTILINE)
 
     @property
     def gap(self) -> re.Pattern[str]:
-        """Return what a word looks like that stands for a missing number; it begins so that few places are tried."""
+        """Return a pattern of a cell that stands for a missing number; its prefix limits backtracking."""
         mark = re.escape(self.delimiter)
         return re.compile(rf"[?nN](?<=[{mark}\n].)(?:(?<=\?)|(?i:an|ull|one|/?a))(?=[{mark}\n])")
 
     def only(self, words: bool) -> Layout:
-        """Return the layout of the columns of words alone, or of numbers alone; the others are not looked at."""
+        """Return the layout with only the columns of words, or only those of numbers; the others are not read."""
         return evolve(self, kinds=[kind if kind is words else None for kind in self.kinds])
 
 
@@ -61,14 +61,14 @@ Parse = Callable[[Sequence[str], Layout], Columns]
 
 @frozen
 class Piece:
-    """Some lines: their numbers in the file, and their columns."""
+    """Some lines of a table: their numbers in the file, and their columns."""
 
     lines: np.ndarray
     columns: Columns = field(eq=False)
 
 
 def pieces(text: TextIOWrapper, layout: Layout, line: int, longest: int) -> Iterator[Piece]:
-    """Yield a table in pieces, the first line being that number; raises ValueError for what is no plain table."""
+    """Yield a table in pieces, its first line having number ``line``; raises ValueError if it is not plain."""
     for several, whole in _cut(text, longest):
         rows = _rows(whole, layout)
         numbers = np.arange(line, line + len(rows))
@@ -81,7 +81,7 @@ def pieces(text: TextIOWrapper, layout: Layout, line: int, longest: int) -> Iter
 
 
 def _cut(text: TextIOWrapper, longest: int) -> Iterator[tuple[bool, str]]:
-    """Yield pieces of whole lines, and whether there are several."""
+    """Yield pieces of whole lines, and whether there are several pieces."""
     several, rest = False, ""
     while chunk := text.read(CHARACTERS):
         several |= len(chunk) == CHARACTERS
@@ -122,12 +122,12 @@ def _parsed(rows: Sequence[str], layout: Layout, parse: Parse) -> Columns:
 
 
 def _filled(rows: Sequence[str], layout: Layout) -> list[str]:
-    """Return lines with ``nan`` wherever a number may be missing; words are not to be read from them."""
+    """Return lines with missing numbers replaced by ``nan``; words must not be read from them."""
     mark, text = layout.delimiter, "\n".join(["", *rows, ""])
     low = text.lower()
     if mark.isalnum() or any(odd in low for odd in ("+nan", "-nan", "nan(")):
         raise Unfit("what could be taken for a gap")
-    for _ in range(2):  # the second time for every other one of several
+    for _ in range(2):  # matches do not overlap: the second pass fills every other one of adjacent gaps
         text = text.replace(mark * 2, f"{mark}nan{mark}")
     text = text.replace(f"{mark}\n", f"{mark}nan\n").replace(f"\n{mark}", f"\nnan{mark}")
     return layout.gap.sub("nan", text).split("\n")[1:-1]
@@ -136,7 +136,7 @@ def _filled(rows: Sequence[str], layout: Layout) -> list[str]:
 def _checked(
     columns: Columns, rows: Sequence[str], layout: Layout, right: Callable[[np.ndarray], np.ndarray]
 ) -> Columns:
-    """Return the columns; raise Unfit unless they have a value a row, and all numbers are right."""
+    """Return the columns; raise Unfit unless they have one value per row and all numbers are finite."""
     for i, column in columns.items():
         if len(column) != len(rows):
             raise Unfit("values of several lines")
@@ -149,7 +149,7 @@ def _checked(
 
 @cache
 def _library() -> Parse:
-    """Return the faster library, if it is there; to import it takes as long as to parse a small table."""
+    """Return the faster library if it is installed; importing it takes as long as parsing a small table."""
     if find_spec("pyarrow") is None:
         return by_numpy
     parse: Parse = import_module("sigma_data.readers.arrow").by_arrow
@@ -157,7 +157,7 @@ def _library() -> Parse:
 
 
 def by_numpy(rows: Sequence[str], layout: Layout) -> Columns:
-    """Parse lines with NumPy; raises ValueError for what it cannot."""
+    """Parse lines with NumPy; raises ValueError if it cannot."""
     if all(kind is False for kind in layout.kinds):
         table = _loaded(rows, layout, np.float64, 2)
         if table.shape[1] != len(layout.kinds):

@@ -1,4 +1,4 @@
-"""Samples to predict from, in whatever file they lie."""
+"""Read samples for prediction from a table, an .npy file or an image."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class _Table(CsvReader):
 
 @frozen
 class SamplesReader(Reader):
-    """Read samples of one ``shape`` as ``values``, one row each; the end of the file's name says how.
+    """Read samples of one ``shape`` as ``values``, one row each; the file name's suffix selects the format.
 
-    A table (``.csv``, ``.tsv``, ``.txt``) has one column for each number, whether or not its first line holds names.
-    ``inputs`` are the columns to take; ``"*"`` is all but those of the ``target``, which need not be there.  The number
-    ``missing`` takes the place of values that are.  Without a ``delimiter``, the first line tells.  ``categories`` are
-    those of columns of words, by the places of these among the columns; each such column becomes one for each category.
+    A table (``.csv``, ``.tsv``, ``.txt``) has one column for each number, with or without a header.  ``inputs`` are the
+    columns to read; ``"*"`` is all except those of the ``target``, which may be left out.  The number ``missing``
+    replaces missing values.  ``delimiter`` defaults to that of the first line.  ``categories`` are those of categorical
+    columns, by their index among the columns, which are one-hot encoded.
 
-    An ``.npy`` file holds samples, or one of them.  An image (``.png``, ``.jpg``) is one sample, of shape ``(height,
-    width)``, with 1 or 3 channels before or behind, or flat and grey; its pixels become numbers from 0 to ``white``.
-    All else is multiplied by ``scale``, and so are pixels where no ``white`` is given.
+    An ``.npy`` file holds samples, or a single one.  An image (``.png``, ``.jpg``) is one sample, of shape ``(height,
+    width)``, with 1 or 3 channels first or last, or flat and grey; its pixels are scaled to 0 to ``white``.  Other
+    values, and pixels without ``white``, are multiplied by ``scale``.
 
-    What does not fit, and a number that is not finite, are SigmaDataErrors.
+    Raises SigmaDataError for samples that do not fit, and for numbers that are not finite.
     """
 
     shape: tuple[int, ...] = field(validator=deep_iterable(ge(1)))
@@ -80,7 +80,8 @@ class SamplesReader(Reader):
         values = values[None] if values.shape == self.shape else values
         if values.shape[1:] != self.shape or not len(values):
             raise SigmaDataError(
-                f"{source.name}: has shape {values.shape}; {('n', *self.shape)} is wanted, a row each. Reshape it."
+                f"{source.name}: has shape {values.shape}; expected {('n', *self.shape)}, one row per "
+                "sample. Reshape it."
             )
         return values if self.scale == 1.0 else self._scaled(values, source.name)
 
@@ -109,7 +110,7 @@ class SamplesReader(Reader):
         return scaled.reshape(-1, *self.shape)
 
     def _are_names(self, cells: Sequence[str], figures: Figures) -> bool:
-        """Return whether the first line holds names; words that have strayed among numbers are none."""
+        """Return whether the first line holds names; a stray word among numbers does not count."""
         numbers = [figures.is_number(cell) for cell in cells]
         if self.categories:  # a row may hold words, too
             words = {name for names in self.categories.values() for name in names}
@@ -118,7 +119,7 @@ class SamplesReader(Reader):
         return not values and len(set(cells)) == len(cells)
 
     def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray, name: str) -> np.ndarray:
-        """Return columns side by side, those of words as those of their categories."""
+        """Return columns as one array, categorical ones one-hot encoded."""
         known = [self.categories.get(str(i)) for i in range(len(columns))]
         return np.column_stack([
             values if names is None else one_hot(values, names, lines, name, column)
@@ -127,16 +128,16 @@ class SamplesReader(Reader):
 
     @property
     def _count(self) -> int:
-        """Return how many columns make a sample."""
+        """Return the number of columns of a sample."""
         return prod(self.shape) - sum(len(names) - 1 for names in self.categories.values())
 
     def _columns(self, cells: list[str], header: bool, name: str) -> tuple[str | int, ...]:
-        """Return the columns to read, in the order of a sample's numbers."""
+        """Return the columns to read, in the order of a sample's elements."""
         if REST in self.inputs:
             found = self._rest(cells, header)
         elif header and all(isinstance(column, str) for column in self.inputs):
             found = self.inputs
-        elif len(cells) == len(self.inputs):  # without the target, so that those behind it have moved up
+        elif len(cells) == len(self.inputs):  # without the target, so that later columns have moved up
             numbers = [column for column in self.inputs if isinstance(column, int)]
             order: list[str | int] = [*sorted(numbers)] if len(numbers) == len(cells) else [*self.inputs]
             found = tuple(order.index(column) for column in self.inputs)
@@ -166,18 +167,18 @@ class SamplesReader(Reader):
         height, width = pixels.shape[1:3]
         if (height, width) != sides and (sides or height * width != prod(self.shape)):
             wanted = f"{sides[1]} x {sides[0]}" if sides else f"{prod(self.shape)} in all"
-            raise SigmaDataError(f"{source.name}: has {width} x {height} pixels; {wanted} are wanted. Resize it.")
+            raise SigmaDataError(f"{source.name}: has {width} x {height} pixels; expected {wanted}. Resize it.")
         if self.white is None and self.scale == 1.0:
             raise SigmaDataError(
-                f"{source.name}: nothing says what number a white pixel is in the training data. Say so with --white, "
-                "or white=, such as 1 or 255."
+                f"{source.name}: the value of a white pixel in the training data is unknown. Set it with --white, or "
+                "white=, such as 1 or 255."
             )
         pixels = np.moveaxis(pixels, -1, 1) if axis == 0 and colours == "rgb" else pixels
         factor = self.scale if self.white is None else self.white / 255
         return (pixels * np.float64(factor)).astype(np.float32).reshape(1, *self.shape)
 
     def _form(self, name: str) -> tuple[Colours, int, tuple[int, ...]]:
-        """Return the colours of an image, the axis of its channels, and its height and width, none where it is flat."""
+        """Return the colours of an image, the axis of its channels, and its height and width, empty if it is flat."""
         sides = list(self.shape)
         if len(sides) < 3:
             return "grey", 0, self.shape if len(sides) == 2 else ()
@@ -185,8 +186,8 @@ class SamplesReader(Reader):
             if len(sides) == 3 and sides[axis] in CHANNELS:
                 return CHANNELS[sides.pop(axis)], axis, tuple(sides)
         raise SigmaDataError(
-            f"{name}: a sample of shape {self.shape} is no image. Images are (height, width), with 1 or 3 channels "
-            "before or behind."
+            f"{name}: a sample of shape {self.shape} is not an image. Images are (height, width), with 1 or 3 "
+            "channels first or last."
         )
 
 

@@ -1,4 +1,4 @@
-"""Where bytes come from."""
+"""Sources of bytes: local files, downloads, compressed files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_kernel import Source
 
 
 def local(path: Path) -> Source:
-    """Return the source of a file on this machine, unpacked if it is compressed."""
+    """Return the source of a local file, decompressed if it is compressed."""
     file = File(path)
     with file.open() as stream:
         packed = compression(stream)

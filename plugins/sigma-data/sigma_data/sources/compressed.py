@@ -1,4 +1,4 @@
-"""What lies compressed in another source."""
+"""Decompress another source: gzip, bz2, xz or zip."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sigma_kernel.errors import near
 from sigma_kernel.settings import ge
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}
-MEMORY = 1 << 28  # bytes that an xz file may ask for to be unpacked; the strongest preset takes 65 MiB
+MEMORY = 1 << 28  # bytes that decompressing an xz file may take; the strongest preset takes 65 MiB
 DAMAGE = (
     OSError,
     EOFError,
@@ -34,10 +34,11 @@ DAMAGE = (
 
 @frozen
 class Compressed(Source):
-    """Unpack gzip, bz2, xz or one member of a zip file while it is read.
+    """Decompress gzip, bz2, xz or one member of a zip file while reading.
 
-    ``kind`` is found from the first bytes if it is ``auto``.  ``member`` may be left out where a zip file has but one.
-    What unpacks to more than ``limit`` bytes, is cut off or damaged is a SigmaDataError that says after which byte.
+    ``kind = "auto"`` detects the format from the first bytes.  ``member`` may be left out if a zip file has only one.
+    Raises SigmaDataError, with the position, if there are more than ``limit`` decompressed bytes, or if the file is
+    truncated or damaged.
     """
 
     source: Source
@@ -52,7 +53,7 @@ class Compressed(Source):
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Return what is inside as an open file."""
+        """Return the decompressed content as an open file."""
         with ExitStack() as stack:
             packed = stack.enter_context(self.source.open())
             try:
@@ -92,7 +93,7 @@ def _some(names: list[str]) -> str:
 
 
 def compression(stream: IO[bytes]) -> str | None:
-    """Return how a stream is compressed, judged by its first bytes, which stay to be read; None if it is not."""
+    """Return the compression of a stream by its first bytes, without consuming them; None if it has none."""
     if stream.seekable():
         start = stream.read(6)
         stream.seek(-len(start), 1)
@@ -103,7 +104,7 @@ def compression(stream: IO[bytes]) -> str | None:
 
 @define(eq=False, slots=False)
 class Bounded(io.RawIOBase):
-    """Read at most ``limit`` bytes from a stream that unpacks; what goes wrong says where."""
+    """Read at most ``limit`` bytes from a decompressing stream; errors say at which byte."""
 
     stream: IO[bytes]
     name: str
@@ -134,7 +135,7 @@ class Bounded(io.RawIOBase):
 
 @define(eq=False, slots=False)
 class Xz(io.RawIOBase):
-    """Unpack xz within bounds on memory, which :class:`lzma.LZMAFile` does not have; files may be strung together."""
+    """Decompress xz with a memory limit, which :class:`lzma.LZMAFile` lacks; files may be concatenated."""
 
     stream: IO[bytes]
     unpacker: lzma.LZMADecompressor = field(factory=lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY))

@@ -1,4 +1,4 @@
-"""Fetch a file: mirrors, attempts, and downloads that go on where they ended."""
+"""Download files: mirrors, retries and resumed downloads."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sigma_kernel import SigmaDataError
 
 CHUNK = 1 << 16  # bytes written at once
 OFFLINE = "SIGMA_OFFLINE"  # if set, nothing is downloaded
-PAUSE = 1.0  # seconds before the second attempt; each later one waits as much longer
-FINAL = {400, 401, 403, 404, 405, 410, 451}  # answers that another attempt will not change
+PAUSE = 1.0  # seconds before the second attempt; the pause grows by as much for each later one
+FINAL = {400, 401, 403, 404, 405, 410, 451}  # HTTP statuses that are not retried
 
 
 class Refused(Exception):
-    """An address will not give the file, however often it is asked."""
+    """An address will not serve the file; retrying is pointless."""
 
 
 def fetched(
@@ -64,7 +64,7 @@ def _from(address: str, sha256: str, path: Path, resume: Resumed) -> Path:
     except ValueError:
         if not begun:
             raise
-        return Path(get())  # what was here from before may have been wrong: all of it anew
+        return Path(get())  # the partial download may have been wrong: start again from the beginning
 
 
 def _short(error: requests.RequestException) -> str:
@@ -73,9 +73,9 @@ def _short(error: requests.RequestException) -> str:
 
 @frozen
 class Resumed:
-    """Download for pooch.  ``part`` keeps what came of a download that was interrupted, for the next one to go on with.
+    """Resumable downloader for pooch.  ``part`` keeps the bytes of an interrupted download.
 
-    Whoever downloads takes the part away by renaming it, so that no two processes ever write to the same file.
+    A process claims the part by renaming it, so that no two processes write to the same file.
     """
 
     part: Path
@@ -83,7 +83,7 @@ class Resumed:
     limit: int
 
     def __call__(self, url: str, output_file: str, pooch: Any) -> None:
-        """Write what an address has to a file; raise Refused or a RequestException if that fails."""
+        """Download a URL to a file; raise Refused or a RequestException if that fails."""
         with suppress(FileNotFoundError):
             os.replace(self.part, output_file)
         try:
@@ -99,7 +99,7 @@ class Resumed:
         wanted = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
         with requests.get(url, headers=wanted, stream=True, timeout=self.timeout) as answer:
             if answer.status_code == requests.codes.requested_range_not_satisfiable:
-                return  # all of it was here already; the hash will tell
+                return  # the part was complete already; the hash is checked later
             if answer.status_code in FINAL:
                 raise Refused(f"the server answers {answer.status_code} {answer.reason}")
             answer.raise_for_status()

@@ -1,4 +1,4 @@
-"""A file on this machine."""
+"""Local files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_kernel.errors import near
 
 @frozen
 class File(Source):
-    """Read a file.  One that is missing, is no ordinary file or may not be read is a SigmaDataError."""
+    """Read a local file; SigmaDataError if it is missing, not a regular file, or not readable."""
 
     path: Path = field(converter=Path)
     name: str = field(init=False)
@@ -28,7 +28,7 @@ class File(Source):
         if not self.path.exists():
             raise SigmaDataError(f"{self.name}: there is no such file.{self._hint()}")
         if not self.path.is_file():  # a pipe or a device might never end
-            raise SigmaDataError(f"{self.name}: is not an ordinary file. Give the path of one.")
+            raise SigmaDataError(f"{self.name}: is not a regular file. Give the path of one.")
         try:
             return self.path.open("rb")
         except OSError as error:

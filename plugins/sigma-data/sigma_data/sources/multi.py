@@ -1,4 +1,4 @@
-"""Several sources of the same thing."""
+"""The first available of several sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_kernel.settings import min_len
 
 @frozen
 class Multi(Source):
-    """Read the first source that can be opened; if there is none, the SigmaDataError has every reason."""
+    """Read the first source that can be opened; SigmaDataError with every reason if there is none."""
 
     sources: tuple[Source, ...] = field(validator=min_len(1))
     name: str = field(init=False)
@@ -25,7 +25,7 @@ class Multi(Source):
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Return the first that opens."""
+        """Return the first source that opens, as an open file."""
         with ExitStack() as stack:
             yield self._first(stack)
 
@@ -36,4 +36,4 @@ class Multi(Source):
                 return stack.enter_context(source.open())
             except SigmaDataError as error:
                 reasons.append(f"\n  {error}")
-        raise SigmaDataError(f"{self.name}: none of {len(self.sources)} sources works:{''.join(reasons)}")
+        raise SigmaDataError(f"{self.name}: none of {len(self.sources)} sources is available:{''.join(reasons)}")

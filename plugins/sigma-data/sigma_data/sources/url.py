@@ -1,4 +1,4 @@
-"""A file on the web, fetched once."""
+"""Files on the web, downloaded once and cached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sigma_kernel.settings import ge, gt
 
 def _address(owner: Any, attribute: Attribute[Any], value: str) -> None:
     if not re.match(r"https?://[^/]", value):
-        raise SigmaDataError(f"{attribute.name}: {value!r} is no address. It begins with https:// or http://.")
+        raise SigmaDataError(f"{attribute.name}: {value!r} is not a URL. It must begin with https:// or http://.")
 
 
 def _addresses(owner: Any, attribute: Attribute[Any], values: tuple[str, ...]) -> None:
@@ -32,12 +32,11 @@ def _hash(owner: Any, attribute: Attribute[Any], value: str) -> None:
 
 @frozen
 class Url(Source):
-    """Fetch a file from the first of several addresses that has it, and keep it; pooch sees to its hash.
+    """Download a file from a URL or its mirrors, check its SHA-256 and cache it, with pooch.
 
-    The file in the folder ``cache`` (by default one of the user's own) is used while its hash is right.  A download
-    that was interrupted goes on where it ended; every address is tried up to ``attempts`` times, as far as trying
-    again can help.  What cannot be fetched is a SigmaDataError with every reason.  ``timeout`` is in seconds without
-    a byte.
+    The file in the directory ``cache`` (by default the user's cache directory) is used while its hash is right.  An
+    interrupted download is resumed; every URL is tried up to ``attempts`` times, unless retrying cannot help.  Raises
+    SigmaDataError with every reason if the file cannot be downloaded.  ``timeout`` is in seconds without a byte.
     """
 
     url: str = field(validator=_address)
@@ -54,7 +53,7 @@ class Url(Source):
         return self.url
 
     def open(self) -> AbstractContextManager[IO[bytes]]:
-        """Return the open file, fetched if it is not here yet."""
+        """Return the open file, downloaded if it is not cached."""
         from sigma_data.sources.download import fetched  # pooch and requests take long to import
 
         try:
