@@ -1,3 +1,3 @@
-"""The ``sigma`` command: one file per command group, each imported when its command is used."""
+"""The ``sigma`` command: one module per subcommand, each imported on first use."""
 
 from sigma_kernel.launcher.group import main as main

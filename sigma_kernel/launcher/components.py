@@ -1,4 +1,4 @@
-"""``sigma components`` and ``sigma recipes``: what the installed plugins offer."""
+"""``sigma components`` and ``sigma recipes``: list the components and recipes of the installed plugins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel.launcher.output import document, json_option, table, toml
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import KINDS, Component
 
-details = later("sigma_kernel.launcher.settings:details")  # imports what lists do without
+details = later("sigma_kernel.launcher.settings:details")  # heavy imports that lists do not need
 
 
 @click.command()
@@ -19,7 +19,7 @@ details = later("sigma_kernel.launcher.settings:details")  # imports what lists 
 @click.argument("name", required=False)
 @json_option
 def components(kind: str | None, name: str | None, as_json: bool) -> None:
-    """List what the installed plugins offer: all of it, or one KIND, or the settings of the one called NAME."""
+    """List the components of the installed plugins: all of them, those of one KIND, or the settings of one by NAME."""
     if kind and name:
         _one(catalogue().resolve(kind, name), as_json)
         return
@@ -60,7 +60,7 @@ def _toml(value: Any) -> str:
 @click.command()
 @json_option
 def recipes(as_json: bool) -> None:
-    """List the ready-to-run configurations: `sigma run NAME` trains one."""
+    """List the ready-to-run configurations; train one with `sigma run NAME`."""
     found = sorted(catalogue().components("recipe"), key=lambda one: (one.name, one.distribution))
     if as_json:
         document({"recipes": [component._asdict() for component in found]})

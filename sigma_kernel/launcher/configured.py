@@ -1,4 +1,4 @@
-"""What the commands share that take a recipe or a configuration file."""
+"""Arguments and helpers of the commands that take a recipe or a configuration file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.later import later
 from sigma_kernel.plugins.catalogue import catalogue
 
-beyond = later("sigma_kernel.launcher.partial:beyond")  # is asked only where something is wrong
+beyond = later("sigma_kernel.launcher.partial:beyond")  # called only if the file has mistakes
 
 
 def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument RECIPE|FILE and the option ``--set``."""
+    """Add the argument RECIPE|FILE and the option ``--set`` to a command."""
     help_text = "Override one key, such as --set trainer.optimiser.learning_rate=0.1 (repeatable)."
     command = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help=help_text)(command)
     return click.argument("what", metavar="RECIPE|FILE")(command)
 
 
 def opened(what: str, overrides: Iterable[str] = ()) -> Document:
-    """Return the document that a recipe's name or a file's path stands for, after overrides."""
+    """Read a recipe by name, or a file by path, and apply overrides."""
     document = read(Path(what)) if _is_file(what) else parse(recipe(what).text, f"{what}.toml")
     for assignment in overrides:
         document = override(document, assignment)
@@ -34,12 +34,12 @@ def opened(what: str, overrides: Iterable[str] = ()) -> Document:
 
 
 def understood(document: Document) -> Configuration:
-    """Return what a document means; raises one error for every mistake that can be told."""
+    """Return the configuration of a document; raises one error that lists every mistake found."""
     return structured(document, catalogue(), beyond)
 
 
 def recipe(name: str) -> Recipe:
-    """Return a recipe of a plugin."""
+    """Load a recipe by name; raises SigmaPluginError if the plugin's object is not a Recipe."""
     found = catalogue().load("recipe", name)
     if not isinstance(found, Recipe):
         raise SigmaPluginError(f"recipe {name!r}: its plugin offers {found!r}, which is no Recipe.")
@@ -47,7 +47,7 @@ def recipe(name: str) -> Recipe:
 
 
 def offered(kind: str, name: str) -> bool:
-    """Return whether an installed plugin offers a component."""
+    """Return whether an installed plugin has a component of this kind and name."""
     return any(component.name == name for component in catalogue().components(kind))
 
 

@@ -1,4 +1,4 @@
-"""``sigma evaluate``: measure what a run came to on its data again."""
+"""``sigma evaluate``: compute the loss and metrics of a run's newest checkpoint on its data."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sigma_kernel.training.trainer import Trainer
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--on", default="validation", show_default=True, help="The split of the data to measure on.")
-@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Measure this, too (repeatable).")
+@click.option("--on", default="validation", show_default=True, help="Evaluate on this split of the data.")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Also compute this metric (repeatable).")
 @json_option
 def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> None:
-    """Measure the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks measured."""
+    """Evaluate the newest checkpoint of the run folder RUN: its loss, and the metrics that its hooks compute."""
     configuration, environment = opened(run)
     found: dict[str, Any] = {}
     with environment:
@@ -46,7 +46,7 @@ def _warn(text: str) -> None:
 
 
 def _measured(trainer: Trainer) -> list[str]:
-    """Return the metrics that hooks of the run published under some split."""
+    """Return the names of the metrics that the run's hooks publish for any split."""
     hooks: list[Any] = list(trainer.hooks.values())
     written = [address.rpartition(".")[2] for hook in hooks for address in hook.writes]
     return [name for name in dict.fromkeys(written) if offered("metric", name)]

@@ -1,4 +1,4 @@
-"""What a trainer will do, as plain values: layers, parameters and the rules that hit them, hooks, memory, bursts."""
+"""Describe a trainer as plain values: layers, parameters and matching rules, hooks, memory, bursts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sigma_kernel.training.trainer import Trainer
 
 
 def explained(trainer: Trainer) -> dict[str, Any]:
-    """Return everything that is known of a trainer before it trains; compiles its step for the memory it needs."""
+    """Return all that is known about a trainer before training; compiles its step to learn the memory it needs."""
     session = trainer.session
     return {
         "backend": session.backend_name,
@@ -33,7 +33,7 @@ def explained(trainer: Trainer) -> dict[str, Any]:
 
 
 def _reasons(session: Session) -> list[Reason]:
-    """Return what hooks declare about their order, and what decides between neighbours where they declare nothing."""
+    """Return the callback order's reasons: what hooks declare, else what decides between neighbours."""
     hooks = session.setup.order.hooks
     found = reasons(hooks)
     declared = {(reason.first, reason.then) for reason in found}
@@ -73,14 +73,14 @@ def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:
 
 
 def _settings(session: Session, address: str) -> dict[str, Any]:
-    """Return the values of the optimiser's settings for one parameter, and the rules that decided them."""
+    """Return the optimiser's settings for one parameter, each with the rule that set it."""
     head, live = f"optimiser.{address}.", session.state.live.base
     values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
     return {name: {"value": v, "rule": setting_rule(session.model, address, name)} for name, v in values.items()}
 
 
 def words(initialiser: Any) -> str:
-    """Return an initialiser as people write it: ``0.0``, ``he_normal``, ``Gaussian(deviation=0.1, mean=0.0)``."""
+    """Format an initialiser: ``0.0``, ``he_normal``, ``Gaussian(deviation=0.1, mean=0.0)``."""
     if not isinstance(initialiser, Initialiser):
         return str(initialiser)
     cls: Any = type(initialiser)
@@ -110,7 +110,7 @@ def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
 
 
 def _bursts(session: Session) -> dict[str, Any]:
-    """Return how many iterations the first burst may have, and what ends it."""
+    """Return the maximal length of the first burst in iterations, and what ends it."""
     per_epoch, first = session.setup.feed.iterations_per_epoch, session.distance()
     now = session.moment
     then = attrs.evolve(now, iteration=now.iteration + first, epoch=now.epoch + (first >= per_epoch))

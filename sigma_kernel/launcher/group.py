@@ -1,4 +1,4 @@
-"""The ``sigma`` command itself: which commands there are, and what becomes of their errors."""
+"""The ``sigma`` command group: the table of subcommands, and how errors become messages and exit codes."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ COMMANDS = {
     name: Component("command", name, f"sigma_kernel.launcher.{path}", summary, "sigma-kernel")
     for name, path, summary in (
         ("run", "run:run", "Train a recipe or a configuration file."),
-        ("resume", "resume:resume", "Go on with a run where it stood, to the same bits."),
-        ("replay", "resume:replay", "Do again what a run did, and compare."),
-        ("evaluate", "evaluate:evaluate", "Measure a finished run on its data again."),
-        ("predict", "predict:predict", "Predict with the network that a run trained."),
+        ("resume", "resume:resume", "Resume a run from its newest checkpoint, bit for bit."),
+        ("replay", "resume:replay", "Replay a run from its journal and compare the results."),
+        ("evaluate", "evaluate:evaluate", "Compute loss and metrics of a run's newest checkpoint."),
+        ("predict", "predict:predict", "Predict with a trained network."),
         ("check", "inspect:check", "Check a configuration and report every error in it."),
-        ("explain", "inspect:explain", "Say what a configuration means: layers, shapes, parameters, hooks, memory."),
-        ("init", "init:init", "Start a configuration file of your own from a recipe."),
+        ("explain", "inspect:explain", "Explain a configuration: layers, shapes, parameters, hooks, memory."),
+        ("init", "init:init", "Create a configuration file from a recipe."),
         ("recipes", "components:recipes", "List the ready-to-run configurations."),
-        ("components", "components:components", "List what the installed plugins offer."),
-        ("plugins", "plugins:plugins", "List, show and examine the installed plugins."),
+        ("components", "components:components", "List the components of the installed plugins."),
+        ("plugins", "plugins:plugins", "List, show and check the installed plugins."),
     )
 }
 
 
 def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
-    """Switch plugins off until the command has ended."""
+    """Disable plugins until the command has ended."""
     for name in names:
-        catalogue().plugin(name)  # says so where there is none of that name
+        catalogue().plugin(name)  # raises if there is no plugin of that name
     if names:
         before = os.environ.get(DISABLE, "")
-        os.environ[DISABLE] = ",".join(filter(None, [before, *names]))  # the processes that a run starts see it too
+        os.environ[DISABLE] = ",".join(filter(None, [before, *names]))  # inherited by the processes that a run starts
         context.call_on_close(lambda: os.environ.update({DISABLE: before}))
 
 
 ANYWHERE: list[click.Parameter] = [
-    click.Option(["--debug"], is_flag=True, expose_value=False, help="Show where an error came from."),
+    click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
     click.Option(
         ["--no-plugin"], metavar="NAME", multiple=True, expose_value=False, is_eager=True, callback=_leave_out,
-        help="Leave a plugin out (repeatable).",
+        help="Disable a plugin (repeatable).",
     ),
 ]  # fmt: skip
 
 
 class Launcher(click.Group):
-    """A group whose commands are imported when they are used; its help is made from their records."""
+    """A click group that imports commands on first use; its help reads their records only."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the kernel's commands in the order of the table, then those of plugins."""
         return [*COMMANDS, *sorted(set(_offered()) - set(COMMANDS))]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return a command, imported now; raises SigmaPluginError if it cannot be."""
+        """Import and return a command; raises SigmaPluginError if the import fails."""
         command = load(_record(name))
         if not isinstance(command, click.Command):
             raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
         return _completed(command)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from their records, so that help imports none of them."""
+        """Write the list of commands from their records, importing none of them."""
         summaries = _offered() | {name: record.summary for name, record in COMMANDS.items()}
         with formatter.section("Commands"):
             formatter.write_dl([(name, summaries[name]) for name in self.list_commands(context)])
 
 
 def _completed(command: click.Command) -> click.Command:
-    """Let ``--debug`` and ``--no-plugin`` stand anywhere on the line."""
+    """Accept ``--debug`` and ``--no-plugin`` anywhere on the command line."""
     command.params.extend(option for option in ANYWHERE if option not in command.params)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _completed(inner)
@@ -89,7 +89,7 @@ def _offered() -> dict[str, str]:
 
 
 def _record(name: str) -> Component:
-    """Return the record of a command: the kernel's own go first, ``distribution:name`` reaches a plugin's."""
+    """Return the record of a command: the kernel's own take precedence, ``distribution:name`` selects a plugin's."""
     if name in COMMANDS:
         return COMMANDS[name]
     if name not in _offered() and (hint := near(name, COMMANDS)):
@@ -100,11 +100,11 @@ def _record(name: str) -> Component:
 @click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=ANYWHERE)
 @click.version_option(__version__, prog_name="sigma")
 def sigma() -> None:
-    """Train neural networks from plugins, and watch and steer them while they train."""
+    """Train neural networks built from plugins; watch and steer them during training."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the ``sigma`` command and return its exit code; errors are sentences on stderr."""
+    """Run the ``sigma`` command and return its exit code; errors go to stderr as sentences."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     reopen()
     with warnings.catch_warnings():
@@ -128,7 +128,7 @@ def _fail(error: Exception, debug: bool) -> int:
         say("".join(traceback.format_exception(error)))
     if isinstance(error, OSError) and _of_output(error):
         silence(sys.stdout)
-        if not isinstance(error, BrokenPipeError):  # whoever reads it may close it
+        if not isinstance(error, BrokenPipeError):  # the reader may close the pipe
             say(f"standard output: cannot be written: {error.strerror}. Send it elsewhere.", "red")
         return 1
     if isinstance(error, SigmaError):
@@ -143,7 +143,7 @@ def _fail(error: Exception, debug: bool) -> int:
 
 
 def _of_output(error: OSError) -> bool:
-    """Return whether standard output could not be written: by click, or where :func:`main` flushes what is left."""
+    """Return whether writing to standard output failed: in click, or in the final flush of :func:`main`."""
     *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
     return frame.f_code in (click.echo.__code__, main.__code__) and not frame.f_locals.get("err")
 

@@ -1,4 +1,4 @@
-"""``sigma init``: a configuration file of one's own to start from."""
+"""``sigma init``: create a configuration file from a recipe."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sigma_kernel.launcher.output import say
 
 @click.command()
 @click.argument("recipe", required=False, default="digits")
-@click.option("--output", type=click.Path(path_type=Path), help="Where to write it. [default: RECIPE.toml]")
-@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: RECIPE.toml]")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def init(recipe: str, output: Path | None, force: bool) -> None:
-    """Start a configuration file of your own from RECIPE (default: digits)."""
+    """Create a configuration file from RECIPE (default: digits)."""
     text, path = offered(recipe).text, output or Path(f"{recipe.rpartition(':')[2]}.toml")
     try:
         _write(path.resolve(), text, force)
@@ -28,7 +28,7 @@ def init(recipe: str, output: Path | None, force: bool) -> None:
 
 
 def _write(path: Path, text: str, force: bool) -> None:
-    """Write a file whole or not at all; what is no ordinary file, such as a pipe, is written to as it is."""
+    """Write a file atomically; anything but a regular file, such as a pipe, is written to directly."""
     if path.exists() and not force:
         raise FileExistsError
     made = path.with_name(f".{path.name}.part") if path.is_file() or not path.exists() else path

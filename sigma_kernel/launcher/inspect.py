@@ -1,4 +1,4 @@
-"""``sigma check`` and ``sigma explain``: what a configuration means, without training."""
+"""``sigma check`` and ``sigma explain``: validate and describe a configuration without training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 @recipe_or_file
 @json_option
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Check a recipe or a configuration file: keys, components, shapes and data; nothing is trained or downloaded."""
+    """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
         complete = _checked(what, overrides)
     except SigmaError as error:
@@ -39,7 +39,7 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
 
 
 def _checked(what: str, overrides: tuple[str, ...]) -> bool:
-    """Return whether everything could be checked; if not, the data is not here yet."""
+    """Return whether everything could be checked; False if the data must be downloaded first."""
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
@@ -53,7 +53,7 @@ def _checked(what: str, overrides: tuple[str, ...]) -> bool:
 
 
 def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
-    """Check everything but the data, with inputs of the shapes that the networks themselves state."""
+    """Check everything but the data, using the input shapes that the networks declare."""
     document, trainers = configuration.document, environment.trainers
     found = [in_file(document, name, examine(trainer, {"data"})) for name, trainer in trainers.items()]
     if wrong := list(chain(*found)):
@@ -64,7 +64,7 @@ def _check_the_rest(configuration: Configuration, environment: Environment) -> N
 @recipe_or_file
 @json_option
 def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Explain a recipe or a configuration file: layers, parameters and their rules, hooks and why, memory, bursts."""
+    """Explain a recipe or a configuration file: layers, parameters and rules, hook order, memory, bursts."""
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)

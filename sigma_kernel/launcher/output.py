@@ -1,4 +1,4 @@
-"""Where output goes: a command's product on stdout, everything else for people on stderr."""
+"""Terminal output: a command's result on stdout, as a table or JSON; messages on stderr."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def say(text: str, colour: str | None = None) -> None:
-    """Tell people something, on stderr."""
+    """Print a message on stderr."""
     with heard():
         click.echo(click.style(text, fg=colour) if colour else text, err=True, color=colours())
 
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """Leave out what is said inside, and all that follows, where stderr is full or its reader has gone."""
+    """Silence stderr from here on if writing to it fails (disk full, reader gone)."""
     try:
         yield
     except OSError:
@@ -30,14 +30,14 @@ def heard() -> Iterator[None]:
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream go nowhere: Python tries once more as it ends to write what is left."""
+    """Redirect a stream to the null device, since Python flushes it once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def reopen() -> None:
-    """Put something in place of standard streams that are closed, before a file of ours gets their number.
+    """Replace closed standard streams, before another file gets their descriptor.
 
-    Nothing is read from stdin and stderr goes nowhere; stdout cannot be written, so that what would be lost is told.
+    Stdin reads as empty and stderr is discarded; writing to stdout fails, so that lost output raises an error.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -49,17 +49,17 @@ def reopen() -> None:
 
 
 def colours() -> bool | None:
-    """Return False where NO_COLOR forbids colours, else None: they are used on a terminal only."""
+    """Return False if NO_COLOR is set, else None: colours on a terminal only."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def toml(value: str | bool) -> str:
-    """Return a text or a truth value as TOML writes it."""
-    return json.dumps(value)  # every JSON string is one of TOML
+    """Format a string or a boolean as TOML."""
+    return json.dumps(value)  # every JSON string is a TOML string
 
 
 def document(value: Any) -> None:
-    """Print a command's product as one JSON document on stdout."""
+    """Print a command's result as one JSON document on stdout."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -69,7 +69,7 @@ def document(value: Any) -> None:
 
 
 def table(rows: Iterable[Sequence[str]]) -> None:
-    """Print rows on stdout, their columns aligned; the last column is as long as it is."""
+    """Print rows on stdout with aligned columns; the last column is not padded."""
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
     for row in cells:

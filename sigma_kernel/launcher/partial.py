@@ -1,4 +1,4 @@
-"""What can be told of a file in which something is wrong: its right parts are examined all the same."""
+"""Find further mistakes in a configuration file that does not read: check the parts that do."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from sigma_kernel.environment import Resolver
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.training.trainer import Trainer
 
-OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources download nothing, and say so
+OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 
 
 def beyond(structure: Structure, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
-    """Return what is wrong with parts that can be read; nothing is downloaded for it."""
+    """Return the mistakes in the parts that can be read, without downloading anything."""
     with offline():
         found = [_Parts(structure, table).mistakes(values, head) for head, table in _tables(values)]
     return [(path, error) for path, error in chain(*found) if OFFLINE not in str(error)]
 
 
 def _tables(values: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield where the tables of each trainer stand, and these tables."""
+    """Yield the path and the tables of each trainer."""
     several, one = values.get("trainers"), values.get("trainer")
     if isinstance(several, dict):
         yield from ((("trainers", name), table) for name, table in several.items() if isinstance(table, dict))
@@ -43,7 +43,7 @@ def _tables(values: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Let nothing be downloaded for a while."""
+    """Forbid downloads within the context."""
     before = os.environ.get(OFFLINE)
     os.environ[OFFLINE] = before or "1"
     try:
@@ -55,7 +55,7 @@ def offline() -> Iterator[None]:
 
 @define
 class _Parts:
-    """The parts of one trainer's tables that can be read, and the names of those that cannot."""
+    """The readable parts of one trainer's tables, and the names of those that cannot be read."""
 
     structure: Structure
     table: Mapping[str, Any]
@@ -63,21 +63,21 @@ class _Parts:
     missing: set[str] = field(factory=set, init=False)
 
     def mistakes(self, values: Mapping[str, Any], head: Place) -> list[tuple[Place, Exception]]:
-        """Return the mistakes that these parts make together."""
+        """Return the mistakes found by preparing a trainer from the readable parts."""
         for name, setting in settings(Declared).items():
             if name in ("initialisers", "hooks"):
                 self.found[name] = self._tables(name, get_args(setting.type)[-1])
             else:
                 self.found[name] = self._read(name, self.table.get(name), setting.type)
         run = self._run(values.get("run"))
-        declared = cast("Declared", SimpleNamespace(**self.found))  # its own checks have been made
+        declared = cast("Declared", SimpleNamespace(**self.found))  # the fields are validated already
         chosen = settings_of(run, declared, self.structure.catalogue)
         name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
         trainer = Trainer(name, Resolver(self.structure.catalogue), precision=precision, **chosen)
         return [placed(values, head, path, error) for path, error in examine(trainer, self.missing)]
 
     def _read(self, name: str, value: Any, type_: Any) -> Any:
-        with suppress(Wrong, ValueError, TypeError, SigmaError):  # told already
+        with suppress(Wrong, ValueError, TypeError, SigmaError):  # reported already
             return self.structure.read(value, type_)
         self.missing.add("backend" if name in ("backend", "operator") else name)
         return None
@@ -91,7 +91,7 @@ class _Parts:
         return {key: value for key, value in read.items() if value is not None}
 
     def _run(self, table: Any) -> Run | None:
-        """Return what of ``[run]`` concerns a trainer."""
+        """Return the settings of ``[run]`` that concern a trainer."""
         known = table if isinstance(table, dict) else {}
         concerned = {key: known[key] for key in ("backend", "operator", "precision") if key in known}
         return cast("Run | None", self._read("run", concerned, Run))

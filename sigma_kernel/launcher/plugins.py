@@ -1,4 +1,4 @@
-"""``sigma plugins``: list, show and examine the installed plugins."""
+"""``sigma plugins``: list, show and check the installed plugins."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sigma_kernel.launcher.output import document, json_option, table
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 
-problems_of = later("sigma_kernel.config.kinds:problems")  # imports what lists do without
+problems_of = later("sigma_kernel.config.kinds:problems")  # heavy imports that lists do not need
 
 
 @click.group(invoke_without_command=True)
 @json_option
 @click.pass_context
 def plugins(context: click.Context, as_json: bool) -> None:
-    """List, show and examine the installed plugins."""
+    """List, show and check the installed plugins."""
     if context.invoked_subcommand is None:
         _list(as_json)
 
@@ -35,7 +35,7 @@ def list_(as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show one plugin: what it offers, or why it cannot be used."""
+    """Show one plugin: its components, or why it cannot be used."""
     plugin = catalogue().plugin(name)
     if as_json:
         document(_as_document(plugin) | {"traceback": plugin.traceback})
@@ -49,7 +49,7 @@ def show(name: str, as_json: bool) -> None:
 @plugins.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Load every component of every plugin and report what is broken, with exit code 3."""
+    """Import every component of every plugin and report broken ones; exit code 3 if there are any."""
     reports = {plugin.name: _problems(plugin) for plugin in catalogue().plugins}
     if as_json:
         document({"plugins": [{"name": name, "problems": problems} for name, problems in reports.items()]})

@@ -1,4 +1,4 @@
-"""``sigma predict``: what a trained network makes of samples in files."""
+"""``sigma predict``: predict with a trained network from files (.csv, .npy, images)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sigma_kernel.launcher.predictions import Predictions, writable, write
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("inputs", metavar="INPUT...", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write a .csv or .npy file instead.")
-@click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Name the K most probable classes.")
-@click.option("--trainer", metavar="NAME", help="Of several trainers, the one to predict with.")
-@click.option("--checkpoint", metavar="N", type=int, help="The checkpoint of iteration N instead of the newest.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write to a .csv or .npy file instead.")
+@click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Print the K most probable classes.")
+@click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
+@click.option("--checkpoint", metavar="N", type=int, help="Use the checkpoint of iteration N, not the newest.")
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
-@click.option("--white", metavar="X", type=float, help="What number a white pixel is in the training data.")
+@click.option("--white", metavar="X", type=float, help="The value of a white pixel in the training data.")
 @json_option
 def predict(
     run: Path,
@@ -36,10 +36,10 @@ def predict(
     white: float | None,
     as_json: bool,
 ) -> None:
-    """Predict with the network of the run folder RUN.
+    """Predict with the trained network of the run folder RUN.
 
-    INPUT is a table (.csv) with the columns of the training data, without the target if you like, an array (.npy), or
-    an image (.png, .jpg) of the size that the network takes; there may be several.
+    INPUT is a table (.csv) with the columns of the training data (the target is optional), an array (.npy), or an image
+    (.png, .jpg) of the network's input size. Several files may be given.
     """
     if output is not None:
         writable(output)
@@ -76,7 +76,7 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> l
 
 
 def _refused(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
-    """Return why samples cannot be predicted from, with the name of their file."""
+    """Return the error for samples that do not fit the network, with the name of their file."""
     for path, part in samples.items():
         try:
             model.predict(part)
@@ -86,10 +86,10 @@ def _refused(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDat
 
 
 def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:
-    """Return the samples of a file as the data set reads them; any other's are read by their names."""
+    """Read the samples of a file with the data set's own ``samples``, else with the reader for its extension."""
     own = getattr(model.trainer.data, "samples", None)
     if own is not None:
-        learned = model.checkpoint.values.get("learned")  # only data sets that learn something take it
+        learned = model.checkpoint.values.get("learned")  # passed only to data sets that learn something
         return np.asarray(own(path, shape, white, **({"learned": learned} if learned else {})))
     resolve = model.trainer.resolve
     reader = resolve("reader", {"type": "samples", "shape": shape, "white": white})

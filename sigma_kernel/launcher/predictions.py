@@ -1,4 +1,4 @@
-"""Predictions as people, programs and files want them."""
+"""Format predictions: JSON rows, a table for the terminal, .csv and .npy files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from attrs import frozen
 from sigma_kernel.errors import SigmaConfigError
 
 FILES = (".csv", ".npy")
-SHOWN = 8  # numbers of a row in a table
+SHOWN = 8  # values shown per row of a table
 
 
 @frozen
 class Predictions:
-    """What a network made of samples: arrays by output, one row a sample.
+    """Predictions for samples: arrays by output, one row per sample.
 
-    ``choosing`` are the outputs that hold probabilities of classes, which are called ``classes``; ``places`` are the
-    file of each sample and its row there; ``top`` is the number of classes to name.
+    ``choosing`` are the outputs that hold class probabilities; ``classes`` are the class names; ``places`` are the file
+    and row of each sample; ``top`` is the number of classes to list.
     """
 
     outputs: Mapping[str, np.ndarray]
@@ -30,9 +30,9 @@ class Predictions:
     places: Sequence[tuple[str, int]]
     top: int = 1
 
-    # -- for programs --------------------------------------------------------------------------------------------------
+    # -- JSON ----------------------------------------------------------------------------------------------------------
     def rows(self) -> list[dict[str, Any]]:
-        """Return a document for each sample; with several outputs, what each says is below its name."""
+        """Return a document for each sample; several outputs are nested below their names."""
         found: list[dict[str, Any]] = []
         for number, (path, row) in enumerate(self.places):
             said = {name: self._said(name, values[number]) for name, values in self.outputs.items()}
@@ -46,10 +46,10 @@ class Predictions:
         return {**best[0], **({"top": best} if self.top > 1 else {}), "probabilities": _json(values)}
 
     def _chooses(self, output: str) -> bool:
-        return output in self.choosing and bool(self.outputs[output].ndim == 2)  # one choice a sample
+        return output in self.choosing and bool(self.outputs[output].ndim == 2)  # one class per sample
 
     def _best(self, output: str, values: np.ndarray) -> list[dict[str, Any]]:
-        """Return the most probable classes; of equals, the first."""
+        """Return the most probable classes; ties go to the lower index."""
         order = np.argsort(-values, kind="stable")[: self.top]
         return [{"class": int(i), **self._named(output, int(i)), "probability": _json(values[i])} for i in order]
 
@@ -59,9 +59,9 @@ class Predictions:
     def _labelled(self, output: str) -> bool:
         return bool(len(self.classes) == self.outputs[output].shape[-1])
 
-    # -- for people ----------------------------------------------------------------------------------------------------
+    # -- table ---------------------------------------------------------------------------------------------------------
     def table(self) -> Iterator[list[str]]:
-        """Yield the lines of a table, its head first."""
+        """Yield the rows of a table, header first."""
         yield ["input", "row", *(text for name in self.outputs for text in self._head(name))]
         for number, (path, row) in enumerate(self.places):
             cells = (text for name, values in self.outputs.items() for text in self._cells(name, values[number]))
@@ -82,9 +82,9 @@ class Predictions:
         best = self._best(output, values)
         return [text for one in best for text in (str(one.get("label", one["class"])), f"{values[one['class']]:.4f}")]
 
-    # -- for files -----------------------------------------------------------------------------------------------------
+    # -- files ---------------------------------------------------------------------------------------------------------
     def columns(self) -> dict[str, Sequence[Any]]:
-        """Return everything as columns: the class and its label, then every number."""
+        """Return all predictions as columns: the class and its label, then every value."""
         found: dict[str, Sequence[Any]] = {
             "input": [path for path, _ in self.places],
             "row": [row for _, row in self.places],
@@ -105,7 +105,7 @@ class Predictions:
 
 
 def writable(path: Path) -> None:
-    """Raise SigmaConfigError for a file that predictions cannot be written to."""
+    """Raise SigmaConfigError unless predictions can be written to this file: its extension, its directory."""
     if path.suffix.lower() not in FILES:
         raise SigmaConfigError(f"--output {path}: must be a {' or '.join(FILES)} file.")
     if not path.parent.is_dir():
@@ -113,7 +113,7 @@ def writable(path: Path) -> None:
 
 
 def write(path: Path, found: Predictions) -> None:
-    """Write predictions: a table with a line for each sample, or the array of the only output."""
+    """Write predictions: a .csv table with a line per sample, or the array of a single output as .npy."""
     try:
         if path.suffix.lower() == ".csv":
             columns = found.columns()
@@ -128,7 +128,7 @@ def write(path: Path, found: Predictions) -> None:
 
 
 def _json(values: Any) -> Any:
-    """Return numbers as JSON has them; it has none that is not finite."""
+    """Return numbers for JSON, with null for those that are not finite."""
     found = np.asarray(values).astype(object)
     found[~np.isfinite(values)] = None
     return found.tolist()

@@ -1,4 +1,4 @@
-"""``sigma resume`` and ``sigma replay``: go on with a run where it stood, or do it again and compare."""
+"""``sigma resume`` and ``sigma replay``: resume a run from its newest checkpoint, or replay it and compare."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Go on with another setting (repeatable).")
-@click.option("--backend", metavar="NAME", help="Go on with this backend, within its tolerance.")
-@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Watch with this monitor (repeatable).")
-@click.option("--paused", is_flag=True, help="Wait where the run was paused, until a monitor sends a command.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a setting (repeatable).")
+@click.option("--backend", metavar="NAME", help="Resume on this backend, within its tolerance.")
+@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
+@click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
 def resume(
     run: Path,
@@ -35,10 +35,10 @@ def resume(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Go on with the run in the folder RUN, to the same bits as if it had never ended.
+    """Resume the run in the folder RUN, with the same bits as if it had never ended.
 
-    The newest checkpoint that is whole is put back, and what people changed after it is done again.  A run that was
-    paused trains on.
+    The newest intact checkpoint is restored, and the commands journalled after it are applied again. A paused run
+    continues.
     """
     described = described_in(run)
     for assignment in overrides:
@@ -60,14 +60,14 @@ def resume(
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="End with code 1 if it comes out otherwise.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors and differences.")
+@click.option("--check", is_flag=True, help="Exit with code 1 if the results differ.")
+@click.option("--quiet", is_flag=True, help="Print errors and differences only.")
 @json_option
 def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
-    """Do again what the run in the folder RUN did, with all that people changed, and compare.
+    """Replay the run in the folder RUN, with the commands of its journal, and compare the results.
 
-    Nothing is written, and nobody can steer it: of the run's monitors, only those that talk are started.  The first
-    step that comes out otherwise is named, with the addresses that differ.
+    Nothing is written, and no commands are accepted: of the run's monitors, only those that print are started. The
+    first step that differs is reported, with the addresses that differ.
     """
     configuration = understood(described_in(run))
     with _environment(configuration, run) as environment:
@@ -86,7 +86,7 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
 
 
 def _environment(configuration: Configuration, run: Path) -> Environment:
-    """Return the environment of a run, ready; plugins of other versions than then are told."""
+    """Build and prepare the environment of a run; warns about plugins whose version has changed."""
     environment = build(configuration, catalogue())
     prepare(configuration, environment)
     for line in changed_plugins(run, _warn):
@@ -95,7 +95,7 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
 
 
 def _check_steered(environment: Environment, quiet: bool) -> None:
-    """Raise SigmaConfigError where nobody could end a pause."""
+    """Raise SigmaConfigError if no monitor could end the pause."""
     if not any(monitor.steers and not (quiet and monitor.talks) for monitor in environment.monitors.values()):
         raise SigmaConfigError(
             "--paused: no monitor here sends commands, so nothing would ever end the pause. Add one that does, with "

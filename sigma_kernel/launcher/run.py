@@ -1,4 +1,4 @@
-"""``sigma run``: train what a recipe or a file describes."""
+"""``sigma run``: train a recipe or a configuration file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sigma_kernel.plugins.catalogue import catalogue
 @click.command()
 @recipe_or_file
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
-@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Watch with this monitor (repeatable).")
-@click.option("--seed", type=click.IntRange(min=0), help="Draw other random numbers.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
 def run(
     what: str,
@@ -30,8 +30,8 @@ def run(
 ) -> int:
     """Train a recipe or a configuration file.
 
-    The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends; the second aborts.  SIGUSR1 saves and goes
-    on.
+    The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves a checkpoint and stops; the second aborts. SIGUSR1
+    saves a checkpoint and continues.
     """
     described = _optioned(opened(what, overrides), backend, seed)
     configuration = understood(watched(described, monitors, quiet))
@@ -41,7 +41,7 @@ def run(
 
 
 def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
-    """Train, say how it went, and return the exit code."""
+    """Train, print the summary, and return the exit code."""
     if quiet:
         hush(environment)
     summary = _run(environment, as_json)
@@ -53,7 +53,7 @@ def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
 
 
 def hush(environment: Environment) -> None:
-    """Leave out the monitors that would talk."""
+    """Remove the monitors that write to the terminal."""
     environment.monitors = {name: one for name, one in environment.monitors.items() if not one.talks}
 
 
@@ -64,7 +64,7 @@ def _optioned(described: Document, backend: str | None, seed: int | None) -> Doc
 
 
 def watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:
-    """Add the monitors that were asked for; the console, if nothing else is said and it is there."""
+    """Add the requested monitors; without any, the console if it is installed."""
     if not monitors and not quiet and not described.values.get("monitors") and offered("monitor", "console"):
         monitors = ("console",)
     for name in monitors:
@@ -73,7 +73,7 @@ def watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Docu
 
 
 def _run(environment: Environment, as_json: bool) -> Summary:
-    """Return the summary, also of a run that was aborted; print it before an error passes on."""
+    """Return the summary, also of an aborted run; after an error, print it as JSON and raise."""
     try:
         return environment.run()
     except KeyboardInterrupt:
@@ -85,7 +85,7 @@ def _run(environment: Environment, as_json: bool) -> Summary:
 
 
 def tell(summary: Summary) -> None:
-    """Say in a few lines how it went."""
+    """Print the summary in a few lines."""
     length = f"{summary.epochs} epochs, {summary.iterations} iterations in {summary.seconds:.1f} s"
     say(f"{summary.run} {summary.status}: {length} on {summary.backend}, seed {summary.seed}")
     for address, value in summary.metrics.items():

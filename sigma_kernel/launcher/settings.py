@@ -1,4 +1,4 @@
-"""What ``sigma components KIND NAME`` tells of one component: what it is for, and what can be set about it."""
+"""``sigma components KIND NAME``: the summary and the settings of one component."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sigma_kernel.plugins.specs import Component
 
 
 def details(component: Component) -> dict[str, Any]:
-    """Return what a component is for and its settings, as JSON has them; imports it."""
+    """Import a component and return its summary and its settings as JSON values."""
     thing = load(component)
     check_contract(component, thing)
-    if not isinstance(thing, type):  # a function, or an object that is used as it is
+    if not isinstance(thing, type):  # a function, or an object without settings
         about = getdoc(thing) if isinstance(thing, FunctionType) else None
         return {"about": _sentence(about or component.summary), "settings": []}
     return {"about": _sentence(getdoc(thing) or component.summary), "settings": list(map(_document, _known(thing)))}
 
 
 def _known(thing: Any) -> list[Setting]:
-    """Return the settings; a hook's criterion is one that contracts cannot name."""
+    """Return the settings, with the type of a hook's criterion filled in."""
     known = settings(thing).values()
     return [evolve(one, type=Criterion) if one.name == "when" and one.type is Any else one for one in known]
 
@@ -42,6 +42,6 @@ def _document(setting: Setting) -> dict[str, Any]:
     required = setting.default is REQUIRED
     try:
         default = None if required else plain(setting.default)
-    except TypeError:  # an object that no file can name
+    except TypeError:  # an object that TOML cannot express
         default = None
     return {"name": setting.name, "type": words(setting.type), "required": required, "default": default}
