@@ -1,8 +1,8 @@
-"""What a plugin can offer: one small abstract class for every kind of component.
+"""The contracts of plugins: one small abstract class for every kind of component.
 
-A plugin author reads this folder and nothing else of the kernel.  Each class says what the kernel calls and what it
-promises in return; the conformance suites in :mod:`sigma_kernel.testing` check the other direction.  Components are
-attrs classes whose fields are their settings; a field made by :func:`live` can be changed while a run goes on.
+A plugin author needs this folder and nothing deeper in the kernel. Each class documents what the kernel calls and what
+it guarantees in return; the conformance suites in :mod:`sigma_kernel.testing` check the component's side. Components
+are attrs classes whose fields are their settings; a field made by :func:`live` can be changed during a run.
 """
 
 from sigma_kernel.lazy import lazy_exports

@@ -1,4 +1,4 @@
-"""What a backend is given, what it returns, and the plain loop for a backend that has none of its own."""
+"""Contracts of backends: steps, programs and bursts, and a default loop for backends that only lower graphs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Array = Any  # whatever a backend holds on its device
 class Step:
     """One iteration as a pure graph, with a name for every input and output.
 
-    ``graph.inputs`` are the state entries, then one minibatch array for each data section, then the live values;
-    ``graph.outputs`` are new values for the state entries named in ``writes``, then what is recorded in the ring.
-    A step that writes nothing is an evaluation.  An entry of the ring named ``loss`` is watched for being finite.
+    ``graph.inputs`` are the state entries, then one minibatch array per data section, then the live values;
+    ``graph.outputs`` are new values of the state entries named in ``writes``, then the records of the ring. A step
+    that writes nothing is an evaluation. The ring's entry ``loss`` is checked for non-finite values.
     """
 
     graph: Graph
@@ -32,15 +32,15 @@ class Step:
 
     @property
     def donations(self) -> dict[int, int]:
-        """Return for each output that replaces a state entry the input whose storage it may take."""
+        """Map each output that replaces a state entry to the input whose storage it may reuse."""
         return {out: self.state.index(name) for out, name in enumerate(self.writes)}
 
 
 @frozen
 class Burst:
-    """The result of a burst: the new state, each step's records ``{name: (n, ...)}``, and the number of steps done.
+    """The result of a burst: the new state, the records of each step ``{name: (n, ...)}``, the number of steps run.
 
-    ``published`` are values of workers, by address (``workers.0.training.loss``).
+    ``published`` holds values of workers, by address (``workers.0.training.loss``).
     """
 
     state: Mapping[str, Array]
@@ -59,9 +59,9 @@ class Batches:
 
 @frozen
 class Share:
-    """What a shard of a batch gives: its loss and the totals of metrics, its gradients, and new layer state, by name.
+    """The result of one shard of a batch: loss and metric totals, gradients, and new layer state, by name.
 
-    Loss, gradients and state are means over its rows; the totals of metrics, ``metrics.<name>``, are sums.
+    Loss, gradients and state are means over the shard's rows; metric totals, ``metrics.<name>``, are sums.
     """
 
     records: Mapping[str, np.ndarray]
@@ -81,8 +81,8 @@ class Program(Protocol):
     ) -> Burst:
         """Run ``n`` steps: step ``i`` trains on ``block[section][rows[i]]``.
 
-        ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them.  State entries that
-        the step writes are dead after the call; those it only reads stay alive.  The burst ends early after a step
+        ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them. State entries that the
+        step writes must not be used after the call; those it only reads stay valid. The burst ends early after a step
         whose ``loss`` is not finite.
         """
 
@@ -90,32 +90,32 @@ class Program(Protocol):
 class Backend(ABC):
     """Compile graphs and hold arrays on a device.
 
-    A backend implements :meth:`lower`, and gets a plain loop around it; one that runs whole bursts by itself
-    overrides :meth:`compile`.  Several threads may use one backend, and one program, at once.
+    A backend implements :meth:`lower`, which the default :meth:`compile` calls once per iteration; a backend that runs
+    whole bursts itself overrides :meth:`compile`. Backends and programs are used from several threads at once.
     """
 
     dtypes: ClassVar[frozenset[str]] = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 
     @property
     def about(self) -> Mapping[str, str]:
-        """Return what results and speed depend on beside this backend's own code: libraries, a device."""
+        """Return what else results and speed depend on: versions of libraries, the device."""
         return {}
 
     @property
     def function_error(self) -> float:
-        """Return by what part of their value exp, log, tanh and the like may be off, where rounding is less."""
+        """Return the relative error of exp, log, tanh and the like, where it exceeds rounding error."""
         return 0.0
 
     @abstractmethod
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function from input arrays to output arrays.
 
-        ``donate`` maps an output to the input whose storage it may overwrite.  No other output shares memory with
-        an input, nor with the outputs of another call.
+        ``donate`` maps an output to the input whose storage it may overwrite. No other output may share memory with an
+        input, or with the outputs of another call.
         """
 
     def compile(self, step: Step, in_place: bool = True) -> Program:
-        """Return the program of a step; with ``in_place``, state entries that it writes may be overwritten."""
+        """Compile a step to a program; with ``in_place``, it may overwrite the state entries that it writes."""
         return LoopProgram(self, step, self.lower(step.graph, step.donations if in_place else {}))
 
     @abstractmethod
@@ -124,16 +124,16 @@ class Backend(ABC):
 
     @abstractmethod
     def to_host(self, array: Array) -> np.ndarray:
-        """Return a finished copy of a device array on the host."""
+        """Return a copy of a device array on the host, after its computation has finished."""
 
     def take(self, array: Array, rows: np.ndarray) -> Array:
-        """Return the named rows of a device array, on the device."""
+        """Return rows of a device array by index, on the device."""
         return array[rows]
 
 
 @frozen(eq=False, repr=False)
 class LoopProgram:
-    """Run a lowered step by calling it once an iteration: the program of a backend without one of its own."""
+    """Run a lowered step by calling it once per iteration: the default program of a backend."""
 
     backend: Backend
     step: Step

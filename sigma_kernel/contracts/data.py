@@ -1,4 +1,4 @@
-"""Where data comes from: bytes, records, sections, blocks, order."""
+"""Contracts of data: sources, readers, extractors, preprocessors, datasets, iterators."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from sigma_kernel.graph.node import Spec
 
 
 class Source(ABC):
-    """Where bytes come from."""
+    """A source of bytes: a file, a download."""
 
     name: str
 
     @abstractmethod
     def open(self) -> AbstractContextManager[IO[bytes]]:
-        """Return an open binary file; whatever prevents it is a SigmaDataError that names the source."""
+        """Return an open binary file; raises SigmaDataError, naming the source, if it cannot be opened."""
 
 
 class Reader(ABC):
-    """Turn bytes into arrays; what a file declares is checked against its size before anything is allocated."""
+    """Decode bytes to arrays; sizes declared in a file are checked against its length before allocation."""
 
     @abstractmethod
     def read(self, source: Source) -> dict[str, np.ndarray]:
-        """Return named arrays with one row a record."""
+        """Return named arrays with one row per record."""
 
 
 class Extractor(ABC):
-    """Turn what a reader returned into sections."""
+    """Turn a reader's records into sections."""
 
     @abstractmethod
     def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return arrays by section, one row a sample."""
+        """Return arrays by section, one row per sample."""
 
 
 class Preprocessor(ABC):
-    """Change one section; what it learns from the training split is saved with the model.
+    """Transform one section; what it learns from the training split is saved with the model.
 
-    One that ``takes_classes`` is given words, and whole numbers of a table, as class indices.
+    A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices.
     """
 
     section: str
@@ -49,30 +49,29 @@ class Preprocessor(ABC):
 
     @abstractmethod
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return what is to be remembered of the training split (nothing, if stateless).
+        """Return the state learned from the training split (empty, if stateless).
 
-        ``blocks`` are its rows, which need not fit into memory together: each block is read when it is its turn, and
-        again each time that one iterates; who does not iterate reads nothing.
+        ``blocks`` are its rows, read lazily: one block in memory at a time, read again on every iteration over them.
         """
 
     @abstractmethod
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the changed values, one row a sample."""
+        """Return the transformed values, one row per sample."""
 
 
 class Dataset(ABC):
     """Rows in blocks: a burst runs on one resident block; a small dataset is one block.
 
-    A data set, or the mapping of splits that a configuration names, may also say what its ``classes`` are called (in
-    the order of their indices; :meth:`class_names` of the training split come first), what number a ``white`` pixel is
-    in its inputs, and how it reads a file to predict from: ``samples(path, shape, white) -> array``, a row each sample.
-    What it has ``learned`` of its rows, plain JSON values, is saved with a run, and handed to ``samples`` by that name.
+    A dataset, or the mapping of splits that a configuration names, may have these attributes: ``classes``, the class
+    names by index (:meth:`class_names` of the training split take precedence); ``white``, the value of a white pixel in
+    its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per sample; and
+    ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that name.
     """
 
     @property
     @abstractmethod
     def sections(self) -> Mapping[str, Spec]:
-        """Return each section's shape and dtype for one sample."""
+        """Return the shape and dtype of one sample of each section."""
 
     @property
     @abstractmethod
@@ -81,23 +80,23 @@ class Dataset(ABC):
 
     @abstractmethod
     def rows(self, block: int) -> int:
-        """Return the number of rows of a block; never 0."""
+        """Return the number of rows of a block, at least 1."""
 
     @abstractmethod
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the arrays of a block, by section."""
 
     def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
-        """Return the data set with words, and whole numbers of a table, in a section as class indices.
+        """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 
-        ``classes`` is how many there are, 0 while that is not known; None asks for numbers, which words are not.
-        ``names`` are the classes of the training split, in the order of their indices.  All else stays as it is.
-        Raises SigmaDataError for words that are wanted as numbers, and for classes that do not fit.
+        ``classes`` is their number, 0 if it is not known yet; None asks for numbers instead of classes. ``names`` are
+        the classes of the training split, by index. Other sections are unchanged. Raises SigmaDataError for words
+        where numbers are wanted, and for classes that do not fit.
         """
         return self
 
     def class_names(self, section: str) -> Sequence[str]:
-        """Return what the classes of a section are called, in the order of their indices, if it has any."""
+        """Return the class names of a section by index; empty if it has none."""
         return ()
 
     def __len__(self) -> int:
@@ -105,8 +104,8 @@ class Dataset(ABC):
 
 
 class Iterator(ABC):
-    """The order in which the rows of a block form minibatches (the kind is called ``iterator``)."""
+    """Order the rows of a block into minibatches (component kind ``iterator``)."""
 
     @abstractmethod
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-        """Return a permutation of ``range(rows)``, a function of the arguments alone."""
+        """Return a permutation of ``range(rows)`` that depends on the arguments alone."""

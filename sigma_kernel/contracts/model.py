@@ -1,4 +1,4 @@
-"""What a model is made of: layers, costs, and the values that parameters start from."""
+"""Contracts of models: layers, costs, initialisers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from sigma_kernel.network.tracing import (
 
 @define(eq=False)
 class Layer(Architecture):
-    """One layer: its settings, the parameters it needs, and what it computes.  It holds no arrays.
+    """One layer: its settings, its parameters, its computation. It holds no arrays.
 
-    ``name`` may contain ``#``, which becomes the layer's place in the network; ``share`` maps a parameter of this
-    layer to the address of another layer's (``{"weights": "2-dense.weights"}``).
+    ``#`` in ``name`` is replaced by the layer's index in the network; ``share`` maps a parameter of this layer to the
+    address of another layer's (``{"weights": "2-dense.weights"}``).
     """
 
     name: str | None = field(default=None, kw_only=True)
@@ -36,27 +36,27 @@ class Layer(Architecture):
     # ``*inputs: Any, **_: Any`` lets type checkers accept a layer that names its inputs: ``forward(self, context, x)``.
 
     def parameters(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
-        """Return the trainable parameters, given the inputs' specs without the batch axis."""
+        """Declare the trainable parameters, given the inputs' specs without the batch axis."""
         return {}
 
     def state(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
-        """Return values that the layer itself updates while it trains (running statistics), given the same."""
+        """Declare values that the layer updates itself in training (running statistics), given the same specs."""
         return {}
 
     @abstractmethod
     def forward(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs | Totals:
-        """Return the output, built from graph functions, given nodes; axis 0 of every input is the batch."""
+        """Build the output from the input nodes with graph functions; axis 0 of every input is the batch."""
 
 
 @define(eq=False, kw_only=True)
 class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
-    ``run`` returns the mean over the rows of the batch, where all of them count alike; where they do not, it returns
-    :class:`Totals`, from which the kernel makes the mean of a batch that is cut into shards, or of a whole split.
-    ``targets`` names the section of the data with the targets; ``weight`` scales this cost among several.  A cost that
-    ``chooses`` has predictions whose last axis holds the probability of each class; one that ``decides`` answers yes or
-    no.  These two take words, and whole numbers of a table, as class indices; any other takes numbers as they are.
+    :meth:`forward` returns the mean over the rows of the batch if all rows have equal weight; otherwise it returns
+    :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split.
+    ``targets`` names the data section of the targets; ``weight`` scales this cost among several. A cost that
+    ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
+    binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged.
     """
 
     targets: str = "targets"
@@ -67,30 +67,30 @@ class CostLayer(Layer):
     decides: ClassVar[bool] = False
 
     def prediction(self, output: Node) -> Node:
-        """Return what a user wants to see for this output, such as probabilities for scores."""
+        """Return the prediction for an output, such as probabilities for logits."""
         return output
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
-        """Raise SigmaDataError if targets (one row a sample) cannot belong to an output of this shape."""
+        """Raise SigmaDataError if targets (one row per sample) do not fit an output of this shape."""
 
 
 class Draws(Protocol):
-    """Random numbers of one parameter, the same on every backend; all are float64 arrays."""
+    """Random numbers for one parameter, as float64 arrays; the same on every backend."""
 
     def uniform(self, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> np.ndarray:
-        """Return uniform numbers of ``[low, high)``."""
+        """Draw uniform numbers from ``[low, high)``."""
 
     def normal(self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0) -> np.ndarray:
-        """Return normal numbers."""
+        """Draw normal numbers."""
 
     def truncated_normal(
         self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0, bound: float = 2.0
     ) -> np.ndarray:
-        """Return normal numbers, none of them more than ``bound`` deviations from the mean."""
+        """Draw normal numbers truncated at ``bound`` deviations from the mean."""
 
 
 class Initialiser(ABC):
-    """Give a parameter its first values."""
+    """Draw the initial values of a parameter."""
 
     @abstractmethod
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How parameters change: an optimiser builds the update of a step as a graph."""
+"""Contracts of optimisation: optimisers, gradient transforms, schedules, modifiers; updates are built as graphs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sigma_kernel.registry.addresses import matches
 
 @frozen
 class Slot:
-    """One array an optimiser keeps for a parameter: its initial fill, and its shape where it is not the parameter's."""
+    """One array an optimiser keeps per parameter: its initial fill, and its shape if it is not the parameter's."""
 
     fill: float = 0.0
     shape: tuple[int, ...] | None = None
@@ -25,34 +25,34 @@ class Slot:
 
 @frozen
 class Update:
-    """New parameters ``{address: node}``, absent ones stay as they are; and all slots, ``{(address, slot): node}``."""
+    """New parameters ``{address: node}`` (absent ones are unchanged), and all slots ``{(address, slot): node}``."""
 
     parameters: Mapping[str, Node]
     slots: Mapping[tuple[str, str], Node] = field(factory=dict)
 
 
 class Objective(Protocol):
-    """What an optimiser is given to build its update from; addresses start at ``network.layers``."""
+    """The objective that an optimiser builds its update from; addresses are relative to ``network.layers``."""
 
     @property
     def parameters(self) -> Mapping[str, Node]:
-        """Return the trainable parameters by address; frozen ones are not among them."""
+        """Return the trainable parameters by address, without frozen ones."""
 
     @property
     def step(self) -> Node:
-        """Return how many updates were made, this one included: a scalar of the parameters' dtype."""
+        """Return the number of updates, this one included: a scalar of the parameters' dtype."""
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
-        """Return the loss, at these parameters or at other values for them."""
+        """Return the loss at the current parameters, or at the given values."""
 
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> Mapping[str, Node]:
-        """Return the loss's gradients, at these parameters or at other values for them."""
+        """Return the gradients of the loss at the current parameters, or at the given values."""
 
     def setting(self, address: str, name: str) -> Node:
-        """Return a live setting's value in force for one parameter, as a scalar."""
+        """Return the current value of a live setting for one parameter, as a scalar."""
 
     def slot(self, address: str, name: str) -> Node:
-        """Return a slot's present value."""
+        """Return the current value of a slot."""
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer, for patterns such as ``*<dense>.weights``."""
@@ -62,9 +62,9 @@ class Objective(Protocol):
 class Optimiser(ABC):
     """Build the update of all parameters as a graph.
 
-    ``settings`` are rules ``{name: {"match": pattern, setting: value, ...}}``, the most specific match winning for
-    each parameter; the setting ``frozen`` leaves a parameter and its slots untouched.  ``schedules`` multiply a
-    setting as time goes on.  ``modifiers`` act on each new parameter that they match.
+    ``settings`` are rules ``{name: {"match": pattern, setting: value, ...}}``; the most specific match wins for each
+    parameter. The setting ``frozen`` excludes a parameter and its slots from updates. ``schedules`` multiply a setting
+    over time. ``modifiers`` are applied to each updated parameter that they match.
     """
 
     settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)
@@ -72,17 +72,17 @@ class Optimiser(ABC):
     modifiers: Mapping[str, Modifier] = field(factory=dict)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
-        """Return the slots that one parameter needs."""
+        """Declare the slots of one parameter."""
         return {}
 
     @abstractmethod
     def build(self, objective: Objective) -> Update:
-        """Return the update graph."""
+        """Build the update graph."""
 
 
 @define(eq=False, kw_only=True)
 class GradientOptimiser(Optimiser):
-    """An optimiser that treats every parameter by itself, after transforms over all gradients."""
+    """An optimiser that updates each parameter independently, after transforms over all gradients."""
 
     learning_rate: float = live(0.01, low=0.0)
     transforms: Mapping[str, Transform] = field(factory=dict)
@@ -94,7 +94,7 @@ class GradientOptimiser(Optimiser):
         """Return one parameter's new value and its new slots; ``hyper`` holds the live settings as scalars."""
 
     def build(self, objective: Objective) -> Update:
-        """Return the update graph: transforms in their order, then :meth:`update` for each parameter."""
+        """Build the update graph: transforms in order, then :meth:`update` for each parameter."""
         gradients = objective.gradients()
         for name, transform in self.transforms.items():
             gradients = transform.apply(gradients, objective, f"transforms.{name}")
@@ -110,7 +110,7 @@ class GradientOptimiser(Optimiser):
 
 
 def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Mapping[str, Node]]:
-    """Return what an optimiser's update gave; raises SigmaGraphError unless that is a node and new slots."""
+    """Unpack an optimiser's update; raises SigmaGraphError unless it is a pair of a node and new slots."""
     match updated:
         case (Node() as parameter, Mapping() as slots):
             return parameter, slots
@@ -123,41 +123,41 @@ def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Mapping[str, Node]]
 
 @define(eq=False)
 class Transform(ABC):
-    """Change the gradients before the update (clip, penalise), all of them at once.
+    """Transform the gradients before the update (clip, penalise), all of them at once.
 
-    ``match`` says which parameters it concerns; addresses start at ``network.layers``.
+    ``match`` selects parameters by address, relative to ``network.layers``.
     """
 
     match: str = field(default="**", kw_only=True)
 
     def concerned(self, gradients: Mapping[str, Node], objective: Objective) -> dict[str, Node]:
-        """Return the gradients whose addresses match."""
+        """Return the gradients selected by ``match``."""
         return {
             address: gradient for address, gradient in gradients.items() if matches(self.match, address, objective.tags)
         }
 
     @abstractmethod
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
-        """Return the changed gradients; live fields are read by ``objective.setting(owner, name)``."""
+        """Return the transformed gradients; read live fields with ``objective.setting(owner, name)``."""
 
 
 class Schedule(ABC):
-    """A factor on a setting as a function of the clock."""
+    """Scale a setting by a factor that is a function of the clock."""
 
     @abstractmethod
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
-        """Return one factor for each iteration; both arrays count what was completed before it (epochs whole)."""
+        """Return one factor per iteration, given the numbers of iterations and of whole epochs completed before it."""
 
 
 @define(eq=False)
 class Modifier(ABC):
-    """Change a parameter at the end of its update, inside the step (clip, max-norm).
+    """Modify a parameter at the end of its update, inside the step (clip, max-norm).
 
-    ``match`` says which parameters it concerns; addresses start at ``network.layers``.
+    ``match`` selects parameters by address, relative to ``network.layers``.
     """
 
     match: str = field(default="**", kw_only=True)
 
     @abstractmethod
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
-        """Return the parameter's new value; ``settings`` holds the live fields as scalars."""
+        """Return the modified parameter; ``settings`` holds the live fields as scalars."""

@@ -1,4 +1,4 @@
-"""What measures, watches and steers a run: metrics, hooks, operators, monitors, recipes."""
+"""Contracts of steering: metrics, hooks (callbacks), operators, monitors, recipes."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from sigma_kernel.settings import gt, in_, optional, whole
 
 
 class Metric(ABC):
-    """A number about predictions, or several: totals over rows that can be merged, and what to make of them."""
+    """A metric of predictions: totals over rows, which merge across batches, and the value computed from them."""
 
     @abstractmethod
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return sums over the rows of a batch, an array of any fixed shape."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the totals of two batches together."""
+        """Merge the totals of two batches."""
         merged: np.ndarray = a + b
         return merged
 
     def value(self, totals: np.ndarray, rows: int) -> Any:
-        """Return the metric from the totals over so many rows: a number, or a list of numbers or of lists."""
+        """Compute the metric from the totals over ``rows`` rows: a number, or a (nested) list of numbers."""
         return float(totals) / rows
 
 
 class Outlook(Protocol):
-    """What a hook sees of its trainer before training."""
+    """A hook's view of its trainer before training."""
 
     def ends(self) -> tuple[Spec, Spec]:
         """Return what one sample of the first input is, and one row of the first output."""
 
     def measure(self, metrics: Mapping[str, Metric]) -> None:
-        """Let metrics build their totals from predictions and targets of a batch; whatever they raise passes on."""
+        """Build the totals of metrics from the predictions and targets of a batch; raises what they raise."""
 
 
 class HookContext(Protocol):
-    """What a hook sees of its trainer; addresses start at the trainer."""
+    """A hook's view of its trainer during training; addresses are relative to the trainer."""
 
     @property
     def moment(self) -> Moment:
@@ -57,16 +57,16 @@ class HookContext(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Return the run's folder, if it has one."""
+        """Return the run folder, or None."""
 
     def read(self, address: str) -> Any:
-        """Return a value that the hook declared in ``reads`` (arrays as host copies), or None if there is none yet."""
+        """Return a value declared in ``reads`` (arrays as host copies), or None if it is not published yet."""
 
     def publish(self, address: str, value: Any) -> None:
-        """Publish a value that the hook declared in ``writes``."""
+        """Publish a value declared in ``writes``."""
 
     def command(self, command: str, **arguments: Any) -> None:
-        """Ask for a change (``set``, ``stop``, ``save`` ...), applied at this boundary."""
+        """Send a command (``set``, ``stop``, ``save`` ...), applied at this boundary."""
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return ``loss`` and the metrics over a whole split of the data."""
@@ -75,40 +75,39 @@ class HookContext(Protocol):
         """Return what one sample of the first input is, and one row of the first output."""
 
     def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for samples of the first input, before costs, and the slopes in the samples.
+        """Return the first output (before costs) for samples of the first input, and a gradient in the samples.
 
-        Slopes are those of the sum over ``output * directions``; samples are such as they come from preprocessing.
-        Further inputs are held at 0.
+        The gradient is that of the sum over ``output * directions``. Samples are preprocessed ones; other inputs are 0.
         """
 
     @property
     def iteration(self) -> Any:
-        """Return the iteration that has ended, for a hook that ``repeats``.
+        """Return the iteration that has just ended, for a hook that ``repeats``.
 
-        None where there is none: before the first iteration, at events, and in the background.
+        None before the first iteration, at events, and in the background.
         """
 
     def keep(self) -> None:
-        """Keep a copy of parameters, layer state and slots; saved with the run, replaced by the next one."""
+        """Keep a copy of parameters, layer state and slots; it is saved with the run and replaces the last copy."""
 
     def bring_back(self) -> None:
-        """Put back the parameters, layer state and slots that were kept last."""
+        """Restore the parameters, layer state and slots kept last."""
 
     def log(self, text: str) -> None:
-        """Say something to the people who watch."""
+        """Log a message to the monitors."""
 
 
 @define(eq=False, kw_only=True)
 class Hook(ABC):
-    """Code of a run that fires on a time scale.
+    """A callback that fires on a time scale.
 
-    Fires whenever ``every`` is due and, if there is a criterion ``when``, the criterion holds.  ``reads``, ``writes``
-    and ``requires`` (names or types of hooks that go first) decide the order among hooks that are due together; where
-    they leave it open, the greater ``priority`` goes first, then the name.
+    It fires whenever ``every`` is due and the criterion ``when``, if given, holds. The callback order of hooks that are
+    due together follows from ``reads``, ``writes`` and ``requires`` (names or types of hooks that fire earlier), then
+    from ``priority``, highest first, then from the name.
 
-    One in the ``background`` gets a snapshot of what it declared, and runs beside training; what it did acts at the
-    next boundary.  One that takes longer than its ``budget``, in seconds, three times in a row is muted from then on,
-    or moved to the background.
+    A ``background`` hook gets a snapshot of the values it declared and fires in another thread; what it publishes and
+    commands takes effect at the next boundary. A hook that exceeds its ``budget``, in seconds, three times in a row is
+    muted, or moved to the background.
     """
 
     every: TimeStep
@@ -122,21 +121,21 @@ class Hook(ABC):
 
     @property
     def guards(self) -> bool:
-        """Return whether the hook is to be run at once, due or not, when the loss is not finite."""
+        """Return whether the hook fires at once, due or not, when the loss is not finite."""
         return False
 
     @property
     def ends(self) -> bool:
-        """Return whether the hook's only purpose is to end training, so that the time left can be told."""
+        """Return whether the hook's only purpose is to end training, which allows an estimate of the time left."""
         return False
 
     @property
     def repeats(self) -> bool:
-        """Return whether the hook repeats the iteration after which it is due: it then finds copies of all it needs."""
+        """Return whether the hook repeats the iteration after which it is due; copies of its inputs are then kept."""
         return False
 
     def over(self, memory: Mapping[str, Any]) -> bool:
-        """Return whether the hook has ended training, by what it remembers: who takes the run up again is told so."""
+        """Return whether the hook has ended training, judging by its memory; reported when the run is resumed."""
         return False
 
     @property
@@ -146,9 +145,9 @@ class Hook(ABC):
 
     @property
     def timed(self) -> bool:
-        """Return whether what the hook does depends on the wall clock, beyond when it is due.
+        """Return whether the hook's actions depend on the wall clock, beyond when it is due.
 
-        Its doings are written to the journal, and are done again from there when the run is replayed.
+        Its actions are then written to the journal, and a replay takes them from there.
         """
         return False
 
@@ -164,30 +163,30 @@ class Hook(ABC):
 
     @property
     def settable(self) -> Mapping[str, float]:
-        """Return numbers that people may set while the run goes on, by address, as they are at first."""
+        """Return the initial values of numbers that can be set during the run, by address."""
         return {}
 
     @property
     def retains(self) -> Mapping[str, Any]:
-        """Return which checkpoints stay: the ``last`` so many, the ``best``, and which score they ``prefer``."""
+        """Return which checkpoints to keep: how many of the ``last``, the ``best``, and the score to ``prefer``."""
         return {}
 
     @property
     def requires(self) -> Sequence[str]:
-        """Return names or types of hooks that must have run before this one."""
+        """Return names or types of hooks that must fire before this one."""
         return ()
 
     def check(self, outlook: Outlook) -> None:
-        """Raise a SigmaError for what can be told before training to go wrong in it; called when that is prepared."""
+        """Raise a SigmaError for mistakes that can be found before training; called during preparation."""
         return
 
     @abstractmethod
     def fire(self, context: HookContext) -> None:
-        """Act."""
+        """Fire: read, publish, send commands."""
 
 
 class Iterations(Protocol):
-    """What computes iterations from a state on, whole or in shards; arrays are on the device, by name."""
+    """Compute iterations from a given state, whole or in shards; arrays are on the device, by name."""
 
     @property
     def arrays(self) -> Mapping[str, Any]:
@@ -195,7 +194,7 @@ class Iterations(Protocol):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Return the metrics that are recorded at each training step."""
+        """Return the metrics recorded at each training step."""
 
     def fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
@@ -203,9 +202,9 @@ class Iterations(Protocol):
     def weights(
         self, arrays: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, shard: int, offset: int
     ) -> Mapping[str, np.ndarray]:
-        """Return the mean weight of the rows of a batch, by cost; none where all rows count alike.
+        """Return the mean weight of the rows of a batch, by cost; empty if all rows have equal weight.
 
-        ``shard`` is the size of one of its shards, ``offset`` the number of iterations since the state.
+        ``shard`` is the number of rows per shard, ``offset`` the number of iterations since the state.
         """
 
     def share(
@@ -217,7 +216,7 @@ class Iterations(Protocol):
         offset: int,
         weights: Mapping[str, np.ndarray],
     ) -> Share:
-        """Return the share of a shard: these ``rows`` of a batch, from ``start`` on."""
+        """Compute one shard: the given ``rows`` of a batch, which begin at position ``start`` of it."""
 
     def updated(
         self,
@@ -233,7 +232,7 @@ Compute = Callable[[Iterations, Batches], Burst]  # how an operator computes a b
 
 
 class Work(Protocol):
-    """The training of a session, as an operator does it in the training thread."""
+    """The training of a session, driven by an operator in the training thread."""
 
     @property
     def moment(self) -> Moment:
@@ -252,66 +251,66 @@ class Work(Protocol):
         """
 
     def settle(self) -> None:
-        """Run the hooks that are due, and see whether a goal is reached."""
+        """Fire the hooks that are due, and check whether a goal is reached."""
 
     def split(self, workers: int) -> None:
-        """Run hooks of local scope once for each of so many workers."""
+        """Fire hooks of local scope once per worker."""
 
 
 class Operator(ABC):
-    """Run a trainer: bursts between due points, workers, shards."""
+    """Drive a trainer: bursts between due points, workers, shards."""
 
     @abstractmethod
     def train(self, work: Work) -> None:
-        """Train until ``work.boundary()`` returns False: distance, advance, settle, and again."""
+        """Train until ``work.boundary()`` returns False; repeat distance, advance, settle."""
 
 
 class Merger(ABC):
-    """Make one of what two shards of a batch gave, each already weighted by its share of the rows."""
+    """Merge the results of two shards of a batch, each already weighted by its share of the rows."""
 
     @abstractmethod
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return both together; the order in which pairs are merged is fixed by the operator."""
+        """Merge two arrays; the operator fixes the order in which pairs are merged."""
 
 
 class View(Protocol):
-    """What a monitor sees of an environment, from its own thread; addresses start at the root."""
+    """A monitor's view of an environment, from its own thread; addresses start at the root."""
 
     def get(self, address: str) -> Any:
         """Return a published value."""
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return all published values that match."""
+        """Return all published values whose addresses match a pattern."""
 
     def status(self) -> str:
-        """Return the lifecycle's state: created, prepared, compiling, running, paused, stopped or failed."""
+        """Return the state of the run: created, prepared, compiling, running, paused, stopped or failed."""
 
     def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return numbered messages for people, newer than a number."""
+        """Return the log messages after a number, with their numbers."""
 
     def send(self, command: str, **arguments: Any) -> None:
-        """Send a command."""
+        """Send a command to the run."""
 
     def wait(self, seconds: float) -> bool:
-        """Sleep; return whether the run is over and the monitor should end."""
+        """Sleep; return True once the run has ended and the monitor should return."""
 
 
 class Monitor(ABC):
-    """Watch and steer an environment from a thread of its own; however slow, it never holds up training."""
+    """Watch and steer an environment from a separate thread; a slow monitor never delays training."""
 
     @property
     def talks(self) -> bool:
-        """Return whether it writes to the terminal, so that ``--quiet`` leaves it out."""
+        """Return whether it writes to the terminal; ``--quiet`` then leaves it out."""
         return False
 
     @property
     def steers(self) -> bool:
-        """Return whether people can send commands through it, so that a run may wait for one."""
+        """Return whether users can send commands through it, so that a paused run may wait for one."""
         return False
 
     @abstractmethod
     def watch(self, view: View) -> None:
-        """Watch until ``view.wait`` says that the run is over."""
+        """Watch until ``view.wait`` returns True."""
 
 
 @frozen
