@@ -1,4 +1,4 @@
-"""Configurations: TOML files that describe a run, checked as a whole before anything happens."""
+"""Configuration files: read TOML that describes a run, validate all of it, build the environment."""
 
 from sigma_kernel.config.building import build as build, prepare as prepare
 from sigma_kernel.config.document import Document as Document, override as override, parse as parse, read as read

@@ -1,4 +1,4 @@
-"""From a configuration to an environment that is ready to run."""
+"""Build an environment from a configuration, and prepare it to run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mistakes = list[tuple[Place, Exception]]
 
 
 def build(configuration: Configuration, catalogue: Catalogue | None = None, folder: Path | None = None) -> Environment:
-    """Return a new environment; with a ``folder``, its runs leave a run folder there."""
+    """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
     run, found = configuration.run, catalogue or installed()
     environment = Environment(
         run.name,
@@ -40,7 +40,7 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
 
 
 def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the settings of a trainer; parts that are None, as the file says them wrongly, are left out."""
+    """Return the settings of a trainer, without parts that are None because the file has mistakes in them."""
     data, network, optimiser = trainer.data, trainer.network, trainer.optimiser
     found: dict[str, Any] = {
         "backend": _table(trainer.backend or (run.backend if run else None)),
@@ -57,7 +57,7 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
 
 
 def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) -> dict[str, Hook]:
-    """Return the hooks that ``verify`` stands for: one after each interval, and one after the first iteration."""
+    """Return the hooks that ``run.verify`` adds: one at each interval, and one after the first iteration."""
     if run is None or run.verify is None:
         return {}
     make: Any = catalogue.load("hook", "verify")
@@ -81,12 +81,12 @@ def _data(data: Data) -> dict[str, Any]:
 
 
 def _table(choice: Choice[Any] | None) -> dict[str, Any] | None:
-    """Leave what is chosen to the trainer, which then knows it by its name."""
+    """Return a choice as a table, so that the trainer makes the component and knows its name."""
     return {"type": choice.name, **made(choice.settings)} if choice else None
 
 
 def prepare(configuration: Configuration, environment: Environment) -> None:
-    """Prepare every trainer, which infers all shapes and reads the data; raises one error for every mistake."""
+    """Prepare every trainer (infer shapes, read data); raises one error that lists every mistake."""
     wrong: Mistakes = []
     for name, trainer in environment.trainers.items():
         try:
@@ -102,6 +102,6 @@ def prepare(configuration: Configuration, environment: Environment) -> None:
 def in_file(
     document: Document, trainer: str, found: Iterable[tuple[Place, Exception]]
 ) -> list[tuple[Place, Exception]]:
-    """Return the mistakes of a trainer with their paths in the file."""
+    """Return a trainer's mistakes with their paths in the file."""
     head: Place = ("trainers", trainer) if "trainers" in document.values else ()
     return [placed(document.values, head, path, error) for path, error in found]

@@ -1,4 +1,4 @@
-"""A component as a configuration chooses it: its full name and its settings, before anything is made of them."""
+"""Choices: a component's full name and settings, ready to be made; conversion of settings to plain TOML values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @frozen
 class Setting:
-    """One thing that can be set; ``check(others, value)`` raises for a value that does not do."""
+    """One setting of a component; ``check(others, value)`` raises for an invalid value."""
 
     name: str
     type: Any
@@ -28,7 +28,7 @@ class Setting:
 
 
 def settings(cls: Any) -> dict[str, Setting]:
-    """Return what can be set about a class, by name; raises SigmaPluginError if an annotation cannot be resolved."""
+    """Return the settings of a class by name; raises SigmaPluginError if an annotation cannot be resolved."""
     try:
         hints = get_type_hints(cls) if attrs.has(cls) else {}
     except NameError as error:
@@ -51,14 +51,14 @@ def _check(attribute: Any) -> Callable[[Any, Any], None] | None:
 
 
 def plain(value: Any) -> Any:
-    """Return a setting as TOML has it; TypeError for what no TOML file can say."""
+    """Convert a setting to plain TOML values; raises TypeError for values that TOML cannot express."""
     if isinstance(value, Choice):
         return {"type": value.name, **plain(value.settings)} if value.settings else value.name
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if isinstance(value, Path | TimeStep | Criterion):  # these print as the text that they are read from
+    if isinstance(value, Path | TimeStep | Criterion):  # their str() parses back to the same value
         return str(value)
     if isinstance(value, bool | int | float | str):
         return value
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
 
 
 def _flat(record: Any, table: dict[str, Any]) -> dict[str, Any]:
-    """Put the settings of a table's main component beside its name, where ``--set data.folder=...`` finds them."""
+    """Put the settings of a table's main component next to its name, so that ``--set data.folder=...`` works."""
     slot = getattr(record, "slot", "")
     inner = plain(getattr(record, slot).settings) if slot else {}
     return table if inner.keys() & table.keys() or not slot else {**table, slot: getattr(record, slot).name, **inner}
@@ -76,19 +76,19 @@ def _flat(record: Any, table: dict[str, Any]) -> dict[str, Any]:
 
 @frozen
 class Choice(Generic[T]):
-    """A component with its settings, defaults included; equal if it would be written in the same way."""
+    """A component with its settings, defaults included; equal if its TOML is equal."""
 
     name: str  # ``distribution:name``
     settings: Mapping[str, Any] = field(eq=plain)
     factory: Callable[..., T] = field(eq=False, repr=False)
 
     def make(self) -> T:
-        """Return a new object; what the component's own checks raise passes through."""
+        """Make the component; raises what its own validators raise."""
         return self.factory(**made(self.settings))
 
 
 def made(value: Any) -> Any:
-    """Return a setting with every choice in it replaced by what was chosen."""
+    """Return a setting with every choice in it replaced by the component made from it."""
     if isinstance(value, Choice):
         return value.make()
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Where a mistake stands in a file, and one error for all of them."""
+"""Error messages of configuration files: locate each mistake (file, line, key), and raise one error for all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_kernel.training.preparation import DATASET
 
 
 class InText(SigmaError):
-    """An error at a line of the architecture's text."""
+    """An error at a line within the architecture's text."""
 
     def __init__(self, line: int, text: str, error: SigmaError) -> None:
         super().__init__(text)
@@ -22,14 +22,14 @@ class InText(SigmaError):
 
 
 def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> SigmaError:
-    """Return one error for all mistakes, in the order of the file.
+    """Return one error that lists all mistakes in the order of the file.
 
-    A SigmaPluginError or a SigmaDataError if all of them are, else a SigmaConfigError.
+    It is a SigmaPluginError or a SigmaDataError if all of the mistakes are, else a SigmaConfigError.
     """
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
         line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
-        told = sentence(error).removeprefix(f"{path[-1]}: ") if path else sentence(error)  # which is the place
+        told = sentence(error).removeprefix(f"{path[-1]}: ") if path else sentence(error)  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
     text = "\n".join(text for _, text in sorted(lines))
@@ -38,14 +38,15 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
 
 
 def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception) -> tuple[Place, Exception]:
-    """Return a mistake of a trainer, whose tables stand below ``head``, with its path in the file.
+    """Return a trainer's mistake with its path in the file, where the trainer's tables are below ``head``.
 
-    The path is made as exact as the text allows: it may begin with an address, quote a value, or name a file.
+    The path is made as precise as the message allows: the message may begin with an address, quote a value, or name a
+    file.
     """
     place = _absolute(head, path)
     address, colon, text = sentence(error).partition(": ")
     parts = tuple(address.split(".")) if colon else ()
-    # the settings of a data set may stand beside its name
+    # the settings of a dataset may be next to its name
     within = place[:-1] if path == DATASET else place
     meant = list(_meant(head, path, parts))
     exact = next((p for p in meant if p[: len(within)] == within and holds(values, p)), None)
@@ -67,14 +68,14 @@ def _absolute(head: Place, path: Place) -> Place:
 
 
 def _meant(head: Place, path: Place, parts: Place) -> Iterator[Place]:
-    """Yield what an address may mean, of the trainer or in it."""
+    """Yield the paths that an address may refer to: absolute, or relative to the trainer."""
     for inner in (parts, parts[1:], (*path[:1], *parts)):
         if parts and inner:
             yield _absolute(head, inner)
 
 
 def holds(values: Any, path: Place) -> bool:
-    """Return whether a path is written in a file."""
+    """Return whether a file contains a path."""
     return not path or (isinstance(values, Mapping) and path[0] in values and holds(values[path[0]], path[1:]))
 
 
@@ -85,7 +86,7 @@ def _at(values: Any, path: Place) -> Any:
 
 
 def _named(table: Any, text: str) -> Iterator[Place]:
-    """Yield the paths in a table whose text a message quotes, then those whose file it begins with."""
+    """Yield the paths of strings that a message quotes, then of files that it begins with."""
     leaves = [(path, leaf) for path, leaf in _leaves(table) if path and path[-1] not in ("type", "dataset")]
     yield from (path for path, leaf in leaves if repr(str(leaf)) in text)
     files = re.split(r"[/\\:]", text.partition(": ")[0])

@@ -1,7 +1,7 @@
-"""A TOML file with the place of every key: plain values, and ``file:line`` for each path into them.
+"""Parse TOML files with the line of every key, and apply ``--set`` overrides.
 
-The standard library's parser gives the values and says what is wrong with a broken file; tomlkit, which keeps the
-whole text, gives the places.
+The standard library's parser gives the values and the messages for invalid TOML; tomlkit, which preserves the text,
+gives the line numbers.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from sigma_kernel.errors import SigmaConfigError
 
 Path = tuple[str | int, ...]
 
-LONGEST = 1 << 20  # characters of a file
+LONGEST = 1 << 20  # characters per file
 DEEPEST = 100  # levels of a key on the command line
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d++), column (?P<column>\d++)|end of document)\)$")
-_BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # what may stand between two values of an array
+_BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # separators and comments between two values of an array
 
 
 def dotted(path: Path) -> str:
-    """Return a path as it is written: ``trainer.optimiser``, ``data.sources[1]``."""
+    """Format a path: ``trainer.optimiser``, ``data.sources[1]``."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
 
 
 class Override(str):
-    """A text of the command line, which a relative path tells from one of the file."""
+    """A string from the command line: a relative path in it starts in the working directory, not the file's."""
 
     __slots__ = ()
 
@@ -42,8 +42,8 @@ class Override(str):
 class Document:
     """The values of a file after overrides.
 
-    ``places`` has the line of each path, or the option and the path that say it; ``texts`` the line on which a string
-    begins; ``folder`` is where relative paths start.
+    ``places`` maps each path to its line, or to the option and path that set it; ``texts`` maps each string to the line
+    on which its text begins; relative paths start in ``folder``.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Document:
     def describe(self, path: Path, text: str, text_line: int = 1) -> tuple[int, str]:
         """Return a line number and ``file:line: dotted.path: text``, or 0 and ``--set dotted.path: text``.
 
-        A path that is not written anywhere is placed at the nearest one above it; ``text_line`` counts in a string.
+        A path that is not in the file is reported at its nearest parent; ``text_line`` is a line within a string.
         """
         origin = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.places), ())
         place, where = self.places.get(origin, 1), f"{dotted(path)}: " if path else ""
@@ -66,7 +66,7 @@ class Document:
 
 
 def read(path: pathlib.Path) -> Document:
-    """Read a TOML file; one that cannot be read is a SigmaConfigError too."""
+    """Read a TOML file; raises SigmaConfigError if it cannot be read or parsed."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(LONGEST + 1)
@@ -78,12 +78,12 @@ def read(path: pathlib.Path) -> Document:
 
 
 def parse(text: str, name: str) -> Document:
-    """Read TOML; broken TOML is a SigmaConfigError ``file:line: what is wrong``."""
+    """Parse TOML; raises SigmaConfigError ``file:line: what is wrong`` if it is invalid."""
     if len(text) > LONGEST:
         raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in files of their own.")
     walk = _Walk()
     try:
-        body = tomlkit.parse(text).body  # first, as it is quick to refuse what is nested too deep
+        body = tomlkit.parse(text).body  # first, as it rejects deep nesting quickly
         values = tomllib.loads(text)
         walk.body((), body)
     except (ValueError, TOMLKitError, RecursionError) as error:
@@ -106,7 +106,7 @@ def _broken(text: str, name: str, error: Exception) -> str:
 
 @define
 class _Walk:
-    """Count lines while the items of a document go by in the order of its text."""
+    """Walk the items of a document in the order of its text, counting lines."""
 
     line: int = 1
     places: dict[Path, int | tuple[str, Path]] = field(factory=dict)
@@ -135,10 +135,10 @@ class _Walk:
                 self.skip(item.trivia.trail)
 
     def table(self, path: Path, table: Table) -> None:
-        if table.display_name is not None:  # else no header of its own: it is named in those below or by dotted keys
+        if table.display_name is not None:  # else it has no header: only nested headers or dotted keys name it
             self.skip(table.trivia.indent)
             self.note(path)
-            self.places[path] = self.line  # also where a key above it came first
+            self.places[path] = self.line  # also if a nested table came first
             self.skip(table.trivia.trail)
         self.body(path, table.value.body)
 
@@ -166,9 +166,9 @@ class _Walk:
 
 # -- overrides ---------------------------------------------------------------------------------------------------------
 def override(document: Document, assignment: str, option: str = "") -> Document:
-    """Return the document with ``a.b.c=value`` put into it; a name that gets settings becomes a table.
+    """Return the document with ``a.b.c=value`` applied; a component's name that gets settings becomes a table.
 
-    ``option`` is the one on the command line that says it, if it is not ``--set``.
+    ``option`` is the command-line option to name in errors, if it is not ``--set``.
     """
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
@@ -176,7 +176,7 @@ def override(document: Document, assignment: str, option: str = "") -> Document:
     path = _path(key.strip())
     values = _put(document.values, path, _value(dotted(path), text.strip()), dotted(path))
     kept = {place: line for place, line in document.places.items() if place[: len(path)] != path}
-    above = [path[:n] for n in range(1, len(path) + 1) if path[:n] not in kept]  # tables that are new, too
+    above = [path[:n] for n in range(1, len(path) + 1) if path[:n] not in kept]  # including new tables
     said = (option or f"--set {dotted(path)}", path)
     return evolve(document, values=values, places={**kept, **dict.fromkeys(above, said)})
 
@@ -204,7 +204,7 @@ def _value(key: str, text: str) -> Any:
             return _marked(table["value"])
     except RecursionError:
         raise SigmaConfigError(f"--set {key}: is nested too deep to be a setting (got {text}).") from None
-    except ValueError as error:  # also for a whole number of more than 4,300 digits
+    except ValueError as error:  # also for integers of more than 4,300 digits
         if text.startswith(("[", "{", '"', "'")):
             raise SigmaConfigError(f"--set {key}: {_PLACE.sub('', str(error))} (got {text})") from None
     return Override(text)  # a bare word

@@ -1,6 +1,6 @@
-"""Every mistake of a trainer at once: its stages are asked for one by one, and each says what is wrong with its part.
+"""Collect every mistake of a trainer: run each stage of its preparation and keep what it raises.
 
-A trainer that is prepared stops at its first mistake.  Only then is this asked: it costs nothing where all is right.
+Preparing a trainer stops at the first mistake. Only then is this called, so it costs nothing if all is right.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sigma_kernel.training.trainer import Trainer
 
 
 def examine(trainer: Trainer, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:
-    """Return every mistake, each with its path in the trainer's tables; stages that are ``left_out`` are not asked for.
+    """Return every mistake, each with its path in the trainer's tables, except in stages that are ``left_out``.
 
-    These are ``backend``, ``data``, ``network`` and ``hooks``.
+    The stages are ``backend``, ``data``, ``network`` and ``hooks``.
     """
     faults = Faults()
     stages = Stages(trainer, faults, {*left_out})
@@ -36,7 +36,7 @@ def examine(trainer: Trainer, left_out: Iterable[str] = ()) -> list[tuple[Place,
 
 
 def check_cost(network: Network) -> None:
-    """Raise SigmaNetworkError where there is nothing to minimise."""
+    """Raise SigmaNetworkError if the network has no cost layer."""
     if not network.costs:
         raise SigmaNetworkError("there is no cost to minimise. End it with one, such as + softmax_cross_entropy().")
 
@@ -54,7 +54,7 @@ def _optimiser(stages: Stages) -> None:
 
 
 def _block(stages: Stages) -> None:
-    """Look at the first block as training would."""
+    """Check the first block of data as training would."""
     model, (preparation, _) = stages.fitting, stages.rows
     with stages.mistakes.at("data"):
         splits = choices.encoded(stages.encoded, model.network, stages.chosen.preprocessors, model.shapes.outputs)
@@ -62,7 +62,7 @@ def _block(stages: Stages) -> None:
 
 
 def _parameters(stages: Stages) -> None:
-    """Draw first values by each rule, until one fails."""
+    """Draw initial values by each rule, stopping at its first failure."""
     initial, failed = stages.initial, set[str]()
     for address, parameter in stages.model.shapes.parameters.items():
         rule = initial.rule(address)

@@ -1,4 +1,4 @@
-"""Which contract stands for which kind of component, and whether what a plugin offers fulfils it."""
+"""Map contracts to component kinds, and check that a plugin's components fulfil their contracts."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from sigma_kernel.plugins.specs import Component
 
 
 def contract(type_: Any) -> Any:
-    """Return the contract that a setting of this type asks for."""
+    """Return the contract that a setting of this type requires."""
     return get_args(type_)[0] if get_origin(type_) is Choice else type_
 
 
 def kind_of(type_: Any) -> str | None:
-    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
+    """Return the component kind of a contract, or of a class that fulfils one; None for other types."""
     return kind_of_contract(contract(type_))
 
 
 def fulfils(thing: Any, *wanted: Any) -> bool:
-    """Return whether something is a class that fulfils one of several contracts; data sets may come in splits."""
+    """Return whether something is a class that fulfils one of the contracts; for datasets, a mapping of splits does."""
     also = (Mapping,) if contracts.Dataset in wanted else ()
     return isinstance(thing, type) and issubclass(thing, (*wanted, *also))
 
 
 def check_contract(component: Component, thing: Any) -> None:
-    """Raise SigmaPluginError if the object behind a component is not what its kind asks for."""
+    """Raise SigmaPluginError if a component's object does not fulfil the contract of its kind."""
     known = tuple(cls for cls, kind in KINDS.items() if kind == component.kind)
-    if not known or (component.kind == "layer" and not isinstance(thing, type)):  # a function may make a layer
+    if not known or (component.kind == "layer" and not isinstance(thing, type)):  # a layer may be a factory function
         right = callable(thing)
-    elif component.kind == "recipe":  # an object, of which nothing is made
+    elif component.kind == "recipe":  # an instance, not a class
         right = isinstance(thing, known)
     else:
         right = fulfils(thing, *known)
@@ -47,7 +47,7 @@ def check_contract(component: Component, thing: Any) -> None:
 
 
 def problems(components: Iterable[Component]) -> list[str]:
-    """Import every component; return what is wrong with those that fail, or are not what their kind asks for."""
+    """Import every component; return the errors of those that fail or do not fulfil their contract."""
     found = []
     for component in components:
         try:

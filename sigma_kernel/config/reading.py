@@ -1,4 +1,4 @@
-"""Read a configuration: a file, or the text of a recipe, becomes choices, or one error that holds every mistake."""
+"""Read a configuration from a file or a recipe's text; raise one error that lists every mistake."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d+
 def load(
     source: Path | str, overrides: Iterable[str] = (), *, catalogue: Catalogue | None = None, name: str = "text"
 ) -> Configuration:
-    """Return the configuration that a file (a path) or a text called ``name`` holds, after overrides ``a.b.c=value``.
+    """Read a configuration from a file (a path) or a text called ``name``, after overrides ``a.b.c=value``.
 
-    Raises one SigmaConfigError with a line ``file:line: dotted.path: what is wrong`` for every mistake;
-    SigmaPluginError if the only mistakes are plugins that are missing or broken.
+    Raises one SigmaConfigError with a line ``file:line: dotted.path: what is wrong`` for every mistake, or
+    SigmaPluginError if the only mistakes are missing or broken plugins.
     """
     document = read(source) if isinstance(source, Path) else parse(source, name)
     for assignment in overrides:
@@ -38,7 +38,7 @@ def structured(
     catalogue: Catalogue,
     beyond: Callable[[Structure, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
 ) -> Configuration:
-    """Return what a document means; where something is wrong, ``beyond`` may tell what else is, in the right parts."""
+    """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in its readable parts."""
     values = dict(document.values)
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"backend": "numpy", "operator": "local", **run}
@@ -52,14 +52,14 @@ def structured(
 
 
 class _Structure(Structure):
-    """What a file says, with its architectures."""
+    """A reader of files that also parses architectures."""
 
     def read(self, value: Any, type_: Any) -> Any:
-        """Return what a value means where this type is asked for."""
+        """Convert a value to a type."""
         return self._architecture(value) if type_ is ArchitectureText else super().read(value, type_)
 
     def _architecture(self, text: Any) -> str:
-        """Return the text with every layer as ``distribution:name``; what is wrong with it keeps its place."""
+        """Return the text with every layer as ``distribution:name``; errors keep their line and column."""
         if not isinstance(text, str):
             raise Mismatch("text", text)
         try:

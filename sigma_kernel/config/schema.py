@@ -1,4 +1,4 @@
-"""What a configuration file holds: one attrs class for each of its tables."""
+"""The schema of configuration files: one attrs class per table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
 
 
 def named() -> Any:
-    """Return a field for a table of tables, which have names."""
+    """Return a field for a table of named tables."""
     return field(factory=dict, validator=_names)
 
 
@@ -49,7 +49,7 @@ def _counts(owner: Any, attribute: Attribute[Any], value: TimeStep | None) -> No
 
 @frozen(kw_only=True)
 class Run:
-    """``[run]``: what concerns the whole run."""
+    """``[run]``: settings of the whole run."""
 
     name: str = field(default="run", validator=settings.NAME)
     seed: int = field(default=0, validator=[settings.ge(0), settings.lt(2**64)])
@@ -62,7 +62,7 @@ class Run:
 
 @frozen(kw_only=True)
 class Data:
-    """``[data]``: keys that are not among these are settings of the dataset."""
+    """``[data]``: other keys are settings of the dataset."""
 
     slot: ClassVar[str] = "dataset"
 
@@ -75,14 +75,14 @@ class Data:
 
 @frozen(kw_only=True)
 class Network:
-    """``[network]``: the architecture in its text form."""
+    """``[network]``: the architecture as text."""
 
     architecture: ArchitectureText
 
 
 @frozen(kw_only=True)
 class Rule:
-    """``[initialisers.NAME]``: the parameters it concerns; other keys are settings of the initialiser."""
+    """``[initialisers.NAME]``: the parameters that it matches; other keys are settings of the initialiser."""
 
     slot: ClassVar[str] = "type"
 
@@ -92,7 +92,7 @@ class Rule:
 
 @frozen(kw_only=True)
 class Training:
-    """``[trainer]``: how it trains; ``backend`` and ``operator`` replace those of ``[run]``."""
+    """``[trainer]``: the optimiser; ``backend`` and ``operator`` override those of ``[run]``."""
 
     optimiser: Choice[Optimiser]
     backend: Choice[Backend] | None = None
@@ -111,7 +111,7 @@ class Trainer(Training):
 
 @define(kw_only=True)
 class _Common:
-    """What every file holds."""
+    """Keys of every configuration file."""
 
     format: Literal[1]
     run: Run
@@ -121,7 +121,7 @@ class _Common:
 
 @define(kw_only=True)
 class Single(_Common):
-    """A file with one trainer, whose tables stand at the top."""
+    """A file with one trainer, whose tables are at the top level."""
 
     data: Data
     network: Network
@@ -138,10 +138,10 @@ class Single(_Common):
 
 @define(kw_only=True)
 class Several(_Common):
-    """A file with several trainers, each with tables of its own."""
+    """A file with several trainers, each with its own tables."""
 
     trainers: Mapping[str, Trainer] = named()
 
 
-# What a file means: every component chosen, every default filled in; equal if all of that is.
+# A file after reading: components resolved to choices, defaults filled in.  Compares by value.
 Configuration = Single | Several

@@ -1,4 +1,4 @@
-"""Read what a run folder says of itself: its configuration, its plugins, its documents."""
+"""Read the files of a run folder: its configuration, its plugins' versions, its summary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sigma_kernel.training.runs.compatibility import differences
 
 
 def opened(run: Path) -> tuple[Configuration, Environment]:
-    """Return the configuration of a run folder, and an environment for it that nobody watches; nothing is read yet."""
+    """Return the configuration of a run folder, and an environment for it without monitors; no data is read yet."""
     configuration = structured(described_in(run), catalogue())
     configuration.monitors = {}
     return configuration, build(configuration, catalogue())
@@ -32,7 +32,7 @@ def described_in(run: Path) -> Document:
     if not os.path.lexists(path):
         what = "holds no config.toml" if os.path.isdir(run) else "there is no such folder"
         raise SigmaConfigError(f"{run}: is no run folder: {what}. Those of `sigma run` lie below runs/.")
-    files.get_bytes(path, files.LARGEST)  # so that nothing is followed or waited for
+    files.get_bytes(path, files.LARGEST)  # rejects symbolic links, pipes and devices
     described = read(path)
     if not described.values:
         raise SigmaConfigError(

@@ -1,4 +1,4 @@
-"""From plain values to choices: a field's type says what a file may put there; all mistakes are found at once."""
+"""Convert plain TOML values to attrs objects and choices by the types of their fields; collect all mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sigma_kernel.errors import Mistakes, SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.settings import phrase
 
-# of what a file can say by a plain value: which one that is, and how it is called
+# types that a plain TOML value can express: the accepted Python types, and the name for messages
 _PLAIN: dict[Any, tuple[Any, str]] = {
     bool: (bool, "true or false"), int: (int, "a whole number"), float: (int | float, "a number"), str: (str, "text"),
     Path: (str, "a path"), TimeStep: (str, 'a time step such as "1 epoch"'),
@@ -34,7 +34,7 @@ _UNIONS = (Union, types.UnionType)
 
 
 class Mismatch(TypeError):
-    """A value of a type that cannot stand where it is."""
+    """A value of the wrong type."""
 
     def __init__(self, expected: str, got: Any, hint: str = "") -> None:
         super().__init__(f"must be {expected} (got {shown(got)}){hint and '.' + hint}")
@@ -42,14 +42,14 @@ class Mismatch(TypeError):
 
 
 def shown(value: Any) -> str:
-    """Return a value as people wrote it, shortened."""
+    """Format a value for a message, shortened."""
     text = "a table" if isinstance(value, dict) else str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------
 class Wrong(Exception):
-    """What is wrong with a table or a list: each mistake with its path."""
+    """The mistakes in a table or a list, each with its path."""
 
     def __init__(self, found: list[tuple[Place, Exception]]) -> None:
         super().__init__(found)
@@ -58,13 +58,13 @@ class Wrong(Exception):
 
 @frozen
 class Faults(Mistakes):
-    """Collect what is wrong, each mistake with its path."""
+    """Collect mistakes, each with its path."""
 
     found: list[tuple[Place, Exception]] = field(factory=list)
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
-        """Keep what is raised inside."""
+        """Collect what is raised inside, under this path."""
         try:
             yield
         except Wrong as wrong:
@@ -73,13 +73,13 @@ class Faults(Mistakes):
             self.found.append((path, error))
 
     def done(self) -> None:
-        """Raise everything that was kept."""
+        """Raise all mistakes collected, if any."""
         if self.found:
             raise Wrong(self.found)
 
 
 class Unknown(ValueError):
-    """A key that a table does not have."""
+    """An unknown key of a table."""
 
     def __init__(self, key: str, known: Iterable[str]) -> None:
         self.key, self.known = key, list(known)
@@ -88,23 +88,23 @@ class Unknown(ValueError):
 
 
 def sentence(error: Exception) -> str:
-    """Return what an error says, in the words of a configuration."""
+    """Return the message of an error, without names of Python classes."""
     return re.sub(r"^SimpleNamespace\.\w++: ", "", phrase(error))
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------
 @define(eq=False)
 class Structure:
-    """Turn what a file says into attrs objects, whose components are choices.
+    """Convert plain values to attrs objects, with components as choices.
 
-    A relative path starts in ``folder``, that of the file; one on the command line where the command is given.
+    A relative path starts in ``folder``, the directory of the file; one from the command line in the working directory.
     """
 
     catalogue: Catalogue
     folder: Path = field(factory=Path.cwd)
 
     def read(self, value: Any, type_: Any) -> Any:
-        """Return what a value means where this type is asked for."""
+        """Convert a value to a type."""
         origin = get_origin(type_) or type_
         if type_ is Any:
             return value
@@ -125,20 +125,20 @@ class Structure:
         raise Mismatch(f"{getattr(type_, '__name__', type_)}, which a file cannot say: set it from Python", value)
 
     def plain(self, value: Any, type_: Any) -> Any:
-        """Return what a plain value stands for: itself, a path, or what its text says."""
+        """Convert a plain value: to itself, a path, or what its text parses to."""
         accepted, name = _PLAIN[type_]
         if not isinstance(value, accepted) or (isinstance(value, bool) and type_ is not bool):
             raise Mismatch(name, value)
         return self.path(value) if type_ is Path else getattr(type_, "parse", type_)(value)
 
     def path(self, text: str) -> Path:
-        """Return an absolute path."""
+        """Return an absolute path, with ``~`` expanded."""
         return (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
 
     def filled(self, known: Mapping[str, Setting], table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
-        """Return the settings that a table gives, with the defaults of those that it leaves out.
+        """Return the settings in a table, with defaults for those that it omits.
 
-        ``more`` says where one reads what these settings mean.
+        ``more`` is added to the message for a missing setting; it says where the settings are documented.
         """
         faults, values = Faults(), dict[str, Any]()
         for name in table.keys() - known.keys():
@@ -159,7 +159,7 @@ class Structure:
         return values
 
     def component(self, value: Any, type_: Any) -> Choice[Any]:
-        """Return what a name, or a table with a ``type`` and settings, chooses."""
+        """Return the choice for a name, or for a table with a ``type`` and settings."""
         kind, faults = kind_of(type_) or "", Faults()
         if not isinstance(value, str | dict):
             raise Mismatch(f"the name of {_article(kind)}, or a table with its `type`", value)
@@ -171,21 +171,21 @@ class Structure:
                 raise ValueError(f"{name!r} cannot stand here: it is no {contract(type_).__name__}.")
         faults.done()
         known = settings(factory)
-        if kind == "hook" and "when" in known:  # contracts cannot name what stands right of them
+        if kind == "hook" and "when" in known:  # its text is a criterion, whatever the annotation
             known["when"] = evolve(known["when"], type=Criterion)
         more = f" `sigma components {kind} {name}` says more."
         choice = Choice(found.full_name, self.filled(known, table, more), factory)
-        choice.make()  # its own checks
+        choice.make()  # runs the component's own validators
         return choice
 
     def load(self, kind: str, name: str) -> Any:
-        """Return the object behind a component, which its plugin may have got wrong."""
+        """Load a component's object; raises SigmaPluginError if it does not fulfil its contract."""
         thing = self.catalogue.load(kind, name)
         check_contract(self.catalogue.resolve(kind, name), thing)
         return thing
 
     def record(self, table: Any, cls: Any) -> Any:
-        """Return an attrs object that is no component; settings of its ``slot``, if it has one, may stand beside it."""
+        """Return an attrs object that is not a component; settings of its ``slot``, if any, may be next to it."""
         if not isinstance(table, dict):
             raise Mismatch("a table", table)
         known, slot = settings(cls), getattr(cls, "slot", "")
@@ -207,7 +207,7 @@ class Structure:
         return cls(**values)
 
     def sequence(self, value: Any, type_: Any) -> list[Any] | tuple[Any, ...]:
-        """Return a list or a tuple of values."""
+        """Convert to a list or a tuple."""
         if not isinstance(value, list):
             raise Mismatch("a list", value)
         kinds, is_tuple = get_args(type_), get_origin(type_) is tuple
@@ -217,7 +217,7 @@ class Structure:
         return (tuple if is_tuple else list)(self._each(enumerate(value), kinds).values())
 
     def mapping(self, value: Any, type_: Any) -> dict[Any, Any]:
-        """Return a table of values of one type."""
+        """Convert a table whose values have one type."""
         if not isinstance(value, dict):
             raise Mismatch("a table", value)
         return self._each(value.items(), get_args(type_)[1:] * len(value))
@@ -231,7 +231,7 @@ class Structure:
         return values
 
     def union(self, value: Any, type_: Any) -> Any:
-        """Return a value as the first of several types that it can be."""
+        """Convert a value to the first type of a union that accepts it."""
         deeper: Exception | None = None
         expected, hint = [], ""
         for member in get_args(type_):
@@ -249,7 +249,7 @@ class Structure:
 def _beside(
     path: Place, error: Exception, given: Any, rest: Mapping[str, Any], known: Mapping[str, Any]
 ) -> tuple[Place, Exception]:
-    """Return a mistake with the path that the file has: settings beside the slot are not in its table."""
+    """Return a mistake with its path in the file: settings next to the slot are not in the slot's table."""
     if isinstance(error, Unknown) and path[-1] in rest:
         error = Unknown(error.key, [*known, *error.known])
     if len(path) == 1 or (isinstance(given, dict) and path[1] not in rest):
@@ -262,14 +262,14 @@ def _check(setting: Setting, values: Mapping[str, Any]) -> None:
         return
     try:
         setting.check(SimpleNamespace(**values), values[setting.name])
-    except AttributeError:  # it looks at more than settings that are right: left to the constructor
+    except AttributeError:  # it needs settings that are wrong or missing: left to the constructor
         return
 
 
 def _written(default: Any) -> bool:
     try:
         return default is not None and plain(default) is not None
-    except TypeError:  # an object that no file can name: the component's own code provides it
+    except TypeError:  # an object that TOML cannot express: left to the component's own default
         return False
 
 
@@ -287,7 +287,7 @@ def _article(kind: str) -> str:
 
 
 def words(type_: Any) -> str:
-    """Return what may stand somewhere, in words."""
+    """Describe a type in words, for messages: ``a number``, ``a table``, ``"keep" or "drop"``."""
     if type_ in _PLAIN:
         return _PLAIN[type_][1]
     origin = get_origin(type_) or type_
