@@ -1,12 +1,12 @@
-"""Load the networks that a run trained from its folder.
+"""Load a trained network from a run folder, and predict or evaluate with it.
 
 ::
 
     model = load("runs/digits-20260101-120000")
     probabilities = model.predict(images)
 
-Nothing is trained, and the training data are read only to measure on them: shapes come from the network's input layers,
-and what preprocessors learned lies in the checkpoint.
+Nothing is trained. Shapes come from the network's input layers, the state of fitted preprocessors from the checkpoint.
+Data are read only by :meth:`Trained.evaluate`, and for an input layer that infers its shape from them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from sigma_kernel.training.trainer import Trainer
 # -- trained networks --------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Trained:
-    """A trained network; ``trainer`` is what it was trained by, ``path`` the folder of its checkpoint.
+    """A trained network, with the ``trainer`` that trained it and the ``path`` of its checkpoint.
 
-    ``summary`` is that of the run, empty where it has not ended; ``classes`` are what the data called them.
+    ``summary`` is that of the run, empty if it has not ended; ``classes`` are the class names of the data.
     """
 
     trainer: Trainer
@@ -58,21 +58,21 @@ class Trained:
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Put what layers hold onto the device."""
+        """Copy the parameters and state of layers to the device."""
         held = self.checkpoint.arrays.items()
         self._arrays = {name: self._stages.backend.to_device(value) for name, value in held if name.startswith(LAYERS)}
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return what the data called its classes, in the order of their indices; none, where it did not."""
+        """Return the class names of the data by index; empty if it has none."""
         return tuple(self.checkpoint.values.get("classes", ()))
 
     def predict(self, samples: Any) -> Any:
-        """Return predictions for samples, prepared as in training: an array, or one for each input section.
+        """Predict for samples, an array or one per input section; they are preprocessed as in training.
 
-        These are the bits of ``trainer.predict`` on the same backend.  Where the network ends in
-        ``softmax_cross_entropy`` or ``binary_cross_entropy`` they are probabilities, else what the output layer gives.
-        The result has one row a sample; with several outputs it is a dictionary of arrays by output layer.
+        The result has the same bits as ``trainer.predict`` on the same backend. If the network ends in
+        ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
+        output layer. There is one row per sample; several outputs are a dictionary of arrays by output layer.
         """
         sections = samples if isinstance(samples, Mapping) else {next(iter(self.shapes)): samples}
         arrays = {name: as_array("predict", name, values) for name, values in sections.items()}
@@ -80,9 +80,9 @@ class Trained:
         return next(iter(found.values())) if len(found) == 1 else found
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
-        """Return the loss, and metrics by name, over a split of the data, which are read now."""
+        """Return the loss and metrics by name over a split of the data; the data are read now."""
         values = self.checkpoint.values
-        changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # chosen here
+        changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
         fit(self.path, evolve(self.checkpoint, values={**values, "changes": changes}), self.trainer.session)
         return self.trainer.evaluate(on, metrics)
 
@@ -92,7 +92,7 @@ class Trained:
         return {a: np.array(self.checkpoint.arrays[a]) for a in sorted(LAYERS + name for name in model.parameters())}
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
-        """Return what predicts samples of these types; whole numbers stay such until the network reads them."""
+        """Return the evaluator for samples of these dtypes; integers are not converted before the network."""
         prepare = self._preparation()
         batches = {n: values for n, values in arrays.items() if values.shape != self.shapes.get(n)}
         types = {name: spec.dtype for name, spec in specs(prepare({n: v[:1] for n, v in batches.items()})).items()}
@@ -103,7 +103,7 @@ class Trained:
         return self._evaluators[key]
 
     def _model(self, types: Mapping[str, str]) -> Model:
-        """Return what computes predictions, of samples of these types; costs have no part in it."""
+        """Trace the model for samples of these dtypes, without costs."""
         known = {name: types.get(name, self.trainer.precision) for name in self.shapes}
         return self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
 
@@ -125,12 +125,12 @@ def load(
     checkpoint: int | None = None,
     log: Log = warnings.warn,
 ) -> Trained:
-    """Return the network that a run trained, from its folder, ready to predict.
+    """Load the trained network of a run folder, ready to predict.
 
-    ``trainer`` names one where there are several; ``backend`` computes instead of the run's own; ``checkpoint`` is an
-    iteration, else the newest checkpoint that is whole.  What is passed over, and plugins of other versions than then,
-    are passed to ``log``.  Raises SigmaConfigError for what is no run folder or was trained from Python, and
-    SigmaCheckpointError where no checkpoint is whole and fits.
+    ``trainer`` names one of several; ``backend`` replaces the run's own; ``checkpoint`` is an iteration, by default
+    that of the newest intact checkpoint. Skipped checkpoints and changed versions of plugins are logged to ``log``.
+    Raises SigmaConfigError if ``run`` is not a run folder or was trained from Python, and SigmaCheckpointError if no
+    checkpoint is intact and fits the network.
     """
     folder = Path(run)
     _, environment = opened(folder)
@@ -138,7 +138,7 @@ def load(
     if backend is not None:
         chosen.backend = backend
     stages = Stages(chosen)
-    model = stages.own or stages.fitting  # data are read where an input layer leaves its shape to them
+    model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
     wanted = described(model.held())
 
     def fits(path: Path, found: Checkpoint) -> None:
@@ -147,7 +147,7 @@ def load(
 
     path, found = _saved(folder, chosen.name, checkpoint, fits, log)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
-        history(folder, environment.trainers, log)  # tells whether it was changed by `sigma resume --set`
+        history(folder, environment.trainers, log)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(folder, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}

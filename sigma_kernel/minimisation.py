@@ -1,4 +1,4 @@
-"""Minimise a function of one's own with the same compiled step, without layers.
+"""Minimise a loss function of parameters and data, without layers, on the same compiled step.
 
 ::
 
@@ -31,7 +31,7 @@ Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node | Totals]
 
 @frozen
 class Plain:
-    """A function of parameters and a batch where others have a network."""
+    """A loss function of parameters and a batch, in place of a network."""
 
     loss: Loss
     start: Mapping[str, np.ndarray]
@@ -40,11 +40,11 @@ class Plain:
     layers: tuple[Any, ...] = ()
 
     def sections(self, costs: bool = True) -> list[str]:
-        """Return all sections of the data: a function may read any of them."""
+        """Return all sections of the data, since the function may read any of them."""
         return list(self.names)
 
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
-        """Return the parameters, each starting from the value given for it."""
+        """Declare the parameters, each initialised to its given value."""
         parameters = {name: Parameter(np.shape(value), _Given(value)) for name, value in self.start.items()}
         return Shapes(parameters)
 
@@ -59,7 +59,7 @@ class Plain:
 
 
 class _Known(dict[str, Node]):
-    """Values by name; one that is not there says what there is."""
+    """Nodes by name; raises SigmaAddressError with a hint for unknown names."""
 
     def __init__(self, what: str, values: Mapping[str, Node]) -> None:
         super().__init__(values)
@@ -72,17 +72,17 @@ class _Known(dict[str, Node]):
 
 @frozen
 class _Given:
-    """Values that are there already, in place of an initialiser."""
+    """An initialiser that returns given values."""
 
     value: Any
 
     def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
-        """Return them."""
+        """Return the given values in float64."""
         return np.asarray(self.value, np.float64)
 
 
 def _check_start(parameters: Any) -> None:
-    """Raise SigmaConfigError unless these are numbers by name."""
+    """Raise SigmaConfigError unless parameters are arrays of numbers by name."""
     if not isinstance(parameters, Mapping):
         got = type(parameters).__name__
         raise SigmaConfigError(
@@ -115,13 +115,13 @@ def minimise(
     epochs: int = 1,
     **settings: Any,
 ) -> dict[str, np.ndarray]:
-    """Return the parameters that training leaves, as host arrays of the same names and shapes.
+    """Minimise ``loss`` and return the trained parameters, as host arrays of the same names and shapes.
 
-    ``loss(parameters, batch)`` is written in graph functions and returns a scalar, a mean over the rows of the batch;
-    where rows do not count alike, Totals of a weighted sum and the sum of the weights.  ``data`` is whatever a trainer
-    takes: arrays by section, blocks of them, a Dataset.  ``callback(moment, loss)`` is called after each epoch; if it
-    returns True, training ends.  ``settings`` are those of a trainer: batch_size, backend, precision, seed, ...  Raises
-    SigmaConfigError if the loss is no scalar, and SigmaTrainingError if it is not finite.
+    ``loss(parameters, batch)`` is written in graph functions. It returns a scalar, the mean over the rows of the batch;
+    for weighted rows, Totals of the weighted sum and the sum of the weights. ``data`` is what a trainer accepts: arrays
+    by section, blocks of them, a Dataset. ``callback(moment, loss)`` is called after each epoch and ends training by
+    returning True. ``settings`` are those of a trainer: batch_size, backend, precision, seed, ... Raises
+    SigmaConfigError if the loss is not a scalar, and SigmaTrainingError if it is not finite.
     """
     _check_start(parameters)
     rows = dataset(data, "minimise")

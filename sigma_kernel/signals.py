@@ -1,4 +1,4 @@
-"""Signals: taken down when they come, acted on where it suits the run."""
+"""Handle process signals (Ctrl-C, SIGTERM, SIGUSR1): record them on arrival, act on them at a safe point of the run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TWICE = 0.2  # seconds: programs such as timeout send one signal to the process 
 
 
 def terminate(number: int, frame: FrameType | None) -> None:
-    """End what goes on as Ctrl-C does, but with the signal's own number, for the exit code."""
+    """Raise KeyboardInterrupt as Ctrl-C does, with the signal's number for the exit code."""
     raise KeyboardInterrupt(number)
 
 
 class Signals:
-    """Take signals down while inside, in the main thread; one that somebody else handles, or ignores, stays his.
+    """Record signals within the context, in the main thread; signals already handled or ignored are left alone.
 
-    ``heed`` is called with each.  When the end is asked for once more than ``patience`` times, KeyboardInterrupt is
-    raised wherever the main thread is.
+    ``heed`` is called with each. After more than ``patience`` ending signals, KeyboardInterrupt is raised wherever the
+    main thread is.
     """
 
-    def __init__(  # not by attrs: the command begins with this module, and help has no need of attrs
+    def __init__(  # without attrs: the command imports this module first, and help does not need attrs
         self,
         numbers: Iterable[int] = (*ENDING, *SAVING),
         patience: int = 2,
@@ -36,8 +36,8 @@ class Signals:
     ) -> None:
         self.numbers, self.patience, self.heed = numbers, patience, heed
         self.came = deque[int]()
-        self.ending = 0  # how often the end was asked for
-        self._last = -inf  # when the end was asked for last
+        self.ending = 0  # number of ending signals
+        self._last = -inf  # time of the last one
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:

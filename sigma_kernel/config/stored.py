@@ -43,7 +43,7 @@ def described_in(run: Path) -> Document:
 
 
 def changed_plugins(run: Path, log: Log) -> list[str]:
-    """Return a line for each plugin that is of another version than when the run was made."""
+    """Return a line for each plugin whose version differs from that of the run."""
     then = document_in(run / "plugins.json", log).get("plugins", {})
     if not isinstance(then, Mapping):
         return [f"{run / 'plugins.json'}: does not say which plugins were used"]
@@ -51,7 +51,7 @@ def changed_plugins(run: Path, log: Log) -> list[str]:
 
 
 def document_in(path: Path, log: Log) -> dict[str, Any]:
-    """Return what a JSON file of a run folder holds; nothing, where it is missing or damaged, which is told."""
+    """Read a JSON file of a run folder; empty if it is missing or damaged, which is logged."""
     try:
         return files.document(path, files.get_bytes(path, files.LARGEST)) if os.path.lexists(path) else {}
     except SigmaCheckpointError as error:
