@@ -1,4 +1,4 @@
-"""What every backend must do, and every kernel that a plugin gives an op, as classes to inherit in a plugin's tests.
+"""Conformance suites for backends and for lowerings (a plugin's kernels for an op), to inherit in a plugin's tests.
 
 ::
 
@@ -34,7 +34,7 @@ from sigma_kernel.testing.samples import Sample, samples
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")
-AT_ONCE = 32  # samples in one graph
+AT_ONCE = 32  # samples per graph
 RATE = np.float32(0.5)
 
 
@@ -50,20 +50,20 @@ def training_step(batch: int = 5) -> Step:
 
 
 def _meant(sample: Sample, precision: str) -> list[np.ndarray]:
-    """Return the results of an op alone, as the reference has them."""
+    """Return the reference results of a single op."""
     with np.errstate(all="ignore"):
         return [*map(np.asarray, interpret(sample.graph(precision), numpy_namespace())(*sample.at(precision)))]
 
 
 def _alike(found: np.ndarray, wanted: np.ndarray, precision: str, text: str) -> None:
-    """Check a result against the reference's: integers to the last one, floats within the tolerance."""
+    """Compare a result with the reference: integers exactly, floats within the tolerance."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), text
     tolerance = TOLERANCE[precision] if wanted.dtype.kind == "f" else 0.0
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, err_msg=text)
 
 
 class BackendSuite(ABC):
-    """Inherit, override :meth:`backend`, and let pytest find the rest."""
+    """Conformance tests of a backend: inherit, and override :meth:`backend`."""
 
     precisions: Sequence[str] = ("float32", "float64")
 
@@ -112,7 +112,7 @@ class BackendSuite(ABC):
                 np.testing.assert_allclose(curvature, np.broadcast_to(tie.curvature, slope.shape), 1e-6, err_msg=name)
 
     def _each(self, every: Sequence[Sample], precision: str) -> Iterator[tuple[Sample, list[np.ndarray]]]:
-        """Yield samples with the results that the backend gives, many in one graph: compiling takes long."""
+        """Yield samples with the backend's results, computed many per graph, as compilation is slow."""
         for some in (every[i : i + AT_ONCE] for i in range(0, len(every), AT_ONCE)):
             arrays = [x for sample in some for x in sample.at(precision)]
             graphs = [sample.graph(precision) for sample in some]
@@ -120,7 +120,7 @@ class BackendSuite(ABC):
             yield from ((x, [*islice(results, len(g.outputs))]) for x, g in zip(some, graphs, strict=True))
 
     def _together(self, graphs: Sequence[Graph], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the outputs of several graphs as one."""
+        """Return the outputs of several graphs, compiled as one."""
         backend = self.backend()
         whole = Graph(tuple(x for g in graphs for x in g.inputs), tuple(x for g in graphs for x in g.outputs))
         return [backend.to_host(x) for x in backend.lower(whole, {})(*map(backend.to_device, arrays))]
@@ -271,9 +271,9 @@ class BackendSuite(ABC):
 
 
 class LoweringSuite(ABC):
-    """What the kernel of an op must do on one backend.
+    """Conformance tests of an op's kernel on one backend.
 
-    Inherit, name the backend, and override two methods::
+    Inherit, set ``name`` to the backend's, and override two methods::
 
         class TestSoftsignOnNumba(LoweringSuite):
             name = "numba"
@@ -284,18 +284,18 @@ class LoweringSuite(ABC):
             def samples(self) -> list[Sample]:
                 return [Sample("acme-sigma:softsign", (np.linspace(-3.0, 3.0, 35).reshape(5, 7),))]
 
-    Floats of samples keep away from where the op has no derivative.
+    Choose floats at which the op is differentiable.
     """
 
     name: str
 
     @abstractmethod
     def backend(self) -> Backend:
-        """Return the backend that the kernel is for."""
+        """Return the backend of the kernel."""
 
     @abstractmethod
     def samples(self) -> Sequence[Sample]:
-        """Return operands and attributes of the op; the speed of the last one is reported."""
+        """Return samples of the op's operands and attributes; the speed of the last one is reported."""
 
     def _run(self, graph: Graph, *arrays: np.ndarray) -> list[np.ndarray]:
         backend = self.backend()
@@ -335,7 +335,7 @@ class LoweringSuite(ABC):
             assert first.tobytes() == again.tobytes() == (other[::-1] if rank > 1 else other).tobytes(), str(sample)
 
     def test_its_speed_is_reported(self, record_property: Callable[[str, object], None]) -> None:
-        """Report the seconds of the last sample, by the kernel and by the expansion; nothing depends on them."""
+        """Report the seconds of the last sample, by the kernel and by the expansion, without asserting anything."""
         sample, backend = self.samples()[-1], self.backend()
         graph, expand = sample.graph("float32"), OPS[sample.op].expansion
         arrays = [*map(backend.to_device, sample.at("float32"))]

@@ -1,4 +1,4 @@
-"""What every source, dataset and preprocessor must do, as classes to inherit in a plugin's tests.
+"""Conformance suites for sources, datasets and preprocessors, to inherit in a plugin's tests.
 
 ::
 
@@ -22,11 +22,11 @@ from sigma_kernel.errors import SigmaDataError
 
 
 class SourceSuite(ABC):
-    """Inherit, override both methods, and let pytest find the rest."""
+    """Conformance tests of a source: inherit, and override :meth:`source` and :meth:`missing`."""
 
     @abstractmethod
     def source(self) -> Source:
-        """Return a source that can be opened, with at least one byte."""
+        """Return a source that opens, with at least one byte."""
 
     @abstractmethod
     def missing(self) -> Source:
@@ -52,11 +52,11 @@ class SourceSuite(ABC):
 
 
 class DatasetSuite(ABC):
-    """Inherit, override :meth:`dataset`, and let pytest find the rest."""
+    """Conformance tests of a dataset: inherit, and override :meth:`dataset`."""
 
     @abstractmethod
     def dataset(self) -> Dataset:
-        """Return the dataset under test, small."""
+        """Return a small dataset to test."""
 
     def test_blocks_hold_what_is_declared(self) -> None:
         dataset = self.dataset()
@@ -80,7 +80,7 @@ class DatasetSuite(ABC):
 
 
 class PreprocessorSuite(ABC):
-    """Inherit, override both methods, and let pytest find the rest."""
+    """Conformance tests of a preprocessor: inherit, and override the two abstract methods."""
 
     @abstractmethod
     def preprocessor(self) -> Preprocessor:

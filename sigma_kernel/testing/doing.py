@@ -1,4 +1,4 @@
-"""A hook for tests that does, and declares, what it is told."""
+"""A configurable hook for tests: its action and its declarations are fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class Do(Hook):
-    """Do what it is told, with declarations as it is told."""
+    """Call a given function when fired, with given declarations."""
 
     every: TimeStep = every(1, "epoch")
     does: Callable[[HookContext], Any] = lambda context: None
@@ -27,39 +27,39 @@ class Do(Hook):
 
     @property
     def reads(self) -> Sequence[str]:
-        """Return the addresses to read."""
+        """Return ``taking``."""
         return self.taking
 
     @property
     def writes(self) -> Sequence[str]:
-        """Return the addresses to publish."""
+        """Return ``giving``."""
         return self.giving
 
     @property
     def requires(self) -> Sequence[str]:
-        """Return the hooks to wait for."""
+        """Return ``after``."""
         return self.after
 
     @property
     def splits(self) -> Sequence[str]:
-        """Return the splits to measure on."""
+        """Return ``looking``."""
         return self.looking
 
     @property
     def settable(self) -> Mapping[str, float]:
-        """Return the numbers to offer."""
+        """Return ``offering``."""
         return self.offering
 
     @property
     def guards(self) -> bool:
-        """Return whether it guards."""
+        """Return ``guard``."""
         return self.guard
 
     @property
     def ends(self) -> bool:
-        """Return whether it ends training."""
+        """Return ``ending``."""
         return self.ending
 
     def fire(self, context: HookContext) -> None:
-        """Do it."""
+        """Call the function."""
         self.does(context)

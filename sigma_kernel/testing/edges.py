@@ -1,7 +1,7 @@
-"""Operands at the edge of what an op takes: infinities, NaN, ties, the ends of integers, empty sides, places outside.
+"""Edge cases of ops: infinities, NaN, ties, limits of integers, empty axes, indices out of range.
 
-A backend's results must be those of the meaning: NaN where that is NaN, the same infinities, whole numbers to the last
-one, and zeros with the same sign for the ops in :data:`SIGNED`.  Which zero is the larger one is not defined.
+A backend's results must equal the reference: NaN in the same places, the same infinities, exact integers, and zeros of
+the same sign for the ops in :data:`SIGNED`. Whether 0.0 or -0.0 is larger is not defined.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sigma_kernel.testing.samples import NUMBERS, Sample, elementwise
 ONE, TWO = elementwise(shapes.same), elementwise(shapes.binary)
 SIGNED = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "sqrt", "sin", "tanh", "erf", "expm1",
                     "log1p", "stop", "cast", "where", "take", "reshape", "permute", "concat"})  # fmt: skip
-SMALL = {"float32": 1e-40, "float64": 1e-310}  # denormal in a precision: a backend may count them as zeros
+SMALL = {"float32": 1e-40, "float64": 1e-310}  # denormal in a precision: a backend may flush them to zero
 FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, -1e4, 1e30, -1e30])
-BEYOND = (2.0**31, -(2.0**31), 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 0.75, -0.75, -3.5)  # of integers' ranges
-NOWHERE = (-1, 3)  # places that a side of 3 does not have
+BEYOND = (2.0**31, -(2.0**31), 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 0.75, -0.75, -3.5)  # the ranges of integers
+NOWHERE = (-1, 3)  # indices out of range for an axis of 3
 
 
 @frozen(eq=False)
 class Tie:
-    """A function where it has no derivative, or might lose it; what stands for its first and second one."""
+    """A function at a point without a derivative, or where it may be lost; the defined first and second derivatives."""
 
     function: Callable[[Node], Node]
     at: np.ndarray = field(converter=np.array)
@@ -36,7 +36,7 @@ class Tie:
     curvature: np.ndarray = field(default=0.0, converter=np.array)
 
     def graph(self, precision: str) -> Graph:
-        """Return both derivatives as a graph."""
+        """Return a graph of both derivatives."""
         x = symbol(self.at.shape, precision)
         (slope,) = gradient(f.sum(self.function(x)), [x])
         return Graph((x,), (slope, *gradient(f.sum(slope), [x])))
@@ -74,13 +74,13 @@ TIES = {
 
 
 def edges() -> Iterator[Sample]:
-    """Yield samples of all ops that have an edge."""
+    """Yield the edge cases of all ops."""
     for group in (_elementwise, _integers, _casts, _reductions, _places, _products, _composites):
         yield from group()
 
 
 def denormals(precision: str) -> Iterator[tuple[Sample, Sample]]:
-    """Yield samples with denormal operands, each with that in which they are zeros."""
+    """Yield samples with denormal operands, each paired with the same sample with zeros in their place."""
     small = SMALL[precision] * np.array([1.0, -1.0, 3.0])
     for x, flushed in ((small, small * 0.0), (small[:, None] * np.ones(4), small[:, None] * np.zeros(4))):
         yield from ((Sample(op, (x,)), Sample(op, (flushed,))) for op in ONE)
@@ -91,7 +91,7 @@ def denormals(precision: str) -> Iterator[tuple[Sample, Sample]]:
 
 
 def outside() -> Iterator[Sample]:
-    """Yield samples that name places which a side does not have."""
+    """Yield samples with indices out of range."""
     for place in NOWHERE:
         for places in (np.array([0, place], "int32"), np.array(place, "int64")):
             yield Sample("take", (np.ones((3, 2)), places), {"axis": 0})

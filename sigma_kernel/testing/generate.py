@@ -1,11 +1,11 @@
-"""Write the files that follow from what packages export and plugins offer.
+"""Generate stub files (``.pyi``) for lazy exports, and the table of the rooms' components.
 
-Run this in the root of a project whose packages are installed from there (``pip install -e``)::
+Run this in the root of a project whose packages are installed in editable mode (``pip install -e``)::
 
     python -m sigma_kernel.testing.generate
 
-Every package that exports lazily gets an ``__init__.pyi``, which shows its names to type checkers and editors.  In
-Sigma's own project, the names of the rooms' components go to ``sigma_kernel/plugins/rooms.json``.
+Every package with lazy exports gets an ``__init__.pyi``, which shows its names to type checkers and editors. In
+Sigma's own project, the names of the rooms' components are written to ``sigma_kernel/plugins/rooms.json``.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ HEADER = f"# Generated: {COMMAND}\n# ruff: noqa\n"
 
 
 def packages() -> Iterator[str]:
-    """Yield the names of the kernel and of the package of every plugin that is ready."""
+    """Yield the names of the kernel's package and of the packages of all ready plugins."""
     yield "sigma_kernel"
     for plugin in catalogue().plugins:
         yield from {one.path.partition(".")[0]: None for one in plugin.components}
 
 
 def within(package: str) -> Iterator[str]:
-    """Yield the names of a package and of the packages inside it."""
+    """Yield the names of a package and its subpackages."""
     yield package
     inside = walk_packages(import_module(package).__path__, f"{package}.")
     yield from (found.name for found in inside if found.ispkg)
 
 
 def stubs(package: str) -> dict[Path, str]:
-    """Return the text of each stub that a package and those inside it should have, by path."""
+    """Return the text of every stub of a package and its subpackages, by path."""
     names = [vars(import_module(name)) for name in within(package)]
     return {
         Path(one["__file__"]).with_suffix(".pyi"): stub(one["__getattr__"], "__version__" in one)
@@ -50,14 +50,14 @@ def stubs(package: str) -> dict[Path, str]:
 
 
 def stub(exports: Exports, versioned: bool = False) -> str:
-    """Return a package's exports as the imports that a type checker reads."""
+    """Return the stub of a package: its lazy exports as imports."""
     rows = sorted((module, name) for name, module in exports.places.items())
     version = "\n__version__: str\n" if versioned else ""
     return HEADER + "".join(f"from {module} import {name} as {name}\n" for module, name in rows) + version
 
 
 def table(plugins: Iterable[Plugin]) -> str:
-    """Return the text of ``rooms.json`` with what some rooms offer; other rooms keep what they offer or plan."""
+    """Return the text of ``rooms.json``, updated with the components of some rooms; other entries are unchanged."""
     known = json.loads(rooms.PATH.read_text("utf-8"))
     for plugin in plugins:
         kinds: dict[str, list[str]] = {}
@@ -70,14 +70,14 @@ def table(plugins: Iterable[Plugin]) -> str:
 
 
 def generated(root: Path) -> dict[Path, str]:
-    """Return the text of every generated file of the packages below a folder, by path."""
+    """Return the text of every generated file of the packages below a directory, by path."""
     found = {path: text for package in packages() for path, text in stubs(package).items()}
     found[rooms.PATH] = table(plugin for plugin in catalogue().plugins if _lies_below(plugin, root))
     return {path: text for path, text in found.items() if path.is_relative_to(root)}
 
 
 def _lies_below(plugin: Plugin, root: Path) -> bool:
-    packages = {one.path.partition(".")[0] for one in plugin.components}  # none where it is broken
+    packages = {one.path.partition(".")[0] for one in plugin.components}  # empty for a broken plugin
     return any(Path(str(import_module(name).__file__)).is_relative_to(root) for name in packages)
 
 

@@ -1,4 +1,4 @@
-"""How work grows with what it is done for, counted instead of timed."""
+"""Test how running time grows with input size, by counting executed lines instead of measuring time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-TWICE = 2.2  # times the work that twice as much may take; work that grows with the square takes 4 times as much
+TWICE = 2.2  # allowed growth for twice the size; quadratic growth gives 4
 
 
 def steps(action: Callable[[], Any]) -> int:
-    """Return how many lines an action runs in this thread, each turn of a loop and each call being one at least."""
+    """Return the number of lines that an action executes in this thread; each loop turn and each call counts."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: Any) -> Any:
@@ -29,6 +29,6 @@ def steps(action: Callable[[], Any]) -> int:
 
 
 def growth(work: Callable[[int], Callable[[], Any]], size: int) -> float:
-    """Return how many times as many steps are done for twice the size; ``work`` prepares what is counted."""
-    work(size)()  # what is imported or remembered the first time
+    """Return the ratio of steps for twice the size; ``work(size)`` prepares and returns the action to count."""
+    work(size)()  # imports and caches
     return steps(work(2 * size)) / steps(work(size))

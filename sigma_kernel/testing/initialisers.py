@@ -1,6 +1,6 @@
-"""What every initialiser must do.
+"""Conformance suites for initialisers.
 
-Inherit the suite in a plugin's tests and say how to make the initialiser::
+Inherit one in a plugin's tests and override ``make``::
 
     class TestGaussian(InitialiserSuite):
         def make(self):
@@ -20,12 +20,12 @@ from sigma_kernel.graph.random import Draw
 
 
 def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
-    """Return the first values of a parameter for a seed, as a run would draw them."""
+    """Return the initial values of a parameter for a seed, as a run draws them."""
     return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
 
 
 class InitialiserSuite(ABC):
-    """What every initialiser must do; ``parameters`` are those it is tried on."""
+    """Conformance tests of an initialiser, run on ``parameters``."""
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter((7,)),
@@ -39,7 +39,7 @@ class InitialiserSuite(ABC):
         """Return the initialiser under test."""
 
     def test_values_have_the_parameters_shape_in_float64(self) -> None:
-        """Draw for every parameter."""
+        """Draw values for every parameter."""
         for parameter in self.parameters:
             values = draw(self.make(), parameter)
             assert values.shape == tuple(parameter.shape)
@@ -47,14 +47,14 @@ class InitialiserSuite(ABC):
             assert np.isfinite(values).all()
 
     def test_the_same_seed_gives_the_same_values(self) -> None:
-        """Draw twice, by the same initialiser and by a new one."""
+        """Draw twice, with the same initialiser and with a new one."""
         one = self.make()
         for parameter in self.parameters:
             values = [draw(initialiser, parameter).tobytes() for initialiser in (one, one, self.make())]
             assert len(set(values)) == 1
 
     def test_values_are_the_callers_own(self) -> None:
-        """Overwrite what was drawn, and draw again."""
+        """Overwrite the drawn values, and draw again."""
         initialiser, parameter = self.make(), self.parameters[0]
         first = draw(initialiser, parameter)
         kept = first.copy()
@@ -63,19 +63,19 @@ class InitialiserSuite(ABC):
 
 
 class RandomInitialiserSuite(InitialiserSuite):
-    """What an initialiser that draws random numbers must do besides."""
+    """Further conformance tests of an initialiser that draws random numbers."""
 
     def test_another_seed_or_parameter_gives_other_values(self) -> None:
-        """Draw with another seed, and from another stream."""
+        """Draw with another seed, and for another parameter."""
         parameter = self.parameters[0]
         drawn = [draw(self.make(), parameter, *place).tobytes() for place in ((0, 0), (1, 0), (0, 1))]
         assert len(set(drawn)) == 3
 
 
 def distance(values: np.ndarray, law: Callable[[float], float]) -> float:
-    """Return how far values are from a distribution function: the statistic of Kolmogorov and Smirnov.
+    """Return the distance of values from a distribution function: the Kolmogorov-Smirnov statistic.
 
-    It exceeds ``1.95 / sqrt(n)`` for one in 1,000 samples of ``n`` values that do follow the law.
+    It exceeds ``1.95 / sqrt(n)`` for one in 1,000 samples of ``n`` values from that distribution.
     """
     expected = np.array([law(value) for value in np.sort(values, axis=None).tolist()])
     ranks = np.arange(expected.size + 1) / expected.size

@@ -1,4 +1,4 @@
-"""Journals as a forger would change them: tests of what a replay finds beyond the chain."""
+"""Forge journals with valid hashes, to test what a replay detects beyond the hash chain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = list[dict[str, Any]]
 
 
 def journalled(run: Path) -> Rows:
-    """Return the rows of a journal as they are written, without their hashes."""
+    """Return the rows of a journal without their hashes."""
     rows: Rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()[1:]]
     for row in rows:
         del row["hash"]
@@ -23,7 +23,7 @@ def journalled(run: Path) -> Rows:
 
 
 def forged(run: Path, change: Callable[[Rows], Any]) -> None:
-    """Change the rows of a journal, the first line among them, and make all hashes right again."""
+    """Change the rows of a journal, including the first line, and recompute all hashes."""
     path = run / "journal.jsonl"
     rows: Rows = [json.loads(line) for line in path.read_text().splitlines()]
     change(rows)
@@ -31,7 +31,7 @@ def forged(run: Path, change: Callable[[Rows], Any]) -> None:
 
 
 def resealed(path: Path, rows: list[str]) -> None:
-    """Write rows of JSON as a journal, in the chain that they make, and let no checkpoint know another one."""
+    """Write rows of JSON as a journal with a valid hash chain, and drop the chain from its checkpoints."""
     before, text = "", ""
     for row in rows:
         line = chained(before, row)

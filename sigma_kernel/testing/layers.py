@@ -1,6 +1,6 @@
-"""What every layer and cost must do.
+"""Conformance suites for layers and costs.
 
-Inherit a suite in a plugin's tests, and say how to make the layer and what leads to it::
+Inherit one in a plugin's tests, override ``make``, and set the specs of the inputs::
 
     class TestDense(LayerSuite):
         inputs = (Spec((4,)),)
@@ -37,19 +37,19 @@ WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
 
 
 def by_name(kind: str, chosen: Any) -> Any:
-    """Return a component of any plugin that is installed."""
+    """Load a component of any installed plugin."""
     return catalogue().load(kind, str(chosen))
 
 
 @frozen(eq=False)
 class Traced:
-    """A layer traced by itself, as ``0-it``: its graph takes ``names``, and returns the output, then new state."""
+    """A layer traced alone, as ``0-it``: its graph takes ``names``, and returns the output, then new state."""
 
     graph: Graph
     names: tuple[str, ...]
     shapes: Shapes
     count: int  # of inputs, which come first
-    totals: tuple[Node, ...] = ()  # of a cost whose rows do not count alike: the weighted sum, and the weights
+    totals: tuple[Node, ...] = ()  # of a cost with weighted rows: the weighted sum, and the sum of the weights
 
     @property
     def output(self) -> Node:
@@ -57,7 +57,7 @@ class Traced:
         return self.graph.outputs[0]
 
     def values(self, arrays: Arrays, seed: int = 1) -> list[np.ndarray]:
-        """Return an array for every input of the graph: those given, and parameters and state drawn from the seed."""
+        """Return an array for every input of the graph: the given ones, then parameters and state drawn by seed."""
         random = np.random.default_rng(seed)
         values = list(arrays)
         for name, node in zip(self.names[self.count :], self.graph.inputs[self.count :], strict=True):
@@ -93,7 +93,7 @@ def traced(
 
 
 class LayerSuite(ABC):
-    """What every layer must do; ``inputs`` are one sample's specs, whose floats take the precision of the test."""
+    """Conformance tests of a layer; ``inputs`` are the specs of one sample, with floats in the test's precision."""
 
     inputs: ClassVar[Sequence[Spec]] = (Spec((4,)),)
 
@@ -102,7 +102,7 @@ class LayerSuite(ABC):
         """Return the layer under test."""
 
     def arrays(self, batch: int) -> Arrays:
-        """Return inputs for a batch: normal numbers, or 0, 1 and 2 for integers."""
+        """Return a batch of inputs: normal numbers, or 0, 1 and 2 for integers."""
         random = np.random.default_rng(0)
         wholes = [random.integers(0, 3, (batch, *spec.shape)) for spec in self.inputs]
         floats = [random.normal(size=(batch, *spec.shape)) for spec in self.inputs]
@@ -110,22 +110,22 @@ class LayerSuite(ABC):
         return [x if spec.dtype in FLOATS else whole.astype(spec.dtype) for spec, x, whole in pairs]
 
     def trace(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[Traced, Arrays]:
-        """Return the layer, traced, and a batch for it."""
+        """Return the traced layer and a batch for it."""
         arrays = [x.astype(precision) if x.dtype.kind == "f" else x for x in self.arrays(batch)]
         specs = [Spec(x.shape, str(x.dtype)) for x in arrays]
         return traced(self.make(), specs, training=training, precision=precision), arrays
 
     def run(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[np.ndarray, ...]:
-        """Return what the layer computes for a batch: the output, then new state."""
+        """Run the layer on a batch; return the output, then new state."""
         it, arrays = self.trace(batch, training=training, precision=precision)
         return it.run(it.values(arrays))
 
     def expected_shape(self, batch: int, output: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape that an output must have for a batch of another size, given one for a batch of 3."""
+        """Return the expected output shape for a batch of another size, given the shape for a batch of 3."""
         return (batch, *output[1:])
 
     def test_it_runs_in_training_and_evaluation_and_for_a_batch_of_one(self) -> None:
-        """Compare the output's shapes, and what the graph says of them with what comes out."""
+        """Compare the shapes of outputs with each other and with those of the graph."""
         shape = self.run()[0].shape
         assert shape == self.expected_shape(3, shape)
         for training in (True, False):
@@ -145,14 +145,14 @@ class LayerSuite(ABC):
                 np.testing.assert_allclose(y, x, rtol=2e-4, atol=2e-5)
 
     def test_what_it_declares_does_not_depend_on_the_batch_and_is_used(self) -> None:
-        """Trace batches of two sizes; look for every parameter and live setting among what the training graph reads."""
+        """Trace batches of two sizes; check that the training graph reads every parameter and live setting."""
         one, five = (self.trace(batch)[0] for batch in (1, 5))
         assert one.shapes == five.shapes
         unread = {*one.shapes.parameters, *one.shapes.live} - {*one.names, "0-it.weight"}
         assert not unread, f"declared and not used: {', '.join(sorted(unread))}"
 
     def test_gradients_are_finite_differences(self) -> None:
-        """Step along random directions, in every float that the training graph reads."""
+        """Compare gradients with finite differences along random directions, in every float input."""
         it, arrays = self.trace()
         values = it.values(arrays)
         random = np.random.default_rng(2)
@@ -177,7 +177,7 @@ class LayerSuite(ABC):
         return float(run(*moved, seed)[0])
 
     def test_the_same_key_gives_the_same_bits(self) -> None:
-        """Trace and run twice, also from what pickle makes of the graph."""
+        """Trace and run twice, also with a pickled copy of the graph."""
         it, arrays = self.trace()
         again = pickle.loads(pickle.dumps(it.graph))
         assert again == it.graph == self.trace()[0].graph
@@ -186,7 +186,7 @@ class LayerSuite(ABC):
         assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
 
     def test_it_holds_no_arrays(self) -> None:
-        """Look through its settings, before and after it ran."""
+        """Check its fields before and after it runs."""
         layer = self.make()
         specs = [Spec(x.shape, str(x.dtype)) for x in self.arrays(2)]
         before = attrs.asdict(layer, recurse=False)
@@ -195,13 +195,13 @@ class LayerSuite(ABC):
         assert not [name for name, value in before.items() if isinstance(value, np.ndarray | Node)]
 
     def test_its_text_form_comes_back(self) -> None:
-        """Print, parse and print, where every setting can be printed."""
+        """Print, parse and print again, if every setting can be printed."""
         text = write([self.make()])
         if "<" not in text:
             assert write(parse(text, by_name)) == text
 
     def test_a_sample_does_not_depend_on_the_others_in_its_batch(self) -> None:
-        """Outside training, run a batch, and its first sample alone."""
+        """Run a batch, and its first sample alone, in evaluation."""
         it, arrays = self.trace(3, training=False)
         alone = traced(self.make(), [Spec((1, *x.shape[1:]), str(x.dtype)) for x in arrays], training=False)
         whole = it.run(it.values(arrays))[0]
@@ -210,28 +210,28 @@ class LayerSuite(ABC):
 
 
 class CostSuite(LayerSuite):
-    """What every cost must do; ``inputs`` are the output that it judges and the targets."""
+    """Conformance tests of a cost; ``inputs`` are the specs of the prediction and the targets."""
 
     @abstractmethod
     def make(self) -> CostLayer:
         """Return the cost under test."""
 
     def expected_shape(self, batch: int, output: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of one number."""
+        """Return the shape of a scalar."""
         return ()
 
     def test_its_prediction_has_a_row_for_each_sample(self) -> None:
-        """Look at what a user would see."""
+        """Check the prediction that a user sees."""
         output = symbol((3, *self.inputs[0].shape))
         assert self.make().prediction(output).shape[:1] == (3,)
 
     def test_it_accepts_the_targets_that_it_runs_on(self) -> None:
-        """Check targets as a run would."""
+        """Check targets as a run does."""
         output, targets = self.arrays(5)
         self.make().check(targets, Spec(output.shape[1:]))
 
     def test_it_is_a_mean_over_the_batch(self) -> None:
-        """Run a batch, and the same batch twice over."""
+        """Run a batch, and the same batch repeated twice."""
         it, arrays = self.trace(3)
         twice = [np.concatenate([x, x]) for x in arrays]
         double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
@@ -239,7 +239,7 @@ class CostSuite(LayerSuite):
         np.testing.assert_allclose(double.run(double.values(twice))[0], once, rtol=1e-12)
 
     def test_it_is_the_same_mean_however_rows_are_cut(self) -> None:
-        """Add up what parts of a batch come to, by their rows or by the weights that the cost gives them."""
+        """Sum the costs of parts of a batch, weighted by their rows or by the cost's own weights."""
         it, arrays = self.trace(5)
         parts = [self._totals([x[rows] for x in arrays]) for rows in (slice(0, 1), slice(1, 3), slice(3, 5))]
         total, weight = np.sum(parts, axis=0)
@@ -252,4 +252,4 @@ class CostSuite(LayerSuite):
         rows = np.asarray(len(arrays[0]), np.float64)
         return it.run(it.values(arrays))[0] * rows, rows
 
-    test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]  # one number for all
+    test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]  # one number per batch

@@ -1,4 +1,4 @@
-"""A backend for tests: slow, simple, and merciless to whoever reads what it was told was dead."""
+"""The null backend for tests: slow, simple, and poisons donated arrays, so that any later read shows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sigma_kernel.graph.node import Graph
 
 
 class NullBackend(Backend):
-    """Compute by the reference meanings, then poison every donated input: NaN, the greatest integer, or True."""
+    """Compute with the reference meanings, then poison every donated input with NaN, the largest integer, or True."""
 
     namespace: Namespace = numpy_namespace()  # a subclass may have another
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
-        """Return a function that computes, copies its results, and poisons what was donated."""
+        """Return a function that computes, copies its results, and poisons the donated inputs."""
         run = interpret(graph, self.namespace)
 
         def call(*arrays: Any) -> list[np.ndarray]:
@@ -40,7 +40,7 @@ class NullBackend(Backend):
 
 
 def poison(array: np.ndarray) -> None:
-    """Overwrite an array with what no computation survives unnoticed."""
+    """Overwrite an array with values that show up in any result computed from them."""
     if array.dtype.kind == "f":
         array.fill(np.nan)
     else:

@@ -1,6 +1,6 @@
-"""What every optimiser, transform and schedule must do, and a small objective to try one on.
+"""Conformance suites for optimisers, transforms and schedules, and a small objective to test them on.
 
-Inherit a suite in a plugin's tests and say how to make the thing::
+Inherit one in a plugin's tests and override ``make``::
 
     class TestAdam(GradientOptimiserSuite):
         def make(self):
@@ -28,7 +28,7 @@ Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
 Setting = tuple[str, str]  # an address, or ``transforms.<name>``, and the name of a live setting
 
-# -- an objective to try things on -------------------------------------------------------------------------------------
+# -- a small objective -------------------------------------------------------------------------------------------------
 START: Values = {
     "0-dense.weights": np.array([[0.5, -1.5, 2.0, 0.25], [-0.75, 1.0, 0.0, -2.0], [1.25, 0.1, -0.4, 0.8]]),
     "0-dense.biases": np.array([0.3, -0.2, 0.0, 1.0]),
@@ -37,7 +37,7 @@ START: Values = {
 
 
 def small_network(parameters: Mapping[str, Node]) -> Node:
-    """Return the mean squared error of two dense layers for three one-hot samples, all with targets of 0.5."""
+    """Return the mean squared error of two dense layers on three one-hot samples, all with targets of 0.5."""
     hidden = f.tanh(parameters["0-dense.weights"] + parameters["0-dense.biases"])
     error = hidden @ parameters["1-dense.weights"] - 0.5
     return f.mean(error * error)
@@ -45,7 +45,7 @@ def small_network(parameters: Mapping[str, Node]) -> Node:
 
 @define(eq=False)
 class Objective:
-    """The objective of a function of parameters; what it is asked for becomes an input of the graph."""
+    """An objective made from a function of parameters; requested settings and slots become inputs of the graph."""
 
     function: Loss
     parameters: Mapping[str, Node]
@@ -55,11 +55,11 @@ class Objective:
     settings: dict[Setting, Node] = field(factory=dict, init=False)
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
-        """Return the loss at these or at other parameters."""
+        """Return the loss at the current or at given parameters."""
         return self.function({**self.fixed, **(self.parameters if parameters is None else parameters)})
 
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> Mapping[str, Node]:
-        """Return the gradients at these or at other parameters."""
+        """Return the gradients at the current or at given parameters."""
         at = self.parameters if parameters is None else parameters
         return dict(zip(at, gradient(self.loss(at), list(at.values())), strict=True))
 
@@ -78,10 +78,10 @@ class Objective:
 
 @define(eq=False)
 class Trial:
-    """Train a function of parameters by an optimiser, one step after the other, in the reference meaning.
+    """Minimise a function of parameters with an optimiser, step by step, with the reference meanings of ops.
 
-    ``overrides`` are values of live settings for single parameters; ``frozen`` parameters are not offered to the
-    optimiser.  ``values`` and ``slots`` hold the present state; all floats are of ``dtype``.
+    ``overrides`` are values of live settings for single parameters; ``frozen`` parameters are hidden from the
+    optimiser. ``values`` and ``slots`` hold the current state; all floats are of ``dtype``.
     """
 
     optimiser: Optimiser
@@ -100,7 +100,7 @@ class Trial:
     _writes: tuple[list[str], list[Setting]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Build the update and make it callable."""
+        """Build the update graph as a callable."""
         self.values = {address: np.array(value, self.dtype) for address, value in self.start.items()}
         nodes = {address: symbol(value.shape, self.dtype, address) for address, value in self.values.items()}
         trained = {address: node for address, node in nodes.items() if address not in self.frozen}
@@ -123,7 +123,7 @@ class Trial:
         self._run = interpret(self.graph, numpy_namespace())
 
     def in_force(self, owner: str, name: str) -> float:
-        """Return a live setting's value for the next step: base times schedule."""
+        """Return the value of a live setting for the next step: base times schedule."""
         whose = self.optimiser
         if owner.startswith("transforms.") and isinstance(whose, GradientOptimiser):
             return float(getattr(whose.transforms[owner.removeprefix("transforms.")], name))
@@ -134,7 +134,7 @@ class Trial:
         return float(base * whose.schedules[name].factors(*now)[0])
 
     def run(self, steps: int) -> list[float]:
-        """Train for so many steps; return the loss before each of them."""
+        """Train for a number of steps; return the loss before each of them."""
         return [self._advance() for _ in range(steps)]
 
     def _advance(self) -> float:
@@ -150,11 +150,11 @@ class Trial:
 
 # -- suites ------------------------------------------------------------------------------------------------------------
 class OptimiserSuite(ABC):
-    """What every optimiser must do."""
+    """Conformance tests of an optimiser."""
 
     @abstractmethod
     def make(self) -> Optimiser:
-        """Return the optimiser under test, with settings that are sensible for losses around 1."""
+        """Return the optimiser under test, with settings suited to losses around 1."""
 
     def test_the_loss_falls(self) -> None:
         """Train a small network."""
@@ -162,7 +162,7 @@ class OptimiserSuite(ABC):
         assert losses[-1] < losses[0]
 
     def test_frozen_parameters_are_untouched(self) -> None:
-        """Hold one parameter back: it stays, has no slots, and the others move."""
+        """Freeze one parameter: it stays, has no slots, and the others move."""
         trial = Trial(self.make(), frozen=frozenset({"0-dense.biases"}))
         trial.run(3)
         assert np.array_equal(trial.values["0-dense.biases"], START["0-dense.biases"])
@@ -170,7 +170,7 @@ class OptimiserSuite(ABC):
         assert not np.array_equal(trial.values["0-dense.weights"], START["0-dense.weights"])
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
-        """Compare the update's nodes with what they replace, in both common precisions."""
+        """Compare the update's nodes with the nodes they replace, in float32 and float64."""
         for dtype in ("float32", "float64"):
             trial = Trial(self.make(), dtype=dtype)
             before = [*trial.values.values(), *trial.slots.values()]
@@ -179,17 +179,17 @@ class OptimiserSuite(ABC):
             assert [(x.shape, x.dtype) for x in before] == [(x.shape, x.dtype) for x in after]
 
     def test_a_vanishing_gradient_harms_nothing(self) -> None:
-        """Train a loss that does not depend on its parameters."""
+        """Minimise a loss that does not depend on its parameters."""
         trial = Trial(self.make(), lambda parameters: f.sum(parameters["0-dense.biases"]) * 0.0)
         trial.run(3)
         assert all(np.isfinite(value).all() for value in (*trial.values.values(), *trial.slots.values()))
 
     def test_two_builds_give_the_same_graph(self) -> None:
-        """Build twice: an update is a function of the settings alone."""
+        """Build twice: an update depends on the settings alone."""
         assert Trial(self.make()).graph == Trial(self.make()).graph
 
     def test_live_settings_are_inputs_within_their_ranges(self) -> None:
-        """Look for every live setting among what the objective was asked for."""
+        """Check that the optimiser requests every live setting from the objective."""
         optimiser = self.make()
         asked = {name for _, name in Trial(optimiser).objective.settings}
         for name, setting in live_settings(optimiser).items():
@@ -198,14 +198,14 @@ class OptimiserSuite(ABC):
 
 
 class GradientOptimiserSuite(OptimiserSuite):
-    """What an optimiser must do besides, if it treats every parameter by itself."""
+    """Further conformance tests of an optimiser that updates each parameter independently."""
 
     @abstractmethod
     def make(self) -> GradientOptimiser:
         """Return the optimiser under test."""
 
     def test_the_settings_of_one_parameter_reach_it_alone(self) -> None:
-        """Set one parameter's learning rate to 0: it stays, and the others go the way that they went before."""
+        """Set one parameter's learning rate to 0: it stays, and the others change as without that."""
         optimiser, still = evolve(self.make(), schedules={}), "1-dense.weights"
         usual, held = Trial(optimiser), Trial(optimiser, overrides={(still, "learning_rate"): 0.0})
         usual.run(1)
@@ -216,34 +216,34 @@ class GradientOptimiserSuite(OptimiserSuite):
 
 
 class TransformSuite(ABC):
-    """What every transform of gradients must do."""
+    """Conformance tests of a gradient transform."""
 
     @abstractmethod
     def make(self) -> Transform:
-        """Return the transform under test; it must concern ``0-dense.weights``."""
+        """Return the transform under test; it must match ``0-dense.weights``."""
 
     def transformed(self, transform: Transform, size: float = 1.0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return each gradient, ``size`` everywhere, before and after."""
+        """Return each gradient, filled with ``size``, before and after the transform."""
         return transformed(transform, {address: np.full(value.shape, size) for address, value in START.items()})
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
-        """Compare each gradient with what it was."""
+        """Compare each gradient with its original."""
         for before, after in self.transformed(self.make()).values():
             assert (before.shape, before.dtype) == (after.shape, after.dtype)
 
     def test_gradients_that_do_not_match_are_untouched(self) -> None:
-        """Let it concern one parameter only."""
+        """Match one parameter only."""
         pairs = self.transformed(evolve(self.make(), match="0-dense.weights"), size=100.0)
         changed = {address for address, (before, after) in pairs.items() if not np.array_equal(before, after)}
         assert changed == {"0-dense.weights"}
 
     def test_a_match_with_nothing_changes_nothing(self) -> None:
-        """Let it concern a parameter that is not there."""
+        """Match no parameter."""
         pairs = self.transformed(evolve(self.make(), match="9-dense.weights"))
         assert all(np.array_equal(before, after) for before, after in pairs.values())
 
     def test_vanishing_gradients_stay_finite(self) -> None:
-        """Give it zeros, which have no direction."""
+        """Transform zeros, which have no direction."""
         assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=0.0).values())
 
 
@@ -261,28 +261,28 @@ def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.n
 
 
 class ScheduleSuite(ABC):
-    """What every schedule must do."""
+    """Conformance tests of a schedule."""
 
     @abstractmethod
     def make(self) -> Schedule:
         """Return the schedule under test."""
 
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
-        """Ask for a burst of 40 iterations, 10 to an epoch."""
+        """Compute the factors of 40 iterations, 10 per epoch."""
         factors = self.make().factors(np.arange(40), np.arange(40) // 10)
         assert factors.shape == (40,)
         assert factors.dtype == np.float64
         assert np.isfinite(factors).all()
 
     def test_a_long_burst_equals_many_short_ones(self) -> None:
-        """Ask for single iterations, in any order: a schedule remembers nothing."""
+        """Compute factors of single iterations, in any order: a schedule is stateless."""
         schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
         whole = schedule.factors(iterations, epochs)
         single = [schedule.factors(iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
         assert whole.tolist() == single[::-1]
 
     def test_its_arguments_are_left_as_they_are(self) -> None:
-        """Hand in arrays that cannot be written to."""
+        """Pass read-only arrays."""
         iterations, epochs = np.arange(40), np.arange(40) // 10
         iterations.flags.writeable = epochs.flags.writeable = False
         self.make().factors(iterations, epochs)

@@ -1,4 +1,4 @@
-"""What holds of every plugin: its entry point, its records, and the names that its package exports."""
+"""Conformance suite for plugins: the entry point, the component records, the exported names."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SENTENCE = re.compile(r"[A-Z0-9](\S| (?! )){0,100}\.")
 
 
 class PluginSuite:
-    """Inherit this and set ``plugin`` to the light module that the entry point names.
+    """Conformance tests of a plugin: inherit, and set ``plugin`` to the module that the entry point names.
 
-    What concerns exports is tested of packages that use :func:`sigma_kernel.lazy_exports`.
+    Exports are tested for packages that use :func:`sigma_kernel.lazy_exports`.
     """
 
     plugin: ModuleType
@@ -36,11 +36,11 @@ class PluginSuite:
         return found
 
     def package(self) -> ModuleType:
-        """Return the package that the plugin's module is in, or the module itself."""
+        """Return the package of the plugin's module, or the module itself."""
         return import_module(self.plugin.__package__ or self.plugin.__name__)
 
     def exports(self) -> dict[str, str]:
-        """Return the modules of the names that the package exports lazily; nothing where it exports none."""
+        """Return the modules of the package's lazy exports by name; empty if it has none."""
         found = vars(self.package()).get("__getattr__")
         return dict(found.places) if isinstance(found, Exports) else {}
 

@@ -1,8 +1,8 @@
-"""A table of samples: operands and attributes that a backend must get right, for every op of the kernel.
+"""Samples for tests of backends: operands and attributes for every op of the kernel.
 
-A backend's tests compare ``interpret(sample.graph(), numpy_namespace())`` with what the backend makes of that graph.
-Sides are odd and differ, so that no two axes can be mistaken for each other.  Floats keep away from the places where
-an op has no derivative, so that the samples serve finite differences as well.
+A backend's tests compare ``interpret(sample.graph(), numpy_namespace())`` with the backend's results for that graph.
+Axes have different odd lengths, so that swapped axes are noticed. Ops are differentiable at the floats chosen, so that
+the samples can be used with finite differences, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sigma_kernel.graph.node import OPS, Graph, Node, Spec, symbol, trace
 
 @frozen(eq=False)
 class Sample:
-    """Operands and attributes of one op; floats are float64 until a precision is asked for."""
+    """Operands and attributes of one op; floats are float64 until converted to a precision."""
 
     op: str
     arrays: tuple[np.ndarray, ...]
@@ -28,11 +28,11 @@ class Sample:
     parts: tuple[tuple[tuple[int, ...], str], ...] = ()  # shapes and dtypes of a scan's results
 
     def at(self, precision: str) -> tuple[np.ndarray, ...]:
-        """Return the operands, floats in a precision of NumPy's."""
+        """Return the operands, with floats in a given precision."""
         return tuple(x.astype(precision) if x.dtype == np.float64 else x for x in self.arrays)
 
     def graph(self, precision: str = "float64") -> Graph:
-        """Return a graph of this op alone, with all results of a scan as outputs."""
+        """Return a graph of this op alone; all results of a scan are outputs."""
         symbols = tuple(symbol(x.shape, x.dtype.name) for x in self.at(precision))
         node = OPS[self.op](*symbols, **_at(self.attrs, precision))
         return Graph(symbols, self._parts(node, precision) if self.parts else (node,))
@@ -48,7 +48,7 @@ class Sample:
 
 
 def _at(attrs: Mapping[str, Any], precision: str) -> dict[str, Any]:
-    """Return attributes with what depends on the precision in it."""
+    """Return the attributes, with those that depend on the precision evaluated."""
     return {name: x(precision) if callable(x) else x for name, x in attrs.items()}
 
 
@@ -64,9 +64,9 @@ def samples() -> dict[str, tuple[Sample, ...]]:
 
 
 def _floats(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
-    """Return distinct floats in mixed order, none of them near a whole number of tenths."""
+    """Return distinct floats in mixed order, none of them close to a multiple of 0.1."""
     size = int(np.prod(shape))
-    spread = (np.arange(size) * 0.6180339887498949 + 0.5 / np.pi) % 1.0  # golden ratio: well apart, never repeating
+    spread = (np.arange(size) * 0.6180339887498949 + 0.5 / np.pi) % 1.0  # golden ratio: well spread, no repeats
     return (low + (high - low) * spread).reshape(shape)
 
 
@@ -81,7 +81,7 @@ def _truths(*shape: int) -> np.ndarray:
 PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((3, 5), (3, 5)), ((2, 1, 5), (3, 1)), ((4,), ()))
 
 
-POSITIVE = {"div", "pow", "mod", "log", "log1p", "sqrt"}  # ops whose samples keep away from zero and below
+POSITIVE = {"div", "pow", "mod", "log", "log1p", "sqrt"}  # ops sampled at positive operands only
 
 
 NUMBERS = (dtypes.number, dtypes.ordered, dtypes.compared, dtypes.same)
@@ -89,7 +89,7 @@ FLOATS = (*NUMBERS, dtypes.floating, dtypes.tested)
 
 
 def elementwise(shape: Callable[..., Any], rules: Sequence[Callable[..., Any]] = FLOATS) -> tuple[str, ...]:
-    """Return the elementwise ops of the kernel with these rules; those with attributes have others."""
+    """Return the kernel's elementwise ops with these dtype rules, except ops with attributes."""
     return tuple(row.name for row in ops.elementwise() if row.shape is shape and row.dtype in rules)
 
 

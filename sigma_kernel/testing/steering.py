@@ -1,4 +1,4 @@
-"""What every hook, operator and monitor must do, as classes to inherit in a plugin's tests.
+"""Conformance suites for hooks, operators and monitors, to inherit in a plugin's tests.
 
 ::
 
@@ -34,7 +34,7 @@ from sigma_kernel.training.trainer import Trainer
 
 @define(eq=False, kw_only=True)
 class Descent(GradientOptimiser):
-    """The plainest optimiser there is."""
+    """Plain gradient descent."""
 
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
@@ -44,7 +44,7 @@ class Descent(GradientOptimiser):
 
 
 def small_environment(operator: Operator, seed: int = 0, rows: int = 23, **settings: Any) -> Environment:
-    """Return an environment that fits a plane to ``rows`` points with batches of 5, on the null backend."""
+    """Return an environment that fits a plane to ``rows`` points in batches of 5, on the null backend."""
     draw = np.random.default_rng(7)
     x = draw.normal(size=(rows, 3)).astype(np.float32)
     data = Rows({"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], np.float32)})
@@ -68,7 +68,7 @@ def state_bytes(trainer: Trainer) -> dict[str, bytes]:
 
 @define(eq=False)
 class Desk:
-    """A context for hooks under test: values to read, and a record of all that they do."""
+    """A hook context for tests: holds values to read, and records the hook's actions."""
 
     values: dict[str, Any] = field(factory=dict)
     moment: Moment = field(factory=Moment)
@@ -80,11 +80,11 @@ class Desk:
     iteration: Any = None
 
     def read(self, address: str) -> Any:
-        """Return what was put there."""
+        """Return the value at an address, or None."""
         return self.values.get(address)
 
     def publish(self, address: str, value: Any) -> None:
-        """Put a value there."""
+        """Store a value at an address."""
         self.values[address] = value
 
     def command(self, command: str, **arguments: Any) -> None:
@@ -92,37 +92,37 @@ class Desk:
         self.commands.append((command, arguments))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return 0.5 for everything."""
+        """Return 0.5 for the loss and every metric."""
         return dict.fromkeys(("loss", *metrics), 0.5)
 
     def ends(self) -> tuple[Spec, Spec]:
-        """Return images of 3 by 4, and 2 outputs."""
+        """Return specs of 3 x 4 inputs and 2 outputs."""
         return Spec((3, 4), "float32"), Spec((2,), "float32")
 
     def measure(self, metrics: Mapping[str, Metric]) -> None:
-        """Find nothing wrong with any metric."""
+        """Accept any metric."""
 
     def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Let the first output be the sum of the upper half of a sample, and the second one that of the rest."""
+        """Return outputs that sum the upper and the lower half of a sample, and their gradient."""
         halves = np.stack([np.arange(12).reshape(3, 4) < 6, np.arange(12).reshape(3, 4) >= 6]).astype(np.float32)
         return np.einsum("nhw,khw->nk", samples, halves), np.einsum("nk,khw->nhw", directions, halves)
 
     def keep(self) -> None:
-        """Record that parameters were kept."""
+        """Record the call."""
         self.done.append("keep")
 
     def bring_back(self) -> None:
-        """Record that parameters were brought back."""
+        """Record the call."""
         self.done.append("bring_back")
 
     def log(self, text: str) -> None:
-        """Record what was said."""
+        """Record a message."""
         self.logged.append(text)
 
 
 @define(eq=False)
 class Sweep(Operator):
-    """The plainest operator: whole distances, for so many epochs or until it is told to stop."""
+    """A minimal operator: bursts up to the next due point, for a number of epochs or until a stop."""
 
     epochs: int | None = None
 
@@ -135,9 +135,9 @@ class Sweep(Operator):
 
 @define(eq=False)
 class Steered(Sweep):
-    """Train iteration by iteration up to the ``last``, and do at some of them what ``script`` says, as if from outside.
+    """Train iteration by iteration up to ``last``, and steer from a script, as a user would.
 
-    ``script`` has functions of the environment by iteration.
+    ``script`` maps iterations to functions of the environment.
     """
 
     script: Mapping[int, Callable[[Environment], Any]] = field(factory=dict)
@@ -146,7 +146,7 @@ class Steered(Sweep):
     _done: set[int] = field(factory=set, init=False)
 
     def train(self, work: Work) -> None:
-        """Train and steer; each step of the script once, also where a rewind leads back before it."""
+        """Train and steer; each step of the script runs once, even after a rewind to before it."""
         while work.boundary():
             now = work.moment.iteration
             if now in self.script and now not in self._done:
@@ -162,7 +162,7 @@ class Steered(Sweep):
 def steered(
     script: Mapping[int, Callable[[Environment], Any]] | None = None, last: int = 12, **settings: Any
 ) -> Environment:
-    """Return a small environment, prepared, that is steered by a script."""
+    """Return a small, prepared environment that is steered by a script."""
     operator = Steered(script=script or {}, last=last)
     operator.environment = small_environment(operator, **settings)
     operator.environment.prepare()
@@ -170,41 +170,41 @@ def steered(
 
 
 class Crash(RuntimeError):
-    """What a script raises where a run is to break off."""
+    """Raised by a script to crash a run."""
 
 
 def crash(sigma: Environment) -> None:
-    """Break a run off."""
+    """Crash the run."""
     raise Crash
 
 
 def crashed(sigma: Environment, folder: Path) -> Path:
-    """Train in a folder until the run breaks off; return its run folder."""
+    """Train in a directory until the run crashes; return its run folder."""
     sigma.folder = folder
     try:
         sigma.run()
     except Crash:
         assert sigma.run_folder is not None
         return sigma.run_folder
-    raise AssertionError("the run did not break off")
+    raise AssertionError("the run did not crash")
 
 
 def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Return everything that decides what comes next, but for the wall clock and where a run ends."""
+    """Return the state that determines the rest of the run, without the wall clock and the run's end."""
     values = dict(trainer.session.snapshot().values)
     clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
     return state_bytes(trainer), {**values, "clock": clock, "progress": None}
 
 
 class HookSuite(ABC):
-    """Inherit, override :meth:`hook`, and let pytest find the rest."""
+    """Conformance tests of a hook: inherit, and override :meth:`hook`."""
 
     @abstractmethod
     def hook(self) -> Hook:
         """Return the hook under test."""
 
     def values(self) -> dict[str, Any]:
-        """Return what the hook will find to read; numbers by default."""
+        """Return the values for the hook to read, by address; 0.5 each by default."""
         return dict.fromkeys(self.hook().reads, 0.5)
 
     def test_it_says_when_it_fires_and_what_it_touches(self) -> None:
@@ -239,7 +239,7 @@ class HookSuite(ABC):
 
 
 class OperatorSuite(ABC):
-    """Inherit, override :meth:`operator`, and let pytest find the rest."""
+    """Conformance tests of an operator: inherit, and override :meth:`operator`."""
 
     @abstractmethod
     def operator(self) -> Operator:
@@ -300,18 +300,18 @@ class OperatorSuite(ABC):
 
 @define(eq=False, kw_only=True)
 class Note(Hook):
-    """Note the moments at which it fired."""
+    """Record the moments at which it fires."""
 
     fired: list[tuple[int, int]] = field(kw_only=False)
 
     def fire(self, context: HookContext) -> None:
-        """Note the iteration and the epoch."""
+        """Record the iteration and the epoch."""
         self.fired.append((context.moment.iteration, context.moment.epoch))
 
 
 @define(eq=False, kw_only=True)
 class Slow(Hook):
-    """Give other threads time between two iterations."""
+    """Sleep after each iteration, to let other threads run."""
 
     every: TimeStep = every(1, "iteration")
 
@@ -328,7 +328,7 @@ def _until(holds: Any, seconds: float = 60.0) -> None:
 
 
 class MonitorSuite(ABC):
-    """Inherit, override :meth:`monitor` and :meth:`operator`, and let pytest find the rest."""
+    """Conformance tests of a monitor: inherit, and override :meth:`monitor` and :meth:`operator`."""
 
     @abstractmethod
     def monitor(self) -> Monitor:
@@ -347,7 +347,7 @@ class MonitorSuite(ABC):
             sigma.stop()
             thread.join(60)
             assert not thread.is_alive()
-            _until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # it ends, too
+            _until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # its thread ends, too
             assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
 
     def test_it_changes_no_bit_of_what_it_watches(self) -> None:
