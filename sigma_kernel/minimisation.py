@@ -94,7 +94,7 @@ def _check_start(parameters: Any) -> None:
         if isinstance(value, Mapping) or _kind(value) not in "iuf":
             raise SigmaConfigError(
                 f"minimise: parameter {name!r} must be an array of numbers (got {type(value).__name__}). "
-                "Give each array a name of its own; they do not nest."
+                "Give each array its own name; parameters do not nest."
             )
 
 

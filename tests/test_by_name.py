@@ -418,4 +418,4 @@ def test_a_run_made_from_python_says_how_to_evaluate_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sigma_kernel", "evaluate", str(sigma.run_folder)]
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 2
-    assert "was trained from Python, and no file says how." in found.stderr
+    assert "was trained from Python, so it has no configuration." in found.stderr

@@ -176,7 +176,7 @@ def test_one_component_is_shown_with_its_settings(distribution, capsys):
     first, _, *rows = capsys.readouterr().out.splitlines()
     assert first == "layer acme-layers:scale_x: Multiply by ``factor``."
     shown = {row.split()[0]: row.split(maxsplit=1)[1].split("  ") for row in rows}
-    assert [part.strip() for part in shown["factor"] if part] == ["a number", "(must be given)"]
+    assert [part.strip() for part in shown["factor"] if part] == ["a number", "(required)"]
     assert [part.strip() for part in shown["times"] if part] == ["a whole number", "2"]
     assert [part.strip() for part in shown["words"] if part] == ["a list", '["a", "b"]']
     assert [part.strip() for part in shown["table"] if part] == ["a table", "{ x = 0.5 }"]
@@ -238,7 +238,8 @@ def test_the_doctor_finds_broken_plugins_and_broken_components(distribution, cap
     assert reports["acme-layers"] == []
     assert "pip install -U broken-plugin" in reports["broken-plugin"][0]
     assert "not_there_either" in reports["half-broken"][0]
-    assert "which is no Layer. Update it: python -m pip install -U no-layers" in reports["no-layers"][0]
+    assert "expected Layer (got <class 'no_layers.scale.Scale'>). Update it:" in reports["no-layers"][0]
+    assert reports["no-layers"][0].endswith(" python -m pip install -U no-layers")
     assert "Did you mean 'layer'? Update it" in reports["odd-kind"][0]
     assert main(["plugins", "doctor"]) == 3
     assert "not_there_either" in capsys.readouterr().out
@@ -324,7 +325,7 @@ def launched(arguments, stdout):
 def test_a_standard_output_that_is_full_is_a_sentence(arguments):
     with open("/dev/full", "w") as full:
         ended = launched(arguments, full)
-    assert ended.stderr == "standard output: cannot be written: No space left on device. Send it elsewhere.\n"
+    assert ended.stderr == "standard output: cannot be written: No space left on device. Redirect it elsewhere.\n"
     assert ended.returncode == 1
 
 
@@ -345,7 +346,7 @@ def test_what_is_left_to_write_at_the_end_is_no_less_told():
             [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
             env={**os.environ, "PYTHONUNBUFFERED": ""},
         )  # fmt: skip
-    assert ended.stderr == "ok\nstandard output: cannot be written: No space left on device. Send it elsewhere.\n"
+    assert ended.stderr == "ok\nstandard output: cannot be written: No space left on device. Redirect it elsewhere.\n"
     assert ended.returncode == 1
 
 
@@ -355,12 +356,12 @@ def in_a_shell(script, **variables):
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, check=False)
     said = done.stderr.decode(errors="replace")
     assert "Traceback" not in said
-    assert "mistake in Sigma" not in said
+    assert "bug in Sigma" not in said
     assert "Exception ignored" not in said
     return done.returncode, done.stdout.decode(errors="replace"), said
 
 
-CLOSED = "standard output: cannot be written: Bad file descriptor. Send it elsewhere.\n"
+CLOSED = "standard output: cannot be written: Bad file descriptor. Redirect it elsewhere.\n"
 posix = pytest.mark.skipif(os.name != "posix", reason="the shell is a POSIX one")
 
 
@@ -425,7 +426,7 @@ def test_letters_that_the_locale_does_not_have_end_in_a_sentence(tmp_path, monke
 def test_a_text_that_the_locale_cannot_spell_is_a_sentence(failing, capsys):
     failing(UnicodeEncodeError("ascii", "käse", 1, 2, "ordinal not in range(128)"))
     assert main(["recipes"]) == 1
-    assert capsys.readouterr().err == "'k\\xe4se': cannot be spelt in this locale (ascii). Set PYTHONUTF8=1.\n"
+    assert capsys.readouterr().err == "'k\\xe4se': cannot be encoded in this locale (ascii). Set PYTHONUTF8=1.\n"
 
 
 def test_signals_that_a_system_does_not_have_are_left_out():

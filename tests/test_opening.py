@@ -208,9 +208,9 @@ def test_one_of_several_trainers_must_be_named(tmp_path):
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path):
-    with pytest.raises(SigmaConfigError, match=r"nowhere: is no run folder: there is no such folder"):
+    with pytest.raises(SigmaConfigError, match=r"nowhere: not a run folder: no such directory"):
         load(tmp_path / "nowhere")
-    with pytest.raises(SigmaConfigError, match=r"holds no config\.toml"):
+    with pytest.raises(SigmaConfigError, match=r"it has no config\.toml"):
         load(tmp_path)
 
 
@@ -219,7 +219,7 @@ def test_a_run_that_was_made_from_python_says_how_to_go_on(tmp_path):
         trainer = sigma.create_trainer(network="input(2) + output(1) + squared_difference()", optimiser="adam")
         trainer.data = ([[0.0, 1.0]], [[1.0]])
         trainer.fit(epochs=1)
-    with pytest.raises(SigmaConfigError, match="was trained from Python, and no file says how"):
+    with pytest.raises(SigmaConfigError, match="was trained from Python, so it has no configuration"):
         load(sigma.run_folder)
 
 

@@ -65,7 +65,7 @@ def sigma(capsys, tmp_path, monkeypatch):
         code = main(list(map(str, arguments)))
         said = capsys.readouterr()
         assert "Traceback" not in said.err
-        assert "mistake in Sigma" not in said.err
+        assert "bug in Sigma" not in said.err
         return code, said.out, said.err
 
     return run
@@ -275,8 +275,8 @@ def test_pictures_that_are_wrong_are_one_clear_sentence(digits, sigma):
 def test_a_command_that_is_wrong_is_refused_before_anything_is_computed(digits, sigma):
     np.save("x.npy", images(1))
     assert "must be a .csv or .npy file" in refused(sigma, digits, "x.npy", "--output", "x.txt")
-    assert "there is no folder 'nowhere'" in refused(sigma, digits, "x.npy", "--output", "nowhere/x.csv")
-    assert "nowhere: is no run folder" in refused(sigma, "nowhere", "x.npy")
+    assert "'nowhere' is not a directory" in refused(sigma, digits, "x.npy", "--output", "nowhere/x.csv")
+    assert "nowhere: not a run folder" in refused(sigma, "nowhere", "x.npy")
     assert "trainer 'other': there is none" in refused(sigma, digits, "x.npy", "--trainer", "other")
     assert sigma("predict", digits)[0] == 2
     assert sigma("predict", digits, "x.npy", "--top", "0")[0] == 2

@@ -99,11 +99,11 @@ def test_an_edited_setting_holds_from_the_checkpoint_on_until_somebody_sets_it_a
 
 
 @pytest.mark.parametrize("key", ["run.seed=5", "run.precision=float64", "run.name=other", "run.folder=x"])
-def test_what_cannot_change_in_a_run_that_goes_on_is_refused(sigma, run, key):
+def test_what_cannot_change_on_resume_is_refused(sigma, run, key):
     before = contents(run)
     code, _, err = sigma("resume", run, "--set", key)
     assert code == 2
-    assert err.startswith(f"--set {key.partition('=')[0]}: cannot change in a run that goes on.")
+    assert err.startswith(f"--set {key.partition('=')[0]}: cannot change on resume.")
     assert contents(run) == before
 
 
@@ -165,11 +165,10 @@ def test_a_hostile_journal_is_one_clear_error(sigma, run, command, row, message)
     assert message in err
 
 
-def test_it_is_told_where_a_run_goes_on_and_that_a_replay_comes_out_the_same(sigma, run):
-    went_on = "trainer: goes on from iteration 10"
-    assert sigma("resume", run)[2].splitlines()[0] == went_on
-    assert "goes on" not in sigma("resume", run, "--quiet")[2]
-    assert sigma("replay", run)[2].endswith("comes out the same\n")
+def test_resume_prints_the_iteration_and_replay_that_it_is_identical(sigma, run):
+    assert sigma("resume", run)[2].splitlines()[0] == "trainer: resumed from iteration 10"
+    assert "resumed" not in sigma("resume", run, "--quiet")[2]
+    assert sigma("replay", run)[2].endswith("replay is identical\n")
 
 
 def test_a_folder_that_is_none_is_one_clear_error(sigma, run, tmp_path):
@@ -344,5 +343,5 @@ def test_a_run_stays_paused_only_where_somebody_can_end_that(sigma, run):
     for quiet in ([], ["--quiet"]):
         code, _, err = sigma("resume", run, "--paused", *quiet)
         assert code == 2
-        assert err.startswith("--paused: no monitor here sends commands, so nothing would ever end the pause. Add one")
+        assert err.startswith("--paused: no monitor of this run sends commands, so nothing could end the pause.")
     assert contents(run) == before

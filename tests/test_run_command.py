@@ -425,7 +425,7 @@ def test_check_reads_data_that_is_here(file, sigma):
 
 def test_check_downloads_nothing(file, sigma, monkeypatch):
     cache = "--set", "data.cache=cache"
-    assert sigma("check", "mnist", *cache) == (0, "", "ok, but for the data, which must be downloaded first\n")
+    assert sigma("check", "mnist", *cache) == (0, "", "ok, except for the data, which must be downloaded first\n")
     code, _, err = sigma("check", "mnist", *cache, "--set", "network.architecture=input(28, 28) + reshape(5)")
     assert code == 2
     assert "--set network.architecture: 1-reshape: " in err

@@ -80,7 +80,7 @@ def read(path: pathlib.Path) -> Document:
 def parse(text: str, name: str) -> Document:
     """Parse TOML; raises SigmaConfigError ``file:line: what is wrong`` if it is invalid."""
     if len(text) > LONGEST:
-        raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in files of their own.")
+        raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in separate files.")
     walk = _Walk()
     try:
         body = tomlkit.parse(text).body  # first, as it rejects deep nesting quickly
@@ -100,7 +100,7 @@ def _broken(text: str, name: str, error: Exception) -> str:
         error = plainer
     place = _PLACE.search(str(error))
     line, column = (place["line"], place["column"]) if place else (None, None)
-    where = f"{name}:{line or text.count(chr(10)) + 1}: this is not TOML"
+    where = f"{name}:{line or text.count(chr(10)) + 1}: invalid TOML"
     return f"{where}: {_PLACE.sub(f' (column {column})' if column else '', str(error))}"
 
 

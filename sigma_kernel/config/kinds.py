@@ -41,7 +41,7 @@ def check_contract(component: Component, thing: Any) -> None:
     if not right:
         wanted = " or ".join(cls.__name__ for cls in known) or "function"
         raise SigmaPluginError(
-            f"{component.kind} {component.full_name!r}: its plugin offers {thing!r}, which is no {wanted}. "
+            f"{component.kind} {component.full_name!r}: expected {wanted} (got {thing!r}). "
             f"Update it: python -m pip install -U {component.distribution}"
         )
 

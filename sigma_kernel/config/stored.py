@@ -30,14 +30,14 @@ def described_in(run: Path) -> Document:
     """Return the configuration of a run folder as a document."""
     path = run / "config.toml"
     if not os.path.lexists(path):
-        what = "holds no config.toml" if os.path.isdir(run) else "there is no such folder"
-        raise SigmaConfigError(f"{run}: is no run folder: {what}. Those of `sigma run` lie below runs/.")
+        what = "it has no config.toml" if os.path.isdir(run) else "no such directory"
+        raise SigmaConfigError(f"{run}: not a run folder: {what}. Pass one that `sigma run` wrote, below runs/.")
     files.get_bytes(path, files.LARGEST)  # rejects symbolic links, pipes and devices
     described = read(path)
     if not described.values:
         raise SigmaConfigError(
-            f"{run}: was trained from Python, and no file says how. Make its trainers again in Python; then "
-            "Environment.resume(RUN) puts them where they stood, and run() goes on."
+            f"{run}: was trained from Python, so it has no configuration. Create its trainers again in Python, then "
+            "call Environment.resume(RUN) and run()."
         )
     return described
 

@@ -122,7 +122,7 @@ class Structure:
             return self.sequence(value, type_)
         if origin is Literal:
             return _literal(value, type_)
-        raise Mismatch(f"{getattr(type_, '__name__', type_)}, which a file cannot say: set it from Python", value)
+        raise Mismatch(f"{getattr(type_, '__name__', type_)}, which TOML cannot express: set it from Python", value)
 
     def plain(self, value: Any, type_: Any) -> Any:
         """Convert a plain value: to itself, a path, or what its text parses to."""
@@ -168,7 +168,7 @@ class Structure:
             name = _name(table.pop("type", None), kind)
             found, factory = self.catalogue.resolve(kind, name), self.load(kind, name)
             if not fulfils(factory, contract(type_)):
-                raise ValueError(f"{name!r} cannot stand here: it is no {contract(type_).__name__}.")
+                raise ValueError(f"must be of type {contract(type_).__name__} (got {name!r}).")
         faults.done()
         known = settings(factory)
         if kind == "hook" and "when" in known:  # its text is a criterion, whatever the annotation

@@ -45,7 +45,7 @@ def _one(component: Component, as_json: bool) -> None:
 
 def _default(setting: dict[str, Any]) -> str:
     if setting["required"]:
-        return "(must be given)"
+        return "(required)"
     return "" if setting["default"] is None else _toml(setting["default"])
 
 

@@ -42,7 +42,7 @@ def recipe(name: str) -> Recipe:
     """Load a recipe by name; raises SigmaPluginError if the plugin's object is not a Recipe."""
     found = catalogue().load("recipe", name)
     if not isinstance(found, Recipe):
-        raise SigmaPluginError(f"recipe {name!r}: its plugin offers {found!r}, which is no Recipe.")
+        raise SigmaPluginError(f"recipe {name!r}: expected a Recipe (got {found!r}). Update its plugin.")
     return found
 
 

@@ -129,16 +129,16 @@ def _fail(error: Exception, debug: bool) -> int:
     if isinstance(error, OSError) and _of_output(error):
         silence(sys.stdout)
         if not isinstance(error, BrokenPipeError):  # the reader may close the pipe
-            say(f"standard output: cannot be written: {error.strerror}. Send it elsewhere.", "red")
+            say(f"standard output: cannot be written: {error.strerror}. Redirect it elsewhere.", "red")
         return 1
     if isinstance(error, SigmaError):
         say(str(error), "red")
         return error.exit_code
     if isinstance(error, UnicodeEncodeError):
-        say(f"{error.object!a}: cannot be spelt in this locale ({error.encoding}). Set PYTHONUTF8=1.", "red")
+        say(f"{error.object!a}: cannot be encoded in this locale ({error.encoding}). Set PYTHONUTF8=1.", "red")
         return 1
     say(f"{type(error).__name__}: {error}", "red")
-    say("This is a mistake in Sigma or in a plugin, not in what you did. --debug shows where it happened.")
+    say("This is a bug in Sigma or in a plugin, not in your input. Pass --debug for the traceback.")
     return 1
 
 

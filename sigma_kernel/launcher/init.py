@@ -21,7 +21,7 @@ def init(recipe: str, output: Path | None, force: bool) -> None:
     try:
         _write(path.resolve(), text, force)
     except FileExistsError:
-        raise SigmaConfigError(f"{path}: is there already. Choose another --output, or --force it.") from None
+        raise SigmaConfigError(f"{path}: already exists. Choose another --output, or pass --force.") from None
     except OSError as error:
         raise SigmaConfigError(f"{path}: cannot be written: {error.strerror}. Choose another --output.") from None
     say(f"wrote {path}; edit it, then: sigma run {path}")

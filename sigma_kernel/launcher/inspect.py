@@ -35,7 +35,7 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         document({"ok": True, "data": complete})
     else:
-        say("ok" if complete else "ok, but for the data, which must be downloaded first")
+        say("ok" if complete else "ok, except for the data, which must be downloaded first")
 
 
 def _checked(what: str, overrides: tuple[str, ...]) -> bool:
@@ -81,7 +81,7 @@ def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
 def _show(found: dict[str, Any]) -> None:
     rows = [[x["name"], _sides(x["shape"]), f"{x['parameters']:,}", ", ".join(x["after"])] for x in found["layers"]]
     total = sum(layer["parameters"] for layer in found["layers"])
-    _table(["LAYER", "SHAPE", "PARAMETERS", "AFTER"], [*rows, ["in all", "", f"{total:,}", ""]])
+    _table(["LAYER", "SHAPE", "PARAMETERS", "AFTER"], [*rows, ["total", "", f"{total:,}", ""]])
     rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
     _table(["PARAMETER", "SHAPE", "STARTS AS", "SETTINGS"], rows)
     rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]

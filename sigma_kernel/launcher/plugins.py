@@ -49,7 +49,7 @@ def show(name: str, as_json: bool) -> None:
 @plugins.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Import every component of every plugin and report broken ones; exit code 3 if there are any."""
+    """Import every component of every plugin; exit with code 3 if any is broken."""
     reports = {plugin.name: _problems(plugin) for plugin in catalogue().plugins}
     if as_json:
         document({"plugins": [{"name": name, "problems": problems} for name, problems in reports.items()]})

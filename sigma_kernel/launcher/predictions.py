@@ -77,7 +77,7 @@ class Predictions:
     def _cells(self, output: str, values: np.ndarray) -> list[str]:
         if not self._chooses(output):
             flat = values.ravel()
-            more = f" ... {flat.size} in all" if flat.size > SHOWN else ""
+            more = f" ... ({flat.size} values)" if flat.size > SHOWN else ""
             return [" ".join(f"{value:.6g}" for value in flat[:SHOWN].tolist()) + more]
         best = self._best(output, values)
         return [text for one in best for text in (str(one.get("label", one["class"])), f"{values[one['class']]:.4f}")]
@@ -109,7 +109,7 @@ def writable(path: Path) -> None:
     if path.suffix.lower() not in FILES:
         raise SigmaConfigError(f"--output {path}: must be a {' or '.join(FILES)} file.")
     if not path.parent.is_dir():
-        raise SigmaConfigError(f"--output {path}: there is no folder {str(path.parent)!r}. Make it first.")
+        raise SigmaConfigError(f"--output {path}: {str(path.parent)!r} is not a directory. Create it first.")
 
 
 def write(path: Path, found: Predictions) -> None:

@@ -54,7 +54,7 @@ def resume(
         environment.resume(run.absolute(), edits, _warn, paused)
         if not quiet:
             for name, trainer in environment.trainers.items():
-                say(f"{name}: goes on from iteration {trainer.session.moment.iteration}")
+                say(f"{name}: resumed from iteration {trainer.session.moment.iteration}")
         return trained(environment, as_json, quiet)
 
 
@@ -75,11 +75,11 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
             hush(environment)
         summary, differs = environment.replay(run.absolute())
     for name, where in differs.items():
-        say(f"{name}: comes out otherwise. At {where}.", "red")
+        say(f"{name}: replay differs. At {where}.", "red")
     if not quiet:
         tell(summary)
     if not (quiet or differs):
-        say(f"{run}: comes out the same")
+        say(f"{run}: replay is identical")
     if as_json:
         document(summary.to_dict())
     return 1 if check and differs else 0
@@ -98,15 +98,15 @@ def _check_steered(environment: Environment, quiet: bool) -> None:
     """Raise SigmaConfigError if no monitor could end the pause."""
     if not any(monitor.steers and not (quiet and monitor.talks) for monitor in environment.monitors.values()):
         raise SigmaConfigError(
-            "--paused: no monitor here sends commands, so nothing would ever end the pause. Add one that does, with "
-            "--monitor, or leave --paused out."
+            "--paused: no monitor of this run sends commands, so nothing could end the pause. Add one with --monitor, "
+            "or leave --paused out."
         )
 
 
 def _refuse_fixed(assignment: str) -> None:
     key = assignment.partition("=")[0].strip()
     if key in FIXED:
-        raise SigmaConfigError(f"--set {key}: cannot change in a run that goes on. Leave it out, or begin a new run.")
+        raise SigmaConfigError(f"--set {key}: cannot change on resume. Leave it out, or start a new run.")
 
 
 def _warn(text: str) -> None:

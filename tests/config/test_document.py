@@ -98,11 +98,11 @@ def test_any_document_is_walked_to_its_last_line(values: dict[str, object]) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = \n", "f.toml:1: this is not TOML: Invalid value (column 5)"),
-        ("a = 1\na = 2\n", "f.toml:2: this is not TOML: Cannot overwrite a value"),
-        ('a = 1\nb = """x\n', "f.toml:3: this is not TOML: Unterminated string"),
-        ("[a]\nx.y = 1\n[a.x]\nz = 1\n", "f.toml:3: this is not TOML"),
-        (f"a = {'9' * 5000}", "f.toml:1: this is not TOML: Exceeds the limit (4300"),
+        ("a = \n", "f.toml:1: invalid TOML: Invalid value (column 5)"),
+        ("a = 1\na = 2\n", "f.toml:2: invalid TOML: Cannot overwrite a value"),
+        ('a = 1\nb = """x\n', "f.toml:3: invalid TOML: Unterminated string"),
+        ("[a]\nx.y = 1\n[a.x]\nz = 1\n", "f.toml:3: invalid TOML"),
+        (f"a = {'9' * 5000}", "f.toml:1: invalid TOML: Exceeds the limit (4300"),
         (f"a = {'[' * 100_000}", "f.toml: is nested too deep to be a configuration."),
         (f"a{'.b' * 100_000} = 1", "f.toml: is nested too deep to be a configuration."),
         (f"a = {'[{a = ' * 80}1{'}]' * 80}", "f.toml: is nested too deep to be a configuration."),

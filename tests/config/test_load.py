@@ -293,13 +293,15 @@ def test_a_component_whose_annotations_cannot_be_resolved_is_a_broken_plugin(err
 
 def test_a_component_of_the_right_kind_and_the_wrong_contract_is_refused(errors):
     (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=shorten")
-    assert found == "--set trainer.optimiser.modifiers.small: 'shorten' cannot stand here: it is no Modifier."
+    assert found == "--set trainer.optimiser.modifiers.small: must be of type Modifier (got 'shorten')."
 
 
 def test_an_object_that_is_not_of_its_kind_is_a_mistake_of_its_plugin(errors):
     (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=centre", exception=SigmaPluginError)
-    assert found.startswith("--set trainer.optimiser.modifiers.small: modifier 'acme:centre': its plugin offers <class")
-    assert found.endswith("which is no Transform or Modifier. Update it: python -m pip install -U acme")
+    assert found.startswith(
+        "--set trainer.optimiser.modifiers.small: modifier 'acme:centre': expected Transform or Modifier (got <class"
+    )
+    assert found.endswith("). Update it: python -m pip install -U acme")
 
 
 def test_a_setting_that_is_missing_says_what_may_stand_there_and_where_one_reads_more(errors):

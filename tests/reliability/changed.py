@@ -72,7 +72,7 @@ def outcome(command: str, run: Path) -> Outcome:
 def judged(command: str, found: Outcome, whole: Outcome) -> str:
     """Return what became of a change; AssertionError where it went unnoticed, or is no sentence."""
     code, result, said = found
-    assert "mistake in Sigma" not in said, said
+    assert "bug in Sigma" not in said, said
     if code != 0:
         assert said.strip(), f"{command}: nothing was said"
         return "refused"

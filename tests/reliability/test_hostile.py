@@ -247,7 +247,7 @@ def test_whatever_lies_in_a_run_folder_is_used_or_refused_in_a_sentence(
                 code = main(command)
             WATCH.outside = None
             assert code in (0, 1, 2, 3), (command, said.getvalue())
-            for word in ("Traceback", "mistake in Sigma", SECRET.strip()):
+            for word in ("Traceback", "bug in Sigma", SECRET.strip()):
                 assert word not in said.getvalue(), (command, said.getvalue())
             assert not WATCH.seen, command
         assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
@@ -271,4 +271,4 @@ def test_any_value_of_a_state_tree_is_used_or_refused_in_a_sentence(ran: Path, l
             codes = [main(command) for command in commands(run, ran.parent / "samples.csv")]
         shutil.rmtree(ran.parent / "spoiled")
         assert set(codes) <= {0, 1, 2, 3}, (name, value, said.getvalue())
-        assert "mistake in Sigma" not in said.getvalue(), (name, value, said.getvalue())
+        assert "bug in Sigma" not in said.getvalue(), (name, value, said.getvalue())
