@@ -1,4 +1,4 @@
-"""What most commands do without, imported when it is called."""
+"""Import functions of the kernel lazily, when a command first calls them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_kernel.plugins.specs import Component
 
 
 def later(path: str) -> Callable[..., Any]:
-    """Return a function of the kernel's that is imported when it is called."""
+    """Return a function that imports the function at ``module:name`` when it is called, and calls it."""
 
     def call(*given: Any) -> Any:
         function: Any = load(Component("command", path, path, path, "sigma-kernel"))
