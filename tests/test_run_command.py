@@ -150,7 +150,7 @@ def test_a_wrong_configuration_ends_with_code_2_and_leaves_nothing_behind(file, 
         ("a,b,target\n1,2,0\n1,x,1\n", "'x'"),
         (
             "a,b,target\n" + "1,2,0\n3,4,1\n" * 4 + "5,6,2\n" * 2,
-            "holds 3 classes: '0', '1', '2'; the network tells 2 apart",
+            "holds 3 classes: '0', '1', '2'; the network has 2",
         ),
         ("a,b,target\n1,2,0\n3,4,1\n", "larger than the data"),
     ],
