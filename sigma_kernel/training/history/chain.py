@@ -1,7 +1,7 @@
-"""The lines of a journal: a chain, in which each ends in a hash of itself and of the hash before it.
+"""The hash chain of a journal: each line ends in a hash of itself and of the previous hash.
 
-The first line names the format and the hash of the configuration.  So a line that was changed, exchanged or taken out
-by accident is found; only what is missing at the very end is not, unless a checkpoint says so.
+The first line holds the format and the hash of the configuration.  Lines that were changed, swapped or removed by
+accident are detected; lines missing at the very end only if a checkpoint holds a later hash.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sigma_kernel.training.runs.files import digest, get_bytes
 
 FORMAT = 3
 CONFIGURATION = re.compile('"configuration": "([0-9a-f]{64})"')
-HASH = ', "hash": "'  # what stands between a row and its hash
+HASH = ', "hash": "'  # separates a row and its hash
 COUNT, TEXT = (int, type(None)), str
 HEAD: dict[str, Any] = {"trainer": TEXT, "iteration": int, "epoch": int}
-EVENTS: dict[str, dict[str, Any]] = {  # what belongs to those rows that are read again
+EVENTS: dict[str, dict[str, Any]] = {  # fields required in rows that are replayed
     "begin": {"epochs": COUNT, "iterations": COUNT},
     "fired": {"hook": TEXT, "scope": TEXT},
     "digest": {"state": dict, "losses": TEXT},
@@ -35,13 +35,13 @@ WITHOUT = f"{COPY}, or move it away: the run then resumes from its newest checkp
 def first(configuration: str, lost: Mapping[str, tuple[str, int]] | None = None) -> str:
     """Return the first line, with the hash of the configuration.
 
-    Of a journal that was ``lost`` it says, by trainer, the newest hash that checkpoints know, and how many rows it had.
+    If the previous journal was ``lost``, it holds, by trainer, the newest hash in checkpoints, and the number of rows.
     """
     return chained("", encoded({"format": FORMAT, "configuration": configuration, "lost": lost or {}}))
 
 
 def chained(before: str, row: str) -> str:
-    """Return a row of JSON with the hash of all lines up to it, of which the last has the hash ``before``."""
+    """Return a JSON row with its hash appended; ``before`` is the hash of the previous line."""
     return f'{row[:-1]}{HASH}{digest((before + row).encode())[:16]}"}}'
 
 
@@ -55,9 +55,9 @@ def _follows(before: str, line: str) -> bool:
 
 
 def read(path: Path, log: Callable[[str], Any]) -> list[str]:
-    """Return the lines of a journal, checked one by one; a last line that is not whole is dropped, which is told.
+    """Read the lines of a journal and verify the chain; drop an incomplete last line, and log that.
 
-    Raises SigmaCheckpointError for what is no journal, is empty, or was changed.
+    Raises SigmaCheckpointError for a file that is not a journal, is empty, or was changed.
     """
     *lines, rest = get_bytes(path).decode(errors="replace").split("\n")
     if not lines:
@@ -77,7 +77,7 @@ def read(path: Path, log: Callable[[str], Any]) -> list[str]:
 
 
 def _check_format(path: Path, line: str) -> None:
-    """Raise SigmaCheckpointError for a first line that this version cannot read."""
+    """Raise SigmaCheckpointError if this version cannot read the format in the first line."""
     try:
         head = json.loads(line)
         form, _ = head["format"], [(known.strip(), int(place)) for known, place in head.get("lost", {}).values()]
@@ -94,14 +94,14 @@ def _lost(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def start(lines: Sequence[str], trainer: str) -> int:
-    """Return how many rows a trainer had in a journal that was lost."""
+    """Return the number of rows that a trainer had in a lost journal."""
     return int(_lost(lines).get(trainer, ("", 0))[1])
 
 
 def lost(path: Path, lines: Sequence[str], held: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines that a journal has lost at its end, from what checkpoints hold of it, the newest first.
+    """Return the lines missing at the end of a journal, recovered from checkpoints, given newest first.
 
-    Raises SigmaCheckpointError where that is not enough.
+    Raises SigmaCheckpointError if the checkpoints do not hold all of them.
     """
     known, found, end = {hash_of(line) for line in lines}, list[str](), hash_of(lines[-1])
     known |= {head for head, _ in _lost(lines).values()}
@@ -118,7 +118,7 @@ def lost(path: Path, lines: Sequence[str], held: Sequence[Mapping[str, Any]]) ->
 
 
 def _after(end: str, rows: Sequence[str]) -> list[str]:
-    """Return the lines that follow each other from an end on."""
+    """Return the lines that continue the chain from a last line."""
     found: list[str] = []
     for row in rows:
         if isinstance(row, str) and _follows(end, row):
@@ -127,9 +127,9 @@ def _after(end: str, rows: Sequence[str]) -> list[str]:
 
 
 def configured(lines: Iterable[str]) -> list[str]:
-    """Return the hash of the present configuration, and before it that of the former one, if that may still be there.
+    """Return the hash of the current configuration, preceded by the previous one if the file may still have that.
 
-    It may where nothing was done under the present one: a crash came between the row and the file.
+    That is so if nothing follows the change in the journal: a crash may have come between the row and the file.
     """
     hashes, idle = list[str](), True
     for line in lines:
@@ -141,9 +141,9 @@ def configured(lines: Iterable[str]) -> list[str]:
 
 
 def rows(path: Path, lines: Sequence[str], trainer: str) -> list[dict[str, Any]]:
-    """Return the rows of one trainer, each with its ``place`` among them.
+    """Return the rows of one trainer, each with its index as ``place``.
 
-    Raises SigmaCheckpointError for what is no row, or holds a command that cannot be given.
+    Raises SigmaCheckpointError for an invalid row or command.
     """
     found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines[1:], 2)]
     mine = (row for row in found if row["trainer"] == trainer)
@@ -151,7 +151,7 @@ def rows(path: Path, lines: Sequence[str], trainer: str) -> list[dict[str, Any]]
 
 
 def _row(place: str, line: str) -> dict[str, Any]:
-    """Return the row that a line holds, with all that belongs to it."""
+    """Parse a line to a row, and check its fields."""
     try:
         row: dict[str, Any] = unpacked(json.loads(line))
         row.pop("hash")
@@ -166,5 +166,5 @@ def _row(place: str, line: str) -> dict[str, Any]:
 
 
 def encoded(row: Mapping[str, Any]) -> str:
-    """Return a row as one line of JSON, from which every value comes back to the bit."""
+    """Encode a row as one line of JSON; every value is restored bit for bit."""
     return json.dumps(packed(row), allow_nan=False)

@@ -1,4 +1,4 @@
-"""Digests of a snapshot: what the journal holds of a state, to be compared during replay."""
+"""Digests of a snapshot: hashes of the state in the journal, compared during replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.training.hooks.order import HookOrder
 
 
 def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:
-    """Return a short sha256 of each array, and of each other part that does not depend on the clock."""
+    """Return a short sha256 of each array, and of each other part that does not depend on the wall clock."""
     values, timed = saved.values, order.timed
     parts = {
         "clock": {scale: count for scale, count in values["clock"].items() if scale != "second"},

@@ -1,7 +1,7 @@
-"""The files that grow while a run goes on: ``journal.jsonl`` and ``metrics.jsonl``.
+"""Append to the files of a run: ``journal.jsonl`` and ``metrics.jsonl``.
 
-The journal holds every change from outside, with the moment at which it acted, as a chain of lines.  The metrics hold
-at most ten rows a second, plus one for every epoch; what lies between two rows is kept as minimum and maximum.
+The journal holds every change from outside, with the moment at which it was applied, as a hash chain of lines.  The
+metrics hold at most ten rows a second, plus one for every epoch; between two rows, minimum and maximum are kept.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.history.chain import chained, encoded, first, hash_of
 from sigma_kernel.training.runs.files import get_bytes, sync as sync_folder
 
-MOST_BYTES = 1 << 20  # of lines that lie on the disk already, kept for the manifest of the next checkpoint
+MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Lines:
-    """A file of JSON lines; the first says which format they have.  Without a path, nothing is written.
+    """A file of JSON lines; the first line holds the format.  Without a path, nothing is written.
 
-    A row for which there is no room on the disk waits for the next one, and for room: the first alarms, the others are
-    counted.  The file stays open, so that it can be copied back if somebody removes it; ``mend`` then puts back what
-    else is missing in its folder.
+    If the disk is full, rows are queued and written with a later row: the first failure logs an alarm, the others are
+    counted.  The file stays open, so that it can be restored if it is deleted; ``mend`` then restores what else is
+    missing in its folder.
     """
 
     path: Path | None = None
     log: Callable[[str], None] = lambda text: None
     mend: Callable[[], None] = lambda: None
     waiting: list[str] = field(factory=list, init=False)
-    _late: int = field(default=0, init=False)  # rows that had to wait
-    _doubtful: bool = field(default=False, init=False)  # nobody knows how much of the file is on the disk
+    _late: int = field(default=0, init=False)  # rows that were queued
+    _doubtful: bool = field(default=False, init=False)  # it is unknown how much of the file is on the disk
     _handle: int = field(default=-1, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Begin the file, or continue after its last whole line."""
+        """Create the file, or continue after its last complete line."""
         if self.path is None:
             return
         there = get_bytes(self.path) if os.path.lexists(self.path) else b""
@@ -53,14 +53,14 @@ class Lines:
         if whole < len(there):
             os.truncate(self.path, whole)
         self._handle = _opened(self.path, os.O_CREAT)
-        weakref.finalize(self, os.close, self._handle)  # nothing else says when nobody writes any more
+        weakref.finalize(self, os.close, self._handle)  # close it when the last writer is gone
         with self._gate:
             for line in self._first(there[:whole].decode(errors="replace").splitlines()[-1:]):
                 self._take(line)
             self._write()
 
     def _first(self, last: Sequence[str]) -> Sequence[str]:
-        """Return what is added at once, to a file that ends in this line, or is empty."""
+        """Return the lines to write on opening a file with this last line, or an empty one."""
         return () if last else ('{"format": 1}',)
 
     def append(self, row: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ class Lines:
         self.waiting.append(f"{line}\n")
 
     def _write(self) -> str | None:
-        """Write all that waits, or return why it has to wait on."""
+        """Write all queued rows, or return why they cannot be written."""
         assert self.path is not None
         try:
             if self._doubtful or not _leads(self.path, self._handle):
@@ -99,7 +99,7 @@ class Lines:
         return why
 
     def _put_back(self, path: Path) -> None:
-        """Copy the file back that is still open, and write into the copy from now on."""
+        """Restore the deleted file from the open handle, and write to the copy from now on."""
         self.mend()
         part, gone = path.with_name(f".{path.name}.part"), not _leads(path, self._handle)
         part.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ class Lines:
             os.fsync(copy)
             part.replace(path)
             sync_folder(path.parent)
-            os.dup2(copy, self._handle, inheritable=False)  # under whoever brings it to the disk right now
+            os.dup2(copy, self._handle, inheritable=False)  # also for a thread that is syncing it
         finally:
             os.close(copy)
         self._doubtful = False
@@ -119,16 +119,16 @@ class Lines:
 
 @define(eq=False)
 class Journal(Lines):
-    """A chain of lines, shared by the trainers of a run; who waits for the disk takes the lines of others along."""
+    """The journal: a hash chain of lines, shared by the trainers of a run; one sync covers the rows of all of them."""
 
     configuration: str = ""  # the hash of config.toml
     missing: Sequence[str] = ()  # lines at the end of the file
     head: str = field(default="", init=False)
     _recent: deque[str] = field(factory=deque, init=False)  # the newest lines
-    _bytes: int = field(default=0, init=False)  # of them
-    _count: int = field(default=0, init=False)  # of all lines since the file was opened, those that wait included
-    _synced: int = field(default=0, init=False)  # of them, on the disk
-    _saved: dict[str, int] = field(factory=dict, init=False)  # before the last checkpoint of each trainer
+    _bytes: int = field(default=0, init=False)  # of the newest lines
+    _count: int = field(default=0, init=False)  # of all lines since the file was opened, queued ones included
+    _synced: int = field(default=0, init=False)  # of these, on the disk
+    _saved: dict[str, int] = field(factory=dict, init=False)  # by trainer: lines before its last checkpoint
     _syncing: threading.Lock = field(factory=threading.Lock, init=False)
 
     def _first(self, last: Sequence[str]) -> Sequence[str]:
@@ -147,9 +147,9 @@ class Journal(Lines):
             self._bytes -= len(self._recent.popleft())
 
     def chain(self, trainer: str) -> dict[str, Any]:
-        """Return what a checkpoint holds of the journal: its newest hash, and the lines since the checkpoint before.
+        """Return the end of the journal for a checkpoint: its newest hash, and the lines since the previous checkpoint.
 
-        Lines that may not be on the disk are always among them; of the others only the newest, if they are many.
+        Lines that may not be on the disk are always included; of the others only the newest ``MOST_BYTES``.
         """
         with self._gate:
             start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
@@ -158,12 +158,12 @@ class Journal(Lines):
 
     # -- on the disk ---------------------------------------------------------------------------------------------------
     def durable(self) -> SigmaStateError | None:
-        """Return when all rows so far are on the disk, or why they are not."""
+        """Wait until all rows so far are on the disk; return the error if they cannot be written."""
         with self._gate:
             wanted, why = self._count, None if self.path is None else self._write()
         if why is not None:
             return self._unwritten(why)
-        with self._syncing:  # who waits here mostly finds that somebody has brought his rows, too
+        with self._syncing:  # another thread's sync has often covered these rows meanwhile
             count = self._count - len(self.waiting)
             if self._synced < wanted:
                 try:
@@ -175,7 +175,7 @@ class Journal(Lines):
         return None
 
     def flush(self) -> None:
-        """Return when all rows so far are on the disk; SigmaStateError where they do not get there."""
+        """Wait until all rows so far are on the disk; raise SigmaStateError if they cannot be written."""
         if (error := self.durable()) is not None:
             raise error
 
@@ -191,7 +191,7 @@ def _opened(path: Path, how: int) -> int:
 
 
 def _leads(path: Path, handle: int) -> bool:
-    """Return whether a path leads to an open file."""
+    """Return whether a path still refers to an open file."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -199,7 +199,7 @@ def _leads(path: Path, handle: int) -> bool:
 
 
 def _add(handle: int, data: bytes) -> None:
-    """Add all of it to a file, or nothing."""
+    """Append all of the data to a file, or none of it."""
     end = os.fstat(handle).st_size
     try:
         while data:
@@ -210,7 +210,7 @@ def _add(handle: int, data: bytes) -> None:
 
 
 def strict(value: Any) -> Any:
-    """Return a value as every reader of JSON takes it: a number that is not finite becomes None."""
+    """Return a value as strict JSON: a number that is not finite becomes None."""
     if isinstance(value, Mapping):
         return {name: strict(inner) for name, inner in value.items()}
     return None if isinstance(value, float) and not isfinite(value) else value

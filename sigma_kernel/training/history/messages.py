@@ -1,4 +1,4 @@
-"""Messages for people: numbered, so that each monitor can read on from where it was."""
+"""The log messages of a run, numbered, so that each monitor reads on from the last one it has read."""
 
 from __future__ import annotations
 

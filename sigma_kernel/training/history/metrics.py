@@ -1,7 +1,7 @@
-"""Metrics: the history in memory, and the rows of ``metrics.jsonl``.
+"""Record metrics: the history in memory, and the rows of ``metrics.jsonl``.
 
 The file has at most ten rows a second, plus one for every epoch, with the last, the least and the greatest of the
-values since the row before.
+values since the previous row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sigma_kernel.training.history.journal import Lines
 
 @define(eq=False)
 class History(Mapping[str, np.ndarray]):
-    """What was measured: ``training.*`` once an iteration, everything else whenever it was published."""
+    """Measured values by name: ``training.*`` once an iteration, others once each time they were published."""
 
     _parts: dict[str, list[np.ndarray]] = field(factory=dict)
 
@@ -39,7 +39,7 @@ class History(Mapping[str, np.ndarray]):
 
 @define(eq=False)
 class Samples:
-    """Thin measurements out to rows: the last, the least and the greatest value of each name."""
+    """Downsample measurements to rows: the last, the least and the greatest value of each name."""
 
     lines: Lines
     interval: float = 0.1
@@ -57,7 +57,7 @@ class Samples:
             self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
-        """Write a row if there is something new, and either the interval has passed or ``force`` is set."""
+        """Write a row if there are new values, and either the interval has passed or ``force`` is set."""
         if self._row and (force or (not self.lines.waiting and self.now() - self._last >= self.interval)):
             self.lines.append({**head, "values": self._row})
             self._row, self._last = {}, self.now()

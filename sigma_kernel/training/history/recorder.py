@@ -26,7 +26,7 @@ MOST_LOSSES = 2**14  # between two digests
 
 @define(eq=False)
 class Recorder:
-    """What one trainer writes; without a run folder it only keeps it in memory."""
+    """Record one trainer: journal, metrics, log; without a run folder, in memory only."""
 
     trainer: str
     log: Callable[[str], None] = lambda text: None
@@ -35,25 +35,25 @@ class Recorder:
     journal: Journal = field(factory=Journal)
     replay: Replay | None = field(default=None, init=False)
     branch: int = field(default=0, init=False)
-    _rows: int = field(default=0, init=False)  # of the journal that are this trainer's
+    _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _samples: Samples = field(factory=lambda: Samples(Lines()))
-    _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows from before there was a journal
-    _by: str = field(default="", init=False)  # the hook whose commands apply
+    _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
+    _by: str = field(default="", init=False)  # the hook whose commands are applied
     _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
     # -- files ---------------------------------------------------------------------------------------------------------
     def open(self, journal: Journal, metrics: Lines) -> None:
-        """Write into the files of a run folder from now on."""
+        """Write to the files of a run folder from now on."""
         self.journal, self._samples = journal, Samples(metrics)
         while self._early:
             self._write(self._early.popleft())
 
     def forget_early(self) -> None:
-        """Drop the rows from before there was a journal."""
+        """Drop the rows from before the journal was opened."""
         self._early.clear()
 
     def follow(self, rows: int, branch: int) -> None:
-        """Continue a journal that has so many rows of this trainer, on a branch."""
+        """Continue a journal with this many rows of this trainer, on a branch."""
         self._rows, self.branch = rows, branch
 
     def head(self, moment: Moment) -> dict[str, Any]:
@@ -61,23 +61,23 @@ class Recorder:
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
     def measured(self, values: Mapping[str, np.ndarray]) -> None:
-        """Record what a burst measured, one value an iteration, or what a hook published."""
+        """Record the values of a burst, one per iteration, or those that a hook published."""
         self.history.record(values)
         self._samples.add(values)
 
     def row(self, moment: Moment, force: bool) -> None:
-        """Write a row of metrics if it is time, or if forced to."""
+        """Write a row of metrics if the interval has passed, or with ``force``."""
         self._samples.write(self.head(moment), force)
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
-        """Write a row into the journal; during replay, compare it with the journal instead."""
+        """Write a row to the journal; during replay, compare it with the journal instead."""
         row = {**self.head(moment), **what}
         row |= {"by": self._by} if self._by else {}
         if self.replay is None or not self.replay.met(row):
             self._write(row)
 
     def durable(self) -> SigmaStateError | None:
-        """Return when all rows so far are on the disk, or why they are not."""
+        """Wait until all rows so far are on the disk; return the error if they cannot be written."""
         return self.journal.durable()
 
     def _write(self, row: Mapping[str, Any]) -> None:
@@ -89,18 +89,18 @@ class Recorder:
 
     # -- branches and hooks --------------------------------------------------------------------------------------------
     def leave_branch(self) -> int:
-        """Begin a new branch of the history; return the number of the one that is left."""
+        """Start a new branch of the history; return the number of the abandoned one."""
         self.branch += 1
         return self.branch - 1
 
     @property
     def inside(self) -> bool:
-        """Return whether a hook acts, rather than somebody outside."""
+        """Return whether a hook acts, rather than a command from outside."""
         return bool(self._by)
 
     @contextmanager
     def on_behalf(self, hook: str) -> Iterator[str]:
-        """Attribute the rows written inside to a hook: during replay they come about again by themselves."""
+        """Attribute the rows written inside to a hook: a replay reproduces them by running the hook."""
         before, self._by = self._by, hook
         try:
             yield before
@@ -109,36 +109,36 @@ class Recorder:
 
     @property
     def by(self) -> str:
-        """Return the hook that acts; none for somebody outside."""
+        """Return the name of the hook that acts; empty for commands from outside."""
         return self._by
 
     # -- replay --------------------------------------------------------------------------------------------------------
     def begin_replay(self, replay: Replay) -> None:
-        """Compare with the rows of a journal from now on."""
+        """Compare with the rows of a journal from now on, instead of writing."""
         self.replay = replay
 
     def end_replay(self) -> None:
-        """Write freely from now on."""
+        """Write to the journal from now on."""
         self.replay = None
 
     @property
     def position(self) -> int:
-        """Return the number of rows that lie behind; those still to be replayed do not."""
+        """Return the number of rows so far, without those still to be replayed."""
         place = self.replay.place if self.replay is not None else None
         return self._rows if place is None else place
 
     @property
     def replays_only(self) -> bool:
-        """Return whether training ends with the journal that is replayed."""
+        """Return whether training ends where the replayed journal ends."""
         return self.replay is not None and not self.replay.goes_on
 
     @property
     def behind(self) -> bool:
-        """Return whether rows are still to be replayed before others may act."""
+        """Return whether rows are still to be replayed before new commands are accepted."""
         return self.replay is not None and self.replay.goes_on and bool(self.replay.rows) and not self.replay.acting
 
     def judge(self, moment: Moment, hook: str, scope: str, holds: Callable[[], bool]) -> bool:
-        """Return whether a hook that depends on the wall clock acts now, and write that down before it does."""
+        """Return whether a hook that depends on the wall clock fires now; record it in the journal first."""
         what = {"event": "fired", "hook": hook, "scope": scope}
         acts = holds() if self.replay is None else self.replay.next(moment.iteration, **what) is not None
         if acts:
@@ -151,7 +151,7 @@ class Recorder:
         self._losses.extend(values)
 
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:
-        """Write the digests of a snapshot, and the losses since the last ones, if there is a journal."""
+        """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
         if self.journal.path is None and self.replay is None:
             return
         text = np.array(self._losses, "<f4").tobytes().hex()
@@ -159,7 +159,7 @@ class Recorder:
         self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": text})
 
     def remember(self, moment: Moment, snapshot: Callable[[], Checkpoint], order: HookOrder, wanted: bool) -> None:
-        """Keep a snapshot to rewind to, and write its digests, if it is ``wanted`` and the last one is not too recent.
+        """Keep a snapshot for rewind, and write its digests, if it is ``wanted`` and the last one is not too recent.
 
         During replay, the journal decides.
         """

@@ -1,8 +1,8 @@
-"""A journal read again: what a run did is done again at the same moments, and compared.
+"""Replay a journal: apply its commands at the same iterations, and compare the results.
 
-Rows are of two kinds.  What came from *outside* (commands of people, hooks that go by the wall clock, results from the
-background) is injected where the journal says that it acted.  Everything else (commands of other hooks, digests of
-the state, beginnings and ends) must come about by itself, and is compared with what the journal holds.
+Rows are of two kinds.  Those from *outside* (commands of people, hooks that depend on the wall clock, results from the
+background) are applied at the moment that the journal holds.  All others (commands of other hooks, digests of the
+state, begin and end of training) must be reproduced, and are compared with the journal.
 """
 
 from __future__ import annotations
@@ -20,45 +20,44 @@ from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.types import Command
 
 Row = Mapping[str, Any]
-ASIDE = ("seconds", "place", "losses")  # what may differ between two runs that are the same
+ASIDE = ("seconds", "place", "losses")  # fields that may differ between identical runs
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
-BESIDE = ("background", "budget")  # events that come from beside the training thread
-DIGITS = 8  # of a loss, hexadecimal
-RESUMED = "resumed"  # the event of going on from a checkpoint
-STOP = "stop"  # on whose behalf a state is saved that goes on as if it had never been stopped
+BESIDE = ("background", "budget")  # events from outside the training thread
+DIGITS = 8  # hexadecimal digits of a loss
+RESUMED = "resumed"  # the event of a resume from a checkpoint
+STOP = "stop"  # who saves the state at a stop, which a resume continues as if nothing had stopped it
 
 
 @define(eq=False)
 class Replay:
-    """The rows of one trainer that are still to come.
+    """The rows of one trainer that are still to be replayed.
 
-    Those with ``again`` came from outside under other settings: they act, and are written once more; nothing is
-    compared with them.
+    Rows with ``again`` came from outside under other settings: they are applied and written again, not compared.
     """
 
     rows: deque[Row]
-    goes_on: bool = True  # freely, after the last row
-    left: bool = False  # before its end: nothing acts, and nothing is compared any more
-    acting: bool = field(default=False, init=False)  # a command that is done again
-    differs: str | None = field(default=None, init=False)  # the first difference, in words
+    goes_on: bool = True  # after the last row, training continues
+    left: bool = False  # stopped early: no more rows are applied or compared
+    acting: bool = field(default=False, init=False)  # a command is being replayed
+    differs: str | None = field(default=None, init=False)  # the first difference, as text
 
     @property
     def place(self) -> int | None:
-        """Return where in the journal it stands; None where all that is written there has been done."""
+        """Return the journal index of the next row; None if all rows in the journal were replayed."""
         return self.rows[0]["place"] if self.rows and "again" not in self.rows[0] else None
 
     def next(self, iteration: int, **wanted: Any) -> Row | None:
-        """Return the next row, if it belongs to this iteration and holds what is wanted."""
+        """Return the next row if it is of this iteration and has the wanted entries."""
         row = self.rows[0] if self.rows and not self.left else None
         fits = row is not None and row["iteration"] == iteration and all(row.get(k) == v for k, v in wanted.items())
         return row if fits else None
 
     def leave(self) -> None:
-        """Stop before the end: nothing is applied or compared any more."""
+        """Stop the replay early: apply and compare no more rows."""
         self.left = True
 
     def begin(self, iteration: int) -> Row | None:
-        """Return the next row, if training begins here; SigmaStateError where it was left."""
+        """Return the next row if training begins here; raise SigmaStateError if the replay was stopped early."""
         if self.left:
             raise SigmaStateError(
                 "run: was stopped while its journal was done again. Resume it from its folder once more."
@@ -66,14 +65,14 @@ class Replay:
         return self.next(iteration, event="begin")
 
     def ahead(self, iteration: int) -> int | None:
-        """Return the number of iterations until the next row, or None if that is not known."""
+        """Return the number of iterations until the next row, or None if it is not known."""
         later = self.rows[0]["iteration"] - iteration if self.rows else 0
         return later if later > 0 else None
 
     def outside(self, iteration: int) -> Command | Row | None:
-        """Return what came from outside at this moment, if it is next: a command, or the row of what came otherwise."""
+        """Return the next row if it came from outside at this iteration: its command, or else its entries."""
         while self.next(iteration, event="fired", again=True) is not None:
-            self.rows.popleft()  # of a hook that is another one now
+            self.rows.popleft()  # of a hook that was replaced
         row = self.next(iteration)
         event = row and row.get("event")
         if row is None or event == "fired" or not (event == RESUMED or _from_outside(row)):
@@ -83,9 +82,9 @@ class Replay:
         return {name: value for name, value in row.items() if name not in HEAD}
 
     def attempt(self, act: Callable[[], Any], log: Callable[[str], None]) -> None:
-        """Let a command act again; what it raises is told, as it was told then to whoever had sent it.
+        """Apply a command again, and log what it raises, which its sender got the first time.
 
-        If it is refused before it acts, that is a difference, unless it was sent under other settings.
+        If it is refused without a row, that is a difference, unless it was sent under other settings.
         """
         row, self.acting, why = self.rows[0], True, "it changes nothing"
         try:
@@ -99,11 +98,11 @@ class Replay:
             self._compare(None if "again" in row else f"{_said(row)} cannot be done again: {why}")
 
     def rewinds_to(self, iteration: int) -> bool:
-        """Return whether a rewind to this iteration is still to come with which nothing is compared."""
+        """Return whether a rewind to this iteration, sent under other settings, is still to be replayed."""
         return any("again" in row and row.get("command") == "rewind" and row["to"] == iteration for row in self.rows)
 
     def met(self, row: Row) -> bool:
-        """Compare what has just happened with the next row; return whether the journal holds it already."""
+        """Compare a new row with the next one in the journal; return whether the journal holds it already."""
         if self.left or not self.rows:
             return False
         if "again" in self.rows[0]:
@@ -113,7 +112,7 @@ class Replay:
         return self._compare(_difference(self.rows.popleft(), row))
 
     def _compare(self, difference: str | None) -> bool:
-        """Take note of a difference, after which nothing is compared; return whether there is none."""
+        """Record a difference, after which nothing more is compared; return whether there is none."""
         if difference is not None:
             self.differs = self.differs or difference
             self.rows.clear()
@@ -121,9 +120,9 @@ class Replay:
 
 
 def _difference(expected: Row, found: Row) -> str | None:
-    """Return in words how two rows differ: where first, and in which addresses; None if they do not.
+    """Describe how two rows differ: where first, and in which addresses; None if they are equal.
 
-    Of losses, only those count that both know.
+    Losses are compared only where both rows hold them.
     """
     first = _first(expected.get("losses", ""), found.get("losses", ""))
     one, other = ({name: packed(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
@@ -138,7 +137,7 @@ def _difference(expected: Row, found: Row) -> str | None:
 
 
 def _first(then: str, now: str) -> int | None:
-    """Return the place of the first loss that differs, counted from the last one: 0, -1, -2 ..."""
+    """Return the index of the first loss that differs, counted from the last one: 0, -1, -2 ..."""
     ends = range(-min(len(then), len(now)) // DIGITS * DIGITS, 0, DIGITS)
     return next((i // DIGITS + 1 for i in ends if then[i:][:DIGITS] != now[i:][:DIGITS]), None)
 
@@ -164,7 +163,7 @@ def seamless(rows: Iterable[Row]) -> list[Row]:
 
 
 def _take_up(rows: list[Row], resumed: Row) -> None:
-    """Let a row stand where a run was taken up, at which its state was kept to rewind to, unless a save did that."""
+    """Insert a row where a run was resumed: its state was kept there for rewind, unless a save has done so."""
     at = resumed.get("at") or 0
     before = [row for row in rows if row["place"] < at] if at else []
     if before and not (before[-1].get("event") == "digest" and before[-2:][0].get("command") == "save"):
@@ -173,10 +172,10 @@ def _take_up(rows: list[Row], resumed: Row) -> None:
 
 
 def tail(rows: Sequence[Row], position: int) -> list[Row]:
-    """Return what is to be done after a checkpoint that stands at a place; the last row says that it is gone on from.
+    """Return the rows to apply after a checkpoint written at ``position``; the last row is the ``resumed`` event.
 
-    Since the settings were changed last, that comes out the same; of what came from outside before that and was not
-    done again yet, it does not.
+    Rows since the last change of settings are compared; those from outside before it that were not replayed yet are
+    only applied (``again``).
     """
     edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
     if edited is None:
@@ -196,9 +195,9 @@ def _from_outside(row: Row) -> bool:
 
 
 def _cut(rows: list[Row]) -> int:
-    """Return where the rows begin that a stop from outside, or a failure, added at the end."""
+    """Return the index of the first row that a stop from outside, or a failure, added at the end."""
     moved = [n for n, row in enumerate(rows) if "by" not in row and ("command" in row or row["event"] == "begin")]
     if moved and rows[moved[-1]].get("command") == "stop":
-        return moved[-1]  # with what was saved, and what hooks did at the end
+        return moved[-1]  # with the save, and what hooks did at the end
     at = len(rows) - (bool(rows) and rows[-1].get("event") == "end")
     return at - (at > 0 and bool(rows[-1].get("failed")) and "error" in rows[at - 1])  # of a hook in the background

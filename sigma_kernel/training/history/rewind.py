@@ -1,4 +1,4 @@
-"""Snapshots in memory, to rewind to."""
+"""Keep snapshots in memory for rewind."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.checkpoints.format import Checkpoint
 
 MOST_BYTES = 64 * 2**20  # of snapshots in memory; at least one is kept
-SHARE = 0.01  # of the time, at most, that snapshots take
+SHARE = 0.01  # of training time that snapshots may take at most
 
 
 @define(eq=False)
 class Past:
-    """The latest snapshots."""
+    """The newest snapshots of a session, within a limit of memory and time."""
 
     states: deque[tuple[Moment, Checkpoint]] = field(factory=lambda: deque(maxlen=8))
     _next: float = field(default=0.0, init=False)  # when the next one may be taken
 
     def due(self) -> bool:
-        """Return whether another snapshot costs little of the time."""
+        """Return whether another snapshot stays within its share of the time."""
         return time.perf_counter() >= self._next
 
     def took(self, seconds: float) -> None:
-        """Count the seconds that a snapshot took."""
+        """Record the seconds that a snapshot took."""
         self._next = time.perf_counter() + seconds / SHARE
 
     def keep(self, moment: Moment, state: Checkpoint) -> None:
-        """Keep a snapshot; the oldest ones are dropped if there are too many, or they are too large."""
+        """Keep a snapshot; drop the oldest ones beyond the limits of number and bytes."""
         if self.states and self.states[-1][0] == moment:
             self.states.pop()
         size = sum(value.nbytes for value in state.arrays.values())
@@ -46,5 +46,5 @@ class Past:
             known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
             raise SigmaStateError(f"rewind: no state from {scale} {to} or before is kept; kept are iterations {known}.")
         while self.states[-1][0] is not found[-1][0]:
-            self.states.pop()  # on the branch that is left
+            self.states.pop()  # on the abandoned branch
         return found[-1]
