@@ -1,1 +1,1 @@
-"""Order hooks, run them, and run them in the background."""
+"""Hooks: their order, criteria, error policies and budgets, and execution in the background."""

@@ -1,8 +1,8 @@
-"""Hooks in the background: what they get, where they run, and how what they did comes back.
+"""Run hooks in a background thread, on snapshots, and apply their results at a boundary.
 
-A hook in the background gets a snapshot of what it declared, and runs in a thread beside training; firings run one
-after the other, in the order in which they came.  What a firing did waits for the next boundary: there it becomes a row
-of the journal, and acts as that row says.  A run that is done again takes these rows, and runs no such hook.
+A background hook gets a snapshot of what it declared; one thread runs the firings in the order in which they were
+submitted.  The result of a firing is queued until the next boundary: there it is written to the journal as a row, and
+applied from that row.  A replay applies these rows, and runs no background hook.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
 from sigma_kernel.training.step.evaluator import Evaluator, Steer
 
-MOST_WAITING = 4  # firings, before newer ones take the place of older ones
-PATIENCE = 10.0  # seconds that the end of training waits for what is still under way
+MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
+PATIENCE = 10.0  # seconds that the end of training waits for running firings
 
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Firing:
-    """One run of a hook in the background: what it sees of its session as it was, and a record of what it does."""
+    """One run of a background hook: its snapshot of the session, and a record of what it does."""
 
     name: str
     scope: str
@@ -41,11 +41,11 @@ class Firing:
     moment: Moment
     folder: Path | None
     known: Mapping[str, Any]
-    memory: Any  # packed, once it is over
+    memory: Any  # packed, once it has run
     evaluator: Evaluator
-    arrays: Mapping[str, np.ndarray]  # copies of the parameters, for who declares splits
+    arrays: Mapping[str, np.ndarray]  # copies of the parameters, if the hook declares splits
     steer: Steer
-    fresh: dict[str, Any] = field(factory=dict)  # what hooks before it published, at the same boundary
+    fresh: dict[str, Any] = field(factory=dict)  # published by earlier hooks at the same boundary
     published: dict[str, Any] = field(factory=dict, init=False)
     commands: list[tuple[str, Any]] = field(factory=list, init=False)
     logged: list[str] = field(factory=list, init=False)
@@ -53,43 +53,43 @@ class Firing:
     over: bool = field(default=False, init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
-    iteration: None = field(default=None, init=False)  # which is forgotten
+    iteration: None = field(default=None, init=False)  # not available in the background
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return whose firing it is."""
+        """Return the name and the scope of the hook."""
         return self.name, self.scope
 
     def read(self, address: str) -> Any:
-        """Return a value as it was when the hook was due, or as a hook due with it has published it."""
+        """Return a value from the snapshot, or one published by a hook that was due at the same boundary."""
         check_read(self.name, self.hook, address)
         return seen({**self.known, **self.fresh}, address, self.scope)
 
     def publish(self, address: str, value: Any) -> None:
-        """Publish a value, at the next boundary."""
+        """Publish a value at the next boundary."""
         check_write(self.name, self.hook, address)
         self.published[address] = packed(value)
         self.fresh[self.scope + address] = unpacked(self.published[address])
 
     def command(self, command: str, **arguments: Any) -> None:
-        """Ask for a change at the next boundary."""
+        """Apply a command at the next boundary."""
         commands.command(command, arguments)
         self.commands.append((command, packed(arguments)))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return the loss and the metrics over a split, at the parameters as they were."""
+        """Return the loss and the metrics over a split, at the parameters of the snapshot."""
         return self.evaluator.evaluate(self._placed("evaluate"), self.steer, on, metrics)
 
     def ends(self) -> tuple[Spec, Spec]:
-        """Return what one sample of the first input is, and one row of the first output."""
+        """Return the specs of one sample of the first input, and of one row of the first output."""
         return self.evaluator.programs.model.ends()
 
     def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for samples of the first input, and its slopes, at the parameters as they were."""
+        """Return the first output for samples of the first input, and its slopes, at the parameters of the snapshot."""
         return self.evaluator.excite(self._placed("excite"), self.steer, samples, directions)
 
     def _placed(self, what: str) -> dict[str, Any]:
-        """Return the parameters as they were, on the device."""
+        """Return the parameters of the snapshot, copied to the device."""
         if not self.arrays:
             raise SigmaStateError(
                 f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
@@ -98,7 +98,7 @@ class Firing:
         return {name: self.evaluator.programs.backend.to_device(value) for name, value in self.arrays.items()}
 
     def keep(self) -> None:
-        """Refuse: the parameters have moved on."""
+        """Refuse: the parameters have changed since the snapshot."""
         raise SigmaStateError(
             f"hook {self.name!r}: cannot keep parameters in the background, nor bring any back. Set background = false."
         )
@@ -106,34 +106,34 @@ class Firing:
     bring_back = keep
 
     def log(self, text: str) -> None:
-        """Log something to the people who watch, at the next boundary."""
+        """Log a message at the next boundary."""
         self.logged.append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
     def join(self, fresh: dict[str, Any]) -> None:
-        """See what other hooks publish that were due at the same boundary."""
+        """Share published values with the other hooks that were due at the same boundary."""
         self.fresh = fresh
 
     def begin(self, *memory: Any) -> None:
-        """Begin, with a newer ``memory`` if there is one."""
+        """Mark the firing as begun; take a newer ``memory`` if there is one."""
         self.begun, self.memory = True, unpacked(memory[0]) if memory else self.memory
 
     def end(self) -> None:
-        """Let the training thread apply what was done."""
+        """Mark the firing as done, for the training thread to apply it."""
         self.over = True
 
     def run(self) -> None:
-        """Run the hook; whatever it raises is kept."""
+        """Run the hook; keep whatever it raises."""
         began = perf_counter()
         try:
             self.hook.fire(self)
             self.memory = packed(self.memory)
-        except BaseException as error:  # handed to the training thread
+        except BaseException as error:  # passed to the training thread
             self.error = error
         self.seconds = perf_counter() - began
 
     def row(self) -> dict[str, Any]:
-        """Return what is written down of it, and what acts."""
+        """Return the journal row that holds its results, from which they are applied."""
         about = {"event": "background", "hook": self.name, "scope": self.scope, "published": self.published}
         became = {"memory": self.memory} if self.error is None else {"error": said(self.error)}
         return {**about, "commands": self.commands, "logged": self.logged, **became}
@@ -141,29 +141,29 @@ class Firing:
 
 @define(eq=False)
 class Background:
-    """The firings of one session: those that are over and have not acted yet, the one that runs, those that wait."""
+    """The background firings of one session: done and not yet applied, running, and queued."""
 
     evaluator: Evaluator
     log: Callable[[str], None]
-    _firings: deque[Firing] = field(factory=deque, init=False)  # in their order
+    _firings: deque[Firing] = field(factory=deque, init=False)  # in the order of submission
     _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
-    _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the last one
+    _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the newest one
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
-    _late: set[str] = field(factory=set, init=False)  # who gave way, and people were told
+    _late: set[str] = field(factory=set, init=False)  # hooks whose skipped firings were logged
 
     def submit(self, firing: Firing) -> None:
-        """Let a hook run on what it saw, after all that came before; returns at once."""
+        """Queue a firing behind the earlier ones; return at once."""
         with self._gate:
             if self._bucket[0] is not firing.moment:
                 self._bucket = firing.moment, firing.fresh
             firing.join(self._bucket[1])
             if all(earlier.key != firing.key for earlier in self._firings):
-                self._memories.pop(firing.key, None)  # what it remembers has acted
+                self._memories.pop(firing.key, None)  # its results have been applied
             if len(self._waiting()) >= MOST_WAITING:
                 self._give_way(firing)
             self._firings.append(firing)
-            if self._thread is None:  # a daemon: a hook that hangs must not keep the process
+            if self._thread is None:  # a daemon: a hook that hangs must not keep the process alive
                 self._thread = threading.Thread(target=self._work, name="sigma-background", daemon=True)
                 self._thread.start()
             self._gate.notify_all()
@@ -181,35 +181,35 @@ class Background:
             self.log(f"hook {new.name!r} takes longer than the time between its firings: some are left out")
 
     def result(self) -> Firing | None:
-        """Return the next firing that is over, and forget it."""
+        """Remove and return the next firing that is done, or None."""
         if not self._firings:
             return None
         with self._gate:
             return self._firings.popleft() if self._firings[0].over else None
 
     def finish(self) -> None:
-        """Wait until all firings are over, but not for ever."""
+        """Wait until all firings are done, at most ``PATIENCE`` seconds."""
         with self._gate:
             self._gate.wait_for(lambda: all(firing.over for firing in self._firings), PATIENCE)
 
     def forget(self) -> list[str]:
-        """Leave out all that is still to come, and has not acted yet; return the names of these hooks."""
+        """Drop all firings that were not applied yet; return the names of their hooks."""
         with self._gate:
             left = sorted({firing.name for firing in self._firings})
             self._firings.clear()
             self._memories.clear()
-            self._thread = None  # whoever still runs finds that it is not wanted any more
+            self._thread = None  # a thread that still runs then ends
             self._gate.notify_all()
         return left
 
     def evaluate_by(self, evaluator: Evaluator) -> None:
-        """Let hooks evaluate by another evaluator from now on."""
-        with self.evaluator.alone:  # not while one of them evaluates
+        """Use another evaluator from now on."""
+        with self.evaluator.alone:  # not while a hook evaluates
             self.evaluator.close()
         self.evaluator = evaluator
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all firings, and close the evaluator."""
         self.forget()
         self.evaluator.close()
 

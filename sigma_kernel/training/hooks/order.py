@@ -1,7 +1,7 @@
-"""The order of a trainer's hooks, computed from their declarations.
+"""Compute the callback order: in which order hooks run that are due together, from their declarations.
 
-A hook that writes an address runs before those that read it, and after those that it ``requires``; where that leaves
-the order open, the greater priority comes first, then the name.  Hooks that are equal in all but name are refused.
+A hook that writes an address runs before those that read it, and after those that it ``requires``; ties are resolved by
+greater priority, then by name.  Hooks that are equal in all but name are refused.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from sigma_kernel.registry.addresses import literal, matches
 OBSERVED = ("gradients.", "updates.", "activations.")
 
 
-REPEATED = "repeated"  # beside the addresses that observers read: the whole iteration
+REPEATED = "repeated"  # in place of an observed address: the whole iteration
 
 
 _SECONDS = ("second", "seconds")
 
-Memory = Mapping[str, dict[str, Any]]  # by hook: what it and its criterion remember, and whether it is muted
+Memory = Mapping[str, dict[str, Any]]  # by hook: the memory of the hook and its criterion, and whether it is muted
 
 
 @frozen
@@ -45,20 +45,20 @@ class Reason:
 
 
 def reads(hook: Hook) -> tuple[str, ...]:
-    """Return all addresses that a hook reads, its criterion's included."""
+    """Return all addresses that a hook and its criterion read."""
     asked = hook.when.addresses() if hook.when is not None else ()
     return (*hook.reads, *asked)
 
 
 def taken(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:
-    """Return what a hook publishes of what another of this scope asks for; others find what is local at each worker."""
+    """Return the addresses of a writer that a hook of this scope reads; local values are published once per worker."""
     if writer.scope == "local":
         asked = [inner(a) for a in asked if scope == "local" or a.startswith(("workers.", "*"))]
     return [address for address in writer.writes for pattern in asked if meet(pattern, address)]
 
 
 def inner(address: str) -> str:
-    """Return an address without the worker that it belongs to."""
+    """Return an address without its ``workers.<n>.`` prefix."""
     return re.sub(r"^workers\.[^.]++\.", "", address)
 
 
@@ -75,14 +75,14 @@ def check_write(name: str, hook: Hook, address: str) -> None:
 
 
 def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
-    """Return what is known under an address, or None, local values first; under a pattern, all that matches by name."""
+    """Return the value at an address, local values first, or None; for a pattern, all matches by name."""
     if literal(address):
         return next((known[name] for name in (scope + address, address) if name in known), None)
     return {name: value for name, value in known.items() if matches(address, name)}
 
 
 def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
-    """Return the hooks whose doings depend on the wall clock, or on what such a hook publishes."""
+    """Return the hooks that depend on the wall clock, or on what such a hook publishes."""
     return _and_readers(hooks, {name for name, hook in hooks.items() if _timed(hook)})
 
 
@@ -101,7 +101,7 @@ def _timed(hook: Hook) -> bool:
 
 
 def ends(hook: Hook, per_epoch: int) -> list[float]:
-    """Return the iterations at which a hook that ends training will do so at the latest, as far as that is known."""
+    """Return the iterations at which a hook will end training at the latest, as far as they are known."""
     units = {TimeScale.ITERATION: 1, TimeScale.EPOCH: per_epoch}
     if hook.when is None:
         return [(hook.every.next(0) or 0) * unit for scale, unit in units.items() if scale is hook.every.scale]
@@ -116,7 +116,7 @@ def check_distinct(hooks: Mapping[str, Hook]) -> None:
 
 
 def equal(a: Hook, b: Hook) -> bool:
-    """Return whether two hooks are the same in all but their names."""
+    """Return whether two hooks are equal in all but their names."""
     if type(a) is not type(b) or not attrs.has(type(a)):
         return a is b
     return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in attrs.fields(type(a)))
@@ -125,14 +125,14 @@ def equal(a: Hook, b: Hook) -> bool:
 def _same(a: Any, b: Any) -> bool:
     try:
         return a is b or bool(a == b)
-    except ValueError:  # arrays: too many answers
+    except ValueError:  # arrays compare elementwise
         return False
 
 
 def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
-    """Return everything that follows from the declarations of hooks about their order."""
+    """Return every constraint on the order that follows from the declarations of hooks."""
     found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
-    writers: dict[str, set[str]] = {}  # by what they write; under "" those of patterns, and local ones
+    writers: dict[str, set[str]] = {}  # by the address written; under "" those that write patterns, and local ones
     for writer, hook in hooks.items():
         for address in hook.writes:
             writers.setdefault(address if literal(address) and hook.scope == "global" else "", set()).add(writer)
@@ -148,7 +148,7 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
 
 
 def meet(a: str, b: str) -> bool:
-    """Return whether one of two addresses, patterns allowed, lies within the other."""
+    """Return whether one of two addresses or patterns covers the other."""
     return a == b or matches(a, b) or matches(b, a)
 
 
@@ -163,10 +163,10 @@ def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
 
 
 def ordered(hooks: Mapping[str, Hook]) -> list[str]:
-    """Return the names in the order in which hooks that are due together run.
+    """Return the names of hooks in callback order.
 
-    Raises SigmaConfigError for hooks that are equal, naming the cycle where the declarations contradict each other, and
-    for a hook in the background that has to act at once.
+    Raises SigmaConfigError for equal hooks, for cyclic declarations, naming the cycle, and for a background hook that
+    has to act at once.
     """
     check_distinct(hooks)
     for name, hook in hooks.items():
@@ -192,7 +192,7 @@ def ordered(hooks: Mapping[str, Hook]) -> list[str]:
 # -- the hooks of a session --------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class HookOrder:
-    """The hooks of a session in the order in which they run; ``memory`` is what each of them remembers, by name.
+    """The hooks of a session in callback order; ``memory`` holds the memory of each of them, by name.
 
     Raises SigmaConfigError for hooks that cannot be ordered.
     """
@@ -200,8 +200,8 @@ class HookOrder:
     hooks: Mapping[str, Hook]
     names: Sequence[str] = field(init=False)
     observers: Mapping[str, tuple[str, ...]] = field(init=False)  # addresses that only an observing program computes
-    judged: frozenset[str] = field(init=False)  # those that depend on the wall clock
-    timed: frozenset[str] = field(init=False)  # these, and those that depend on when the background is done
+    judged: frozenset[str] = field(init=False)  # hooks that depend on the wall clock
+    timed: frozenset[str] = field(init=False)  # these, and hooks that depend on when background hooks are done
 
     @names.default
     def _(self) -> list[str]:
@@ -222,15 +222,15 @@ class HookOrder:
         return _and_readers(self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged})
 
     def blank(self) -> dict[str, dict[str, Any]]:
-        """Return the memory of hooks that have not run yet."""
+        """Return the initial memory of all hooks."""
         return {name: {"hook": {}, "criterion": {}, "muted": False} for name in self.names}
 
     def active(self, memory: Memory) -> list[str]:
-        """Return the names of the hooks that are not muted, in their order."""
+        """Return the names of the hooks that are not muted, in callback order."""
         return [name for name in self.names if not memory[name]["muted"]]
 
     def due(self, memory: Memory, before: Moment, now: Moment) -> list[str]:
-        """Return the names of the hooks that are due between two moments, in their order."""
+        """Return the names of the hooks that are due between two moments, in callback order."""
         return [n for n in self.names if self.hooks[n].every.due(before, now) and not memory[n]["muted"]]
 
     def guards(self, memory: Memory) -> list[str]:

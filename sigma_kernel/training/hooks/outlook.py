@@ -1,4 +1,4 @@
-"""Hooks before the first iteration: whether they would fail, read what nobody publishes, or have ended training."""
+"""Check hooks before the first iteration: whether one would fail, reads an unknown address, or has ended training."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, inner, meet, reads, taken
 from sigma_kernel.training.step.model import Model
 
-ELSEWHERE = ("network.", "optimiser.", "phases.", *OBSERVED)  # addresses that only a whole model tells
+ELSEWHERE = ("network.", "optimiser.", "phases.", *OBSERVED)  # addresses known only with a traced model
 
 
 # -- what would fail ---------------------------------------------------------------------------------------------------
 @frozen
 class Prospect:
-    """What hooks see of a model that has not trained yet."""
+    """What hooks can check of a model before training."""
 
     model: Model
 
@@ -33,7 +33,7 @@ class Prospect:
         return self.model.ends()
 
     def measure(self, metrics: Mapping[str, Metric]) -> None:
-        """Trace metrics on a batch of two, for whatever they raise."""
+        """Trace metrics on a batch of two, so that they raise what they would raise in training."""
         if metrics:
             self.model.evaluation(2, several(self.model.resolve, "metrics", "metric", Metric, metrics).items())
 
@@ -46,7 +46,7 @@ def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model, mistakes: M
 
 
 def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
-    """Let something be checked that a plugin wrote; whatever it raises becomes a SigmaConfigError with a place."""
+    """Run a plugin's check; whatever it raises becomes a SigmaConfigError with its place."""
     try:
         check(subject)
     except Exception as error:
@@ -57,9 +57,9 @@ def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
 def check_reads(
     trainer: str, hooks: Mapping[str, Hook], model: Model | None, there: Collection[str], mistakes: Mistakes = FIRST
 ) -> None:
-    """Raise SigmaConfigError for a hook that reads what nothing can ever publish; ``there`` are known addresses.
+    """Raise SigmaConfigError for a hook that reads an address never published; ``there`` are known addresses.
 
-    Without a model, whatever it might tell is taken to be there.
+    Without a model, all addresses that a model could provide are taken to exist.
     """
     written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
     plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
@@ -82,7 +82,7 @@ def _observable(model: Model | None, address: str) -> bool:
 
 # -- what has ended ----------------------------------------------------------------------------------------------------
 def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
-    """Return what ends training before it begins: a hook for that, whose time has come or whose criterion holds."""
+    """Return why training would end before it begins: a hook that ends training is due, or its criterion holds."""
     for name in order.active(memory):
         hook = order.hooks[name]
         if hook.over(memory[name]["hook"]):
@@ -102,5 +102,5 @@ def _holds(hook: Hook, asked: Mapping[str, Any], now: Moment, lookup: Lookup) ->
 
 
 def _steady(memory: dict[str, Any]) -> bool:
-    """Return whether a criterion answers the same when it is asked again at once: it compares with no earlier value."""
+    """Return whether a criterion gives the same answer when asked twice: it compares with no earlier value."""
     return "asked" in memory or all(isinstance(inner, dict) and _steady(inner) for inner in memory.values())

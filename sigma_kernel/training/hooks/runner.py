@@ -21,7 +21,7 @@ Log = Callable[[str], None]
 
 
 def holds(hook: Hook, memory: dict[str, Any], context: HookContext, scope: str = "") -> bool:
-    """Return whether a hook's criterion holds in a scope; one without a criterion always runs."""
+    """Return whether a hook's criterion holds in a scope; a hook without a criterion always runs."""
     asked = memory["criterion"].setdefault(scope, {})
     return hook.when is None or bool(hook.when.ask(context.read, asked, context.moment))
 
@@ -29,7 +29,7 @@ def holds(hook: Hook, memory: dict[str, Any], context: HookContext, scope: str =
 def fail(name: str, hook: Hook, memory: dict[str, Any], log: Log, error: BaseException | str) -> None:
     """Apply a hook's error policy to what it raised, and keep the error in its memory."""
     cause = error if isinstance(error, BaseException) else None
-    if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # its text has the remedy
+    if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # its message has the remedy
         raise SigmaTrainingError(f"hook {name!r}: {error}") from error
     text = f"hook {name!r} failed: {said(cause) if cause else error}".rstrip(".: ")
     memory["error"] = text
@@ -49,12 +49,12 @@ def limit(name: str, hook: Hook, memory: dict[str, Any], log: Log, then: str) ->
 
 @define(eq=False)
 class Budgets:
-    """How often each hook exceeded its budget in a row."""
+    """Time the runs of hooks, and count how often each exceeded its budget in a row."""
 
     _strikes: dict[str, int] = field(factory=dict, init=False)
 
     def run(self, name: str, hook: Hook, context: HookContext) -> None:
-        """Run a hook, and count how long that took."""
+        """Run a hook, and time it."""
         began = perf_counter()
         try:
             hook.fire(context)
@@ -62,12 +62,12 @@ class Budgets:
             self.took(name, hook, perf_counter() - began)
 
     def took(self, name: str, hook: Hook, seconds: float) -> None:
-        """Count the seconds of one run of a hook."""
+        """Count one run of a hook against its budget."""
         if hook.budget is not None:
             self._strikes[name] = self._strikes.get(name, 0) + 1 if seconds > hook.budget else 0
 
     def spent(self, order: HookOrder, memory: Memory) -> dict[str, str]:
-        """Return the hooks that exceeded their budgets too often, each with its consequence; start counting again."""
+        """Return the hooks that exceeded their budgets too often, each with its consequence; reset the counts."""
         if not self._strikes:
             return {}
         over = [name for name, strikes in self._strikes.items() if strikes >= STRIKES]
