@@ -1,1 +1,1 @@
-"""Write, find and read checkpoints."""
+"""Checkpoints: write them in the background, apply retention, find and read them."""

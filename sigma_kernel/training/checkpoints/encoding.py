@@ -1,4 +1,4 @@
-"""Values as JSON holds them for every reader, from which they come back to the bit."""
+"""Encode values as JSON, arrays included, so that they are restored bit for bit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sigma_kernel.errors import SigmaStateError
 
 
 def packed(value: Any) -> Any:
-    """Return a value as JSON holds it to the bit, arrays and numbers that are not finite included.
+    """Encode a value as strict JSON, arrays and non-finite numbers included.
 
-    Raises SigmaStateError for what is neither a number, a text, an array, nor a list or mapping of these.
+    Raises SigmaStateError for anything but numbers, strings, booleans, None, arrays, and lists or mappings of these.
     """
     if value is None or isinstance(value, bool | str):
         return value
@@ -35,7 +35,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """Return the value that was packed; ValueError or TypeError for what never was."""
+    """Decode a packed value; raise ValueError or TypeError for anything else."""
     if isinstance(value, list):
         return [unpacked(inner) for inner in value]
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What a checkpoint holds: arrays by name, values, and the fields of its manifest.
+"""The format of a checkpoint: arrays by name, values, and the fields of its manifest.
 
 The manifest has ``"format": 2, "minor": 0``.  Every older minor version can be read; unknown fields of a newer one are
 ignored, with a warning; another major version is refused.
@@ -19,7 +19,7 @@ from sigma_kernel.errors import SigmaCheckpointError, said
 from sigma_kernel.training.checkpoints.encoding import unpacked
 
 FORMAT, MINOR = 2, 0
-KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, and what it takes to undo a command
+KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, former values for undo
 FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
     "format": (int,), "minor": (int,), "files": (dict,), "sizes": (dict,), "values": (dict,), "made_with": (dict,),
     "score": (float, NoneType), "keep": (bool,), "chain": (dict,),
@@ -29,17 +29,17 @@ VALUES = {  # optional
     **dict.fromkeys(("clock", "live", "configured", "hooks", "published", "learned", "changes"), (dict,)),
 }  # fmt: skip
 CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}
-ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint beside its arrays
+ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint besides its arrays
 
 Log = Callable[[str], Any]
 
 
 @frozen
 class Checkpoint:
-    """What was saved: arrays by name, everything else as plain JSON values, and what is known about the two.
+    """A saved state: arrays by name, everything else as plain JSON values, and metadata.
 
-    ``made_with`` are versions by name; ``score`` is what the best are chosen by; one to ``keep`` is never cleared away;
-    ``chain`` is the end of the journal that leads to it.
+    ``made_with`` are versions by name; retention of the best compares ``score``, and never removes a checkpoint with
+    ``keep``; ``chain`` is the end of the journal at the time of saving.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -51,7 +51,7 @@ class Checkpoint:
 
 
 def understood(path: Path, found: Mapping[str, Any], log: Log) -> dict[str, Any]:
-    """Return a manifest that was read, checked field by field; raises SigmaCheckpointError for any other document."""
+    """Return a manifest, checked field by field; raise SigmaCheckpointError for any other document."""
     try:
         manifest = unpacked(found)
     except (TypeError, ValueError, RecursionError) as error:
@@ -75,5 +75,5 @@ def _wrong_within(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _wrong(found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> list[str]:
-    """Return the fields that are missing, of another type, or counts below zero."""
+    """Return the fields that are missing, of the wrong type, or negative counts."""
     return [n for n, types in known.items() if type(found.get(n)) not in types or (types == (int,) and found[n] < 0)]

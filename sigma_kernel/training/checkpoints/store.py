@@ -1,9 +1,9 @@
-"""Write, read, find and remove checkpoints: a folder that is whole and verified, or does not exist.
+"""Write, read, find and remove checkpoints: directories that are complete and verified, or do not exist.
 
 ``<run>/checkpoints/<trainer>/<iteration>/`` holds ``state.safetensors`` (every array of the state by name),
 ``manifest.json`` (everything else, and the sha256 of the arrays) and ``manifest.sha256``, written last.  All is written
 to a temporary sibling, synced, and moved into place by one rename.  Nothing in it is ever executed, and no path in it
-is followed: a reader opens these three names and nothing else.
+is followed: a reader opens these three files and no others.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 NUMBER = re.compile("0|[1-9][0-9]*+")
 
 
-LEFT_OVER = re.compile(r"\.(?P<name>[0-9]++)\.([0-9]++\.)?(?P<what>part|old)")  # the number is of older versions
+LEFT_OVER = re.compile(r"\.(?P<name>[0-9]++)\.([0-9]++\.)?(?P<what>part|old)")  # older versions wrote the number
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint as ``folder``; either all of it is there afterwards, or nothing is.
+    """Write a checkpoint to ``folder`` atomically: all of it, or nothing.
 
-    Raises SigmaCheckpointError where the disk is full, the place cannot be written, or a value cannot be saved.
+    Raises SigmaCheckpointError if the disk is full, the folder cannot be written, or a value cannot be saved.
     """
     temporary = _beside(folder, "part")
     try:
@@ -59,7 +59,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """Remove a checkpoint; a crash on the way leaves no half of it under its name."""
+    """Remove a checkpoint atomically: a crash leaves no part of it under its name."""
     doomed = _beside(folder, "part")
     folder.rename(doomed)
     shutil.rmtree(doomed)
@@ -70,7 +70,7 @@ def _beside(folder: Path, what: str) -> Path:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder and those above it, so that they survive a crash of the machine."""
+    """Make a folder and its parents, synced so that they survive a crash of the machine."""
     if not folder.is_dir():
         _make(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -91,13 +91,13 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
     if len(text) > LARGEST:
         raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
     _put(folder / MANIFEST, text)
-    (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # the library lets nobody but the owner read it
+    (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # safetensors makes it readable by the owner only
     _put(folder / SEAL, _seal(text))
     _sync(folder)
 
 
 def _replace(new: Path, folder: Path) -> None:
-    """Move a finished folder into place; an older one of that name is out of the way, and gone, only then."""
+    """Move a finished folder into place; remove an older one of that name only after that."""
     aside = new.with_suffix(".old")
     if not folder.exists():
         new.rename(folder)
@@ -121,7 +121,7 @@ def _plain(name: str, value: np.ndarray) -> np.ndarray:
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def read(folder: Path, log: Log = warnings.warn) -> Checkpoint:
-    """Return a checkpoint after checking every byte of it against its seal.
+    """Read a checkpoint, with every byte verified against its checksums.
 
     Raises SigmaCheckpointError if anything is missing, damaged, a link, or of another major format.
     """
@@ -138,7 +138,7 @@ def read(folder: Path, log: Log = warnings.warn) -> Checkpoint:
 
 
 def read_manifest(folder: Path, log: Log = warnings.warn) -> dict[str, Any]:
-    """Return the manifest of a checkpoint, checked against its seal; what an older version left out is filled in."""
+    """Read the manifest of a checkpoint, verified against its checksum; fill in fields that older versions lack."""
     path = folder / MANIFEST
     if _linked(folder) or not os.path.isdir(folder):
         raise SigmaCheckpointError(f"{folder}: is no folder. Use another checkpoint.")
@@ -162,7 +162,7 @@ def _linked(*paths: Path) -> bool:
 
 
 def numbered(home: Path) -> list[Path]:
-    """Return what has a number for its name in a folder, by that number."""
+    """Return the entries of a folder whose names are numbers, in numeric order."""
     try:
         found = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
     except OSError as error:
@@ -182,7 +182,7 @@ def newest(run: Path, trainer: str = "trainer") -> Path:
 def newest_good(
     run: Path, trainer: str = "trainer", log: Log = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
 ) -> tuple[Path, Checkpoint]:
-    """Return the newest checkpoint of a trainer that is whole, and that ``use`` takes; others are passed to ``log``.
+    """Return the newest intact checkpoint of a trainer that ``use`` accepts; log the others.
 
     ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
     """
@@ -201,10 +201,10 @@ def newest_good(
 
 
 def recover(run: Path, log: Log = warnings.warn) -> None:
-    """Clear up what a crash left among the checkpoints of a run that nobody else writes into.
+    """Recover the checkpoint directory of a run after a crash, while no other process writes to it.
 
-    A checkpoint that was moved aside for one that never came is put back; what is unfinished is removed.  Raises
-    SigmaCheckpointError where nothing may be changed.
+    Restore a checkpoint that was moved aside for a successor that was never finished; remove unfinished ones.  Raises
+    SigmaCheckpointError if the directory is not writable.
     """
     found = [(path, LEFT_OVER.fullmatch(path.name)) for path in run.glob("checkpoints/*/.*")]
     try:
@@ -229,7 +229,7 @@ def _seal(manifest: bytes) -> bytes:
 
 
 def _synced(path: Path) -> str:
-    """Bring a file to the disk, and return its sha256, which is made meanwhile."""
+    """Sync a file to the disk, and return its sha256, computed meanwhile."""
     with path.open("rb+") as file:
         digest = _meanwhile(lambda: hashlib.file_digest(file, "sha256").hexdigest())
         os.fsync(file.fileno())
@@ -242,10 +242,10 @@ def _meanwhile(act: Callable[[], str]) -> Future[str]:
     def run() -> None:
         try:
             answer.set_result(act())
-        except Exception as error:  # raised by whoever wants the answer
+        except Exception as error:  # raised by the future's result()
             answer.set_exception(error)
 
-    Thread(target=run).start()  # an executor's would not begin once the interpreter ends
+    Thread(target=run).start()  # an executor's thread cannot start while the interpreter exits
     return answer
 
 

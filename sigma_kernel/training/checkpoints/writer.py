@@ -1,7 +1,7 @@
-"""Write checkpoints in the background.
+"""Write checkpoints in the background, and apply retention.
 
-The training thread only hands a snapshot over.  One thread writes them in order; a snapshot that still waits is
-replaced by a newer one, unless it is to be kept.
+The training thread only queues a snapshot.  One thread writes them in order; a queued snapshot is replaced by a newer
+one, unless it is marked to keep.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import numbered, read_manifest, remove, write
 
-Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is to be kept
+Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
 
 @define(eq=False)
 class Saver:
-    """Save the checkpoints of one trainer in the background, in ``home``, and clear away those that nobody wants.
+    """Save the checkpoints of one trainer in the background, in ``home``, with retention.
 
-    Kept are the newest ``last`` (all, if that is None), the ``best`` by their score, of equals the earlier, and those
-    marked to keep.  What fails, such as a full disk, is told as an alarm: training goes on, and what was saved stays.
+    Retained are the newest ``last`` (all, if None), the ``best`` by their score (of equal ones the earlier), and those
+    marked to keep.  A failure, such as a full disk, is logged as an alarm: training continues, and saved ones remain.
     """
 
     home: Path
     log: Log
-    before: Callable[[], Any] = lambda: None  # what comes to the disk before each checkpoint
+    before: Callable[[], Any] = lambda: None  # called before each checkpoint is written: syncs the journal
     last: int | None = None
     best: int = 0
     prefer: Literal["greatest", "least"] = "greatest"
@@ -40,11 +40,11 @@ class Saver:
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _failure: Exception | None = field(default=None, init=False)
-    _failed: int = field(default=0, init=False)  # checkpoints since one was written
+    _failed: int = field(default=0, init=False)  # checkpoints that failed since the last one that was written
     _marks: dict[int, Mark] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse settings that mean nothing."""
+        """Refuse invalid retention settings."""
         if self.best < 0 or (self.last is not None and self.last < 1) or self.prefer not in ("greatest", "least"):
             raise SigmaConfigError(
                 f"checkpoints: cannot keep the last {self.last} and the best {self.best}, the {self.prefer} preferred. "
@@ -52,26 +52,26 @@ class Saver:
             )
 
     def retain(self, hooks: Iterable[Hook]) -> None:
-        """Keep the checkpoints that these hooks want to stay."""
+        """Set the retention to what these hooks ask for."""
         wanted: dict[str, Any] = {name: value for hook in hooks for name, value in hook.retains.items()}
-        asked = evolve(self, **{"last": None, "best": 0, "prefer": "greatest", **wanted})  # checks them
+        asked = evolve(self, **{"last": None, "best": 0, "prefer": "greatest", **wanted})  # validates them
         self.last, self.best, self.prefer = asked.last, asked.best, asked.prefer
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
-        """Hand a checkpoint over to be written; return where it will lie.  Nobody may change its arrays after this.
+        """Queue a checkpoint to be written; return its path.  Its arrays must not be changed after this.
 
-        Returns at once, unless one that is to be kept still waits behind another.
+        Returns at once, unless one that is marked to keep is still queued behind another.
         """
         with self._gate:
             self._gate.wait_for(lambda: self._waiting is None or not self._wanted(*self._waiting))
             self._waiting = (number, checkpoint)
-            if self._thread is None:  # no daemon: whoever leaves without flush() still gets the last one written
+            if self._thread is None:  # not a daemon: the last one is written even without flush()
                 self._thread = threading.Thread(target=self._work, name="sigma-saver")
                 self._thread.start()
         return self.home / str(number)
 
     def forsake(self, after: int, branch: int) -> None:
-        """Set aside what lies beyond a number, on a branch that is left: it is no longer the newest."""
+        """Set aside the checkpoints after a number, on an abandoned branch: none is taken for the newest."""
         self.wait()
         for path in numbered(self.home):
             if int(path.name) > after:
@@ -80,7 +80,7 @@ class Saver:
     def _set_aside(self, path: Path, branch: int) -> None:
         place = path.with_name(f"{path.name}.branch-{branch}")
         try:
-            if place.exists():  # from before a crash after which it was saved again
+            if place.exists():  # from before a crash, after which it was saved again
                 remove(place)
             path.rename(place)
         except OSError as error:
@@ -90,13 +90,13 @@ class Saver:
             )
 
     def flush(self) -> None:
-        """Wait until nothing is left to write; raise SigmaCheckpointError if the newest could not be."""
+        """Wait until all checkpoints are written; raise SigmaCheckpointError if the newest one could not be."""
         self.wait()
         if self._failure is not None:
             raise SigmaCheckpointError(f"{self._failure} ({self._failed} in a row)") from self._failure
 
     def wait(self) -> None:
-        """Wait until nothing is left to write, whatever became of it."""
+        """Wait until all checkpoints are written or have failed."""
         with self._gate:
             self._gate.wait_for(lambda: self._thread is None)
 
@@ -106,7 +106,7 @@ class Saver:
                 self._write(*job)
         finally:
             with self._gate:
-                if self._thread is threading.current_thread():  # only where telling failed
+                if self._thread is threading.current_thread():  # only if logging failed
                     self._thread = None
                 self._gate.notify_all()
 
@@ -122,7 +122,7 @@ class Saver:
         self.before()
         try:
             write(self.home / str(number), checkpoint)
-        except Exception as error:  # told; training must not end for it
+        except Exception as error:  # logged; training must not end because of it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:
                 self.log(f"ALARM: checkpoint {number}: {error} Training goes on; what fails after it is counted.")
@@ -134,7 +134,7 @@ class Saver:
 
     # -- what is kept --------------------------------------------------------------------------------------------------
     def _clear(self, number: int) -> None:
-        """Remove what nobody wants, now that a newer one is whole."""
+        """Apply retention, now that a newer checkpoint is complete."""
         if self.last is None:
             return
         for old in sorted(self._unwanted(number)):
@@ -164,6 +164,6 @@ class Saver:
 def _mark(folder: Path) -> Mark:
     try:
         manifest = read_manifest(folder, lambda _: None)
-    except SigmaCheckpointError:  # who reads it will be told
+    except SigmaCheckpointError:  # reading it raises the error
         return None, False
     return manifest["score"], manifest["keep"]
