@@ -1,9 +1,4 @@
-"""The data of a trainer: one resident block, an order of rows, and a cursor.
-
-A burst runs on one block.  Minibatches are cut from the block's rows in an order that is a function of the seed, the
-epoch and the block alone; what is left at the end of a block is a smaller batch, or is dropped.  While a burst runs,
-the next block is already being read.
-"""
+"""Convert what users pass as data (arrays, pairs, iterables of blocks) to a data set."""
 
 from __future__ import annotations
 
@@ -42,7 +37,7 @@ class Rows(Dataset):
 
     @property
     def sections(self) -> Mapping[str, Spec]:
-        """Return each section's spec."""
+        """Return the spec of each section."""
         return specs(self._blocks[0])
 
     @property
@@ -60,7 +55,7 @@ class Rows(Dataset):
 
 
 def as_array(where: str, name: str, values: Any) -> np.ndarray:
-    """Return a section as an array with one row a sample; raises SigmaDataError for what cannot be one."""
+    """Convert a section to an array with one row per sample; raise SigmaDataError if that is impossible."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -71,9 +66,9 @@ def as_array(where: str, name: str, values: Any) -> np.ndarray:
 
 
 def dataset(given: Any, where: str = "data") -> Dataset:
-    """Return a data set of what was given: one, arrays by section, a pair, or an iterable of such blocks.
+    """Convert data to a data set: a data set itself, arrays by section, a pair, or an iterable of such blocks.
 
-    An iterable is gone through once, and what it yields is kept.  Raises SigmaDataError for anything else.
+    An iterable is consumed once, and its blocks are kept in memory.  Raises SigmaDataError for anything else.
     """
     if isinstance(given, Dataset):
         return given
@@ -105,7 +100,7 @@ def _no_data(given: Any, where: str) -> SigmaDataError:
 
 @contextmanager
 def placed(dataset: Dataset, block: int) -> Iterator[None]:
-    """Let a SigmaDataError say which block it is about, where there are several."""
+    """Add the number of the block to a SigmaDataError, if there are several."""
     try:
         yield
     except SigmaDataError as error:

@@ -1,8 +1,8 @@
-"""The data of a trainer: one resident block, an order of rows, and a cursor.
+"""Cut minibatches from a data set, and prefetch the next block.
 
-A burst runs on one block.  Minibatches are cut from the block's rows in an order that is a function of the seed, the
-epoch and the block alone; what is left at the end of a block is a smaller batch, or is dropped.  While a burst runs,
-the next block is already being read.
+A burst runs on one block, resident on the device.  Minibatches are cut from the block's rows in an order that depends
+on the seed, the epoch and the block alone; the rows left at the end of a block are a smaller batch, or are dropped.
+The next block is read while a burst runs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.data.dataset import Host, placed
 from sigma_kernel.training.data.iterators import Shuffled
 
-MANY = 2048  # rows whose order is drawn ahead
+MANY = 2048  # rows from which on the next order is prefetched
 
 
 @frozen
 class Cursor:
-    """Where training stands in its data: the epoch, the block in it, and the first row not yet used."""
+    """The position of training in its data: epoch, block in it, and first row not yet used."""
 
     epoch: int = 0
     block: int = 0
@@ -46,7 +46,7 @@ class Prefetch(Generic[K, V]):
     _following: tuple[K, Future[V]] | None = None
 
     def get(self, key: K, following: K | None) -> V:
-        """Return the value for a key, and start to compute that for the ``following`` key, if there is one."""
+        """Return the value for a key, and start prefetching that of the ``following`` key, if there is one."""
         if self._current is None or self._current[0] != key:
             ahead, self._following = self._following, None
             self._current = key, ahead[1].result() if ahead is not None and ahead[0] == key else self.make(key)
@@ -55,7 +55,7 @@ class Prefetch(Generic[K, V]):
         return self._current[1]
 
     def cancel(self) -> None:
-        """Drop the value that is computed in the background."""
+        """Drop the prefetched value."""
         self._following = None
 
 
@@ -63,7 +63,7 @@ class Prefetch(Generic[K, V]):
 class Feed:
     """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` copies it to the device.
 
-    A feed holds no position: whoever trains keeps a :class:`Cursor`, starting with :meth:`start`.
+    A feed holds no position: its user keeps a :class:`Cursor`, starting with :meth:`start`.
     """
 
     dataset: Dataset
@@ -73,13 +73,13 @@ class Feed:
     place: Callable[[np.ndarray], Any]
     iterator: Iterator = field(factory=Shuffled)
     keep_last: bool = True
-    _before: list[int] = field(init=False)  # iterations of an epoch before each block, and all of them
+    _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
     _blocks: Prefetch[int, Mapping[str, Any]] = field(init=False)
     _reader: ThreadPoolExecutor | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what cannot be trained on."""
+        """Refuse data without a whole batch; raise SigmaDataError."""
         if len(self.dataset) == 0:
             raise SigmaDataError("data: there is no row. Check the path, the split and the filters.")
         if self.batch_size > len(self.dataset):
@@ -107,7 +107,7 @@ class Feed:
         return self._before[-1]
 
     def iteration_in_epoch(self, at: Cursor) -> int:
-        """Return the number of iterations of the epoch that lie before a cursor."""
+        """Return the number of iterations of the epoch before a cursor."""
         return self._before[at.block] + at.row // self.batch_size
 
     # -- handing out ---------------------------------------------------------------------------------------------------
@@ -116,18 +116,18 @@ class Feed:
         return Cursor() if self.batches(0) else self._next_block(Cursor())
 
     def next(self, at: Cursor, most: int) -> Batches:
-        """Return at most so many minibatches of equal size from one block, from a cursor on."""
+        """Return up to ``most`` minibatches of equal size from one block, starting at a cursor."""
         after = self._next_block(at)
         left = self.dataset.rows(at.block) - at.row
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
-        many = self.dataset.rows(after.block) >= MANY  # else a thread is not worth it
+        many = self.dataset.rows(after.block) >= MANY  # for fewer, a thread is not worth it
         order = self._orders.get((at.epoch, at.block), (after.epoch, after.block) if many else None)
         resident = self._blocks.get(at.block, after.block if after.block != at.block else None)
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
     def after(self, at: Cursor, batches: Batches, done: int) -> Cursor:
-        """Return the cursor behind the first ``done`` of the minibatches that begin at a cursor."""
+        """Return the cursor after the first ``done`` of the minibatches that begin at a cursor."""
         row = at.row + done * batches.rows.shape[1]
         left = self.dataset.rows(at.block) - row
         more = left >= self.batch_size or (left and self.keep_last)

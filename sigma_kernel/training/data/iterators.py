@@ -1,4 +1,4 @@
-"""The order of rows within each block: shuffled, the default, or as they come."""
+"""Iterators: the order of rows within each block, shuffled (the default) or as stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Shuffled(Iterator):
 
 
 class InOrder(Iterator):
-    """The rows as they come."""
+    """The rows in the order in which they are stored."""
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return the identity."""

@@ -1,9 +1,4 @@
-"""The data of a trainer: one resident block, an order of rows, and a cursor.
-
-A burst runs on one block.  Minibatches are cut from the block's rows in an order that is a function of the seed, the
-epoch and the block alone; what is left at the end of a block is a smaller batch, or is dropped.  While a burst runs,
-the next block is already being read.
-"""
+"""Preprocess blocks of data: fit preprocessors, apply them, cast to the trainer's dtypes, and check the result."""
 
 from __future__ import annotations
 
@@ -17,48 +12,48 @@ from sigma_kernel.errors import SigmaDataError, near
 from sigma_kernel.graph.node import FLOATS, Spec
 from sigma_kernel.training.data.dataset import Host, placed
 
-FITTED = "data.preprocessors."  # where the state tree holds what preprocessors learned
+FITTED = "data.preprocessors."  # prefix of fitted values in the state
 
 
 @frozen
 class Preparation:
-    """What is done to every block before it is used: preprocessors, then the trainer's dtypes."""
+    """Prepare blocks for the step: apply fitted preprocessors, then cast to the trainer's dtypes."""
 
     precision: str
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     fitted: Mapping[str, Host] = field(factory=dict)
 
     def then(self, name: str, step: Preprocessor, dataset: Dataset) -> Preparation:
-        """Return this preparation with one more preprocessor, fitted on what those before it leave of a data set."""
+        """Add one more preprocessor, fitted on the data set as the earlier ones transform it."""
         if step.section not in dataset.sections:
             raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
         before = [(one, self.fitted[n]) for n, one in self.preprocessors.items() if one.section == step.section]
         left = Left(dataset, step.section, before)
         fitted = step.fit(left)
         if not all(map(_finite, fitted.values())):
-            left.check_finite()  # else every row would be blamed
+            left.check_finite()  # an error naming the row in the data
         return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted={**self.fitted, name: fitted})
 
     def arrays(self) -> Host:
-        """Return what the preprocessors learned, by their addresses in the state tree."""
+        """Return the fitted values of the preprocessors, by their addresses in the state."""
         learned = [(name, *item) for name, fitted in self.fitted.items() for item in fitted.items()]
         return {f"{FITTED}{name}.{key}": np.asarray(value) for name, key, value in learned}
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
-        """Return a block as the step wants it."""
+        """Return a block as the step reads it."""
         for name in self.preprocessors:
             block = self.apply(name, block)
         return self.cast(block)
 
     def apply(self, name: str, block: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Return what one preprocessor makes of what those before it left of a block."""
+        """Apply one preprocessor to a block that the earlier ones have transformed."""
         step = self.preprocessors[name]
         if step.section not in block:
             return block
         return {**block, step.section: self._applied(name, step, np.asarray(block[step.section]))}
 
     def cast(self, block: Mapping[str, np.ndarray]) -> Host:
-        """Return a block, on which all preprocessors have been applied, in the dtypes of the trainer."""
+        """Cast a preprocessed block to the dtypes of the trainer."""
         return {name: self._cast(name, values) for name, values in block.items()}
 
     def _applied(self, name: str, step: Preprocessor, values: np.ndarray) -> np.ndarray:
@@ -72,7 +67,7 @@ class Preparation:
 
     def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "f":
-            with np.errstate(over="ignore"):  # what is not finite itself is told later, with its row
+            with np.errstate(over="ignore"):  # non-finite values are reported later, with their row
                 cast = np.asarray(values, self.precision, order="C")
             if cast.dtype != values.dtype and not _finite(cast) and _finite(values):
                 first = tuple(np.argwhere(np.isinf(cast))[0])
@@ -91,14 +86,14 @@ class Preparation:
 
 @frozen
 class Left(Iterable[np.ndarray]):
-    """What preprocessors leave of one section: its blocks, each read when it is its turn, as often as one likes."""
+    """One section as preprocessors transform it: its blocks, read lazily; can be iterated repeatedly."""
 
     dataset: Dataset
     section: str
     steps: Sequence[tuple[Preprocessor, Host]]
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Yield the blocks' arrays, one row a sample."""
+        """Yield the array of each block, one row per sample."""
         for block in range(self.dataset.blocks):
             values = np.asarray(self.dataset.block(block)[self.section])
             for step, state in self.steps:
@@ -133,7 +128,7 @@ def _finite(values: np.ndarray) -> bool:
 
 
 def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Host:
-    """Return the sections of a prepared block that are wanted; whole numbers become floats where these are wanted.
+    """Return the wanted sections of a prepared block; cast integers to floats where the spec is a float.
 
     Raises SigmaDataError for a section that is missing, or has another shape or type.
     """
