@@ -1,1 +1,1 @@
-"""A prepared trainer: its state, its loop, and what hooks and the registry see of it."""
+"""The session of a trainer: state, training loop, progress, snapshots, hook contexts, and address bindings."""

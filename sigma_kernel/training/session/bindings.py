@@ -1,4 +1,4 @@
-"""The addresses of a session: what can be read under each of them, and what it can be set to.
+"""Bind the addresses of a session: how each value is read, and what it can be set to.
 
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, ``hooks.<name>.every`` and
@@ -25,21 +25,21 @@ from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.live import Elements, Number
 
-PHASES = ("burst", "data", "hooks", "evaluation")  # what seconds are spent on; hooks evaluate
+PHASES = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
 class Readable(Protocol):
-    """What bindings read of a session."""
+    """The session as bindings read it."""
 
     setup: Setup
     state: RunState
     phases: dict[str, float]
 
     def goal(self) -> int | None:
-        """Return the iteration at which training will end at the latest, if that is known."""
+        """Return the iteration at which training ends at the latest, if it is known."""
 
     def ask(self, question: Callable[[], Any]) -> Any:
-        """Return the answer to a question about the state, asked between bursts."""
+        """Evaluate a function of the state between bursts, and return its result."""
 
     def host(self, name: str) -> np.ndarray:
         """Return a copy of an array of the state."""
@@ -47,19 +47,19 @@ class Readable(Protocol):
 
 @frozen
 class Time(Kind):
-    """When a hook fires, as a text: a time, or a criterion."""
+    """When a hook fires, as a string: a time or a criterion."""
 
     what: str = field(kw_only=True)
 
     def check(self, address: str, value: Any) -> Any:
-        """Return the text; SigmaConfigError for any that cannot be parsed."""
+        """Return the string; raise SigmaConfigError if it cannot be parsed."""
         read_time(address, self.what, value)
         return value
 
 
 @frozen
 class Binding:
-    """How the value at an address is read, and what it can be set to, if it can."""
+    """How the value at an address is read, and its kind if it can be set."""
 
     read: Callable[[Readable, str], Any]
     name: str
@@ -68,7 +68,7 @@ class Binding:
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
-    """Return the binding of every address, those that hooks published under a pattern included."""
+    """Return the bindings of all addresses, including those ``published`` under a hook's pattern."""
     fixed = {**_clock(), **_network(setup), **_optimiser(setup), **_times(setup)}
     measured = ("training.loss", *(f"training.{metric}" for metric in setup.model.metrics))
     hooks = setup.order.hooks.values()
@@ -93,7 +93,7 @@ def _network(setup: Setup) -> dict[str, Binding]:
 
 
 def _optimiser(setup: Setup) -> dict[str, Binding]:
-    """Return the bindings of all live values, and of each of the optimiser's settings for all parameters."""
+    """Return the bindings of all live values, and of each optimiser setting for all parameters at once."""
     number, optimiser = partial(Number, dtype=setup.model.precision), setup.model.optimiser
     found = {name: Binding(_base, name, number(setting=value.setting)) for name, value in setup.live_values.items()}
     groups = live_settings(optimiser).values() if optimiser is not None else ()
@@ -111,7 +111,7 @@ def _times(setup: Setup) -> dict[str, Binding]:
 
 
 def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str]) -> None:
-    """Raise SigmaConfigError for a settable number of a hook at an address that is taken."""
+    """Raise SigmaConfigError if a hook's settable number has an address that is taken."""
     known = {address for hook in hooks.values() for address in hook.writes}
     for address in (address for hook in hooks.values() for address in hook.settable):
         if address in known or address in there:
@@ -148,7 +148,7 @@ def _base(session: Readable, name: str) -> float:
 
 
 def _group(session: Readable, name: str) -> float:
-    """Return a group's value: that of the first parameter, which all share unless rules or edits differ."""
+    """Return a group's value: that of the first parameter, which all share unless rules or commands differ."""
     names = session.setup.group(f"optimiser.{name}")
     return session.state.live.base[names[0]] if names else live_settings(session.setup.model.optimiser)[name].value
 
@@ -161,9 +161,9 @@ def _time(session: Readable, name: str) -> str:
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 def written(state: RunState, setup: Setup, address: str, value: Any) -> RunState:
-    """Return the state with another value, which its kind has checked, at an address that can be set.
+    """Return the state with a new value, already checked by its kind, at a settable address.
 
-    When a hook fires is a matter of ``changes``: the setup has to follow.
+    The times and criteria of hooks are part of ``changes``: the setup has to be reconfigured for them.
     """
     if address in state.arrays:
         spec = setup.model.held()[address]

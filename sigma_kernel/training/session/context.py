@@ -1,4 +1,4 @@
-"""What a hook sees of its session while it runs, and may do with it."""
+"""The context of a hook while it runs: read, publish, command, evaluate, log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sigma_kernel.training.step.model import SLOTS
 
 
 class Host(Protocol):
-    """What contexts use of a session."""
+    """The session as contexts use it."""
 
     setup: Setup
     state: RunState
@@ -36,7 +36,7 @@ class Host(Protocol):
 
     @property
     def iteration(self) -> Iteration | None:
-        """Return the last iteration, where a hook is due that repeats it."""
+        """Return the last iteration, if a hook is due that repeats it."""
 
     def act(self, command: Command) -> Moment:
         """Apply a command now."""
@@ -57,12 +57,12 @@ class Host(Protocol):
         """Keep a copy of the parameters for a hook."""
 
     def bring_back(self, hook: str) -> None:
-        """Put back what was kept last for a hook."""
+        """Restore the copy that was kept last for a hook."""
 
 
 @define(eq=False)
 class HookView:
-    """What one hook sees of its session while it runs; a local scope is a prefix of addresses, ``workers.0.``."""
+    """The context of one hook; a local scope is a prefix of addresses, such as ``workers.0.``."""
 
     session: Host
     name: str
@@ -71,12 +71,12 @@ class HookView:
     _memory: dict[str, Any] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Hold the hook and its memory, as it may detach itself."""
+        """Hold the hook and its memory, as the hook may detach itself."""
         self.hook, self._memory = self.session.setup.order.hooks[self.name], self.session.state.memory[self.name]
 
     @property
     def moment(self) -> Moment:
-        """Return the present moment."""
+        """Return the current moment."""
         return self.session.state.moment
 
     @property
@@ -123,7 +123,7 @@ class HookView:
 
     @property
     def iteration(self) -> Iteration | None:
-        """Return the last iteration, where a hook is due that repeats it."""
+        """Return the last iteration, if a hook is due that repeats it."""
         return self.session.iteration
 
     def keep(self) -> None:
@@ -131,7 +131,7 @@ class HookView:
         self.session.keep(self.name)
 
     def bring_back(self) -> None:
-        """Put back what was kept last."""
+        """Restore the copy that was kept last."""
         self.session.bring_back(self.name)
 
     def log(self, text: str) -> None:
@@ -140,7 +140,7 @@ class HookView:
 
     # -- the background ------------------------------------------------------------------------------------------------
     def freeze(self) -> Firing:
-        """Return a run of the hook in the background, on copies of everything that it declared."""
+        """Return a background firing of the hook, on copies of everything that it declared."""
         state, hook = self.session.state, self.hook
         known: dict[str, Any] = {}
         for address in reads(hook):
@@ -157,7 +157,7 @@ class HookView:
         )  # fmt: skip
 
     def apply(self, row: Mapping[str, Any]) -> None:
-        """Apply what a run in the background did, as its row in the journal has it."""
+        """Apply the results of a background firing from its journal row."""
         if "memory" in row:
             self.memory.clear()
             self.memory.update(unpacked(row["memory"]))

@@ -1,6 +1,6 @@
-"""A session: a prepared trainer, the loop that trains it, and the commands that act on it.
+"""The session: a prepared trainer, its training loop, and the commands that it applies.
 
-An operator's loop is: ``boundary()`` (commands act; False when training is over) - ``distance()`` (iterations until
+An operator's loop is: ``boundary()`` (apply commands; False when training is over) - ``distance()`` (iterations until
 something is due) - ``advance(n)`` (one burst) - ``settle()`` (publish, run due hooks) - again.  All four belong to the
 training thread; other threads send requests, which are answered at a boundary.
 """
@@ -53,7 +53,7 @@ Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with
 
 @define(eq=False, kw_only=True, repr=False)
 class Session:
-    """One trainer at work: its setup, its state, and its progress."""
+    """One prepared trainer: its setup, its state and its progress."""
 
     setup: Setup
     initial: Initial
@@ -65,35 +65,35 @@ class Session:
     background: Background = field(init=False)
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
     observed: Mapping[str, np.ndarray] = field(factory=dict, init=False)
-    iteration: Iteration | None = field(default=None, init=False)  # the last one, where a hook is due that repeats it
+    iteration: Iteration | None = field(default=None, init=False)  # the last one, if a hook is due that repeats it
     workers: int = field(default=1, init=False)
     saver: Saver | None = field(default=None, init=False)
     _settled: Moment = field(factory=Moment, init=False)
     _budgets: Budgets = field(factory=Budgets, init=False)
     _bound: dict[str, Binding] = field(factory=dict, init=False)
-    _saves: list[tuple[str, commands.Save]] | None = field(default=None, init=False)  # of hooks that act together
-    _changing: bool = field(default=False, init=False)  # a command acts that is undone as a whole
-    _goals: tuple[int | None, int | None] = field(default=(None, None), init=False)  # of the run that is replayed
-    _hurried: bool = field(default=False, init=False)  # by a signal
+    _saves: list[tuple[str, commands.Save]] | None = field(default=None, init=False)  # of hooks that are due together
+    _changing: bool = field(default=False, init=False)  # a command is applied that is undone as a whole
+    _goals: tuple[int | None, int | None] = field(default=(None, None), init=False)  # of the replayed run
+    _hurried: bool = field(default=False, init=False)  # end at the next boundary, by a signal
     _stays_paused: bool = field(default=False, init=False)  # after a resume
-    _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were counted last
+    _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
     def __attrs_post_init__(self) -> None:
-        """Put the initial state onto the device, and bind every address."""
+        """Copy the initial state to the device, and bind every address."""
         self.background = Background(evolve(self.setup.evaluator), self.recorder.log)
         self.state = restored(Checkpoint(self.initial.arrays(), {}), self.setup)
         self._bind()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
-        """Make a thread, by default the calling one, the training thread; SigmaStateError if there is one already."""
+        """Make a thread, by default the calling one, the training thread; raise SigmaStateError if there is one."""
         self.queue.claim(thread, again)
         self._hurried = False
 
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
-        """Start training; optionally end after so much more of it.  The calling thread must have been claimed.
+        """Start training, optionally for this many more epochs or iterations, in the thread that was claimed.
 
-        A state that was saved while training was under way continues it, to its own goals if no others are given.
+        A state that was saved during training continues it, to its own goals if no others are given.
         """
         replay, before = self.recorder.replay, self.progress
         if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
@@ -121,11 +121,11 @@ class Session:
             self.finished()
 
     def end(self, failed: bool = False, hold: bool = False) -> None:
-        """Leave the training thread after the hooks that are due at a stop; ``hold`` it if replay is to continue."""
+        """Run the hooks that are due at a stop, and release the training thread; ``hold`` it if a replay continues."""
         try:
             self._count_seconds()
             if not failed:
-                failed = True  # if one of these fails
+                failed = True  # if a hook raises
                 self.finish()
                 if self.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
                     self.progress = self.progress.to(Phase.ENDED)
@@ -138,7 +138,7 @@ class Session:
             self.leave(Phase.FAILED if failed else Phase.STOPPED, hold)
 
     def leave(self, phase: Phase | None = None, hold: bool = False) -> None:
-        """Release the training thread, unless it is to ``hold`` it for the rest of a replay."""
+        """Release the training thread, unless ``hold`` keeps it for the rest of a replay."""
         if phase is not None:
             self.progress = self.progress.to(phase)
         if not (hold and self.recorder.behind):
@@ -150,7 +150,7 @@ class Session:
             self.relive(replay)
             if replay.rows and replay.goes_on:
                 self._perhaps_leave(replay)
-                return not self.over  # other commands are answered once all is replayed
+                return not self.over  # other commands are applied after the replay
         else:
             self.catch_up()
         while True:
@@ -160,7 +160,7 @@ class Session:
             self.queue.wait()
 
     def split(self, workers: int) -> None:
-        """Run hooks of local scope once for each of so many workers."""
+        """Set the number of workers, for each of which hooks of local scope run once."""
         self.workers = workers
 
     def distance(self) -> int:
@@ -198,7 +198,7 @@ class Session:
         return self.setup.feed.next(self.state.cursor, most)
 
     def settle(self) -> None:
-        """Run the hooks that are due, and see whether a goal is reached."""
+        """Run the hooks that are due, and check the goals."""
         before, now = self._settled, self.moment
         self._settled = now
         due = self._due(before, now)
@@ -206,7 +206,7 @@ class Session:
             with self.timed("hooks"):
                 for name in due if self._finite() else self._guards(due):
                     self.fire(name)
-            now = self.moment  # a hook may have rewound
+            now = self.moment  # a hook may have rewound the run
             self.recorder.row(now, force=now.epoch > before.epoch)
             self.recorder.remember(now, self.snapshot, self.setup.order, now.epoch > before.epoch)
             if self.progress.due_to_pause(now.iteration):
@@ -217,7 +217,7 @@ class Session:
     # -- its parts -----------------------------------------------------------------------------------------------------
     @property
     def moment(self) -> Moment:
-        """Return the present moment."""
+        """Return the current moment."""
         return self.state.moment
 
     @property
@@ -234,16 +234,16 @@ class Session:
         return phase if phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
 
     def hurry(self) -> None:
-        """End training at the next boundary; safe to be called by a signal's handler."""
+        """End training at the next boundary; safe to call from a signal handler."""
         self._hurried = True
 
     def finished(self) -> None:
-        """End training at the next boundary, as a goal is reached."""
+        """End training at the next boundary, since a goal is reached."""
         if not self.progress.over:
             self.progress = self.progress.to(Phase.ENDING)
 
     def ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
-        """Return the iteration at which so many epochs will have ended, or so many iterations passed, if earlier."""
+        """Return the iteration after this many more epochs or iterations, whichever comes first."""
         goals = [] if iterations is None else [iterations]
         if epochs is not None:
             feed = self.setup.feed
@@ -251,18 +251,18 @@ class Session:
         return self.moment.iteration + min(goals) if goals else None
 
     def goal(self) -> int | None:
-        """Return the iteration at which training will end at the latest, if that is known."""
+        """Return the iteration at which training ends at the latest, if it is known."""
         goals = [] if self.progress.until is None else [float(self.progress.until)]
         hooks = (self.setup.order.hooks[name] for name in self.setup.order.active(self.state.memory))
         goals += (goal for hook in hooks if hook.ends for goal in ends(hook, self.setup.feed.iterations_per_epoch))
         return int(min(goals)) if goals else None
 
     def steps(self) -> Steps:
-        """Return what computes iterations from the present state on."""
+        """Return the steps that compute iterations from the current state."""
         return Steps(self.setup.programs, self.state.arrays, self.state.live, self.moment)
 
     def timed(self, phase: str) -> Timed:
-        """Add the seconds that are spent inside to a phase."""
+        """Add the seconds spent inside to a phase."""
         return Timed(self.phases, phase)
 
     def _run(self, batches: Batches, compute: Compute, repeatable: bool = False) -> int:
@@ -275,7 +275,7 @@ class Session:
         return result.done
 
     def _count(self, batches: Batches, result: Burst) -> None:
-        """Take the new state of a burst, and publish what it measured."""
+        """Take the new state of a burst, count its iterations, and publish what it measured."""
         state, size = self.state, batches.rows.shape[1]
         cursor = self.setup.feed.after(state.cursor, batches, result.done)
         ring = self._measured(result.ring, size)
@@ -299,7 +299,7 @@ class Session:
         return isfinite(self.state.published.get("training.loss", 0.0))
 
     def _observed_after(self, batches: Batches) -> tuple[str, ...]:
-        """Return what hooks observe of the last iteration; those that go by seconds might at any."""
+        """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
         observers = self.setup.order.observers
         if not observers:
             return ()
@@ -314,7 +314,7 @@ class Session:
         return self.setup.evaluator.observe(self.state.arrays, steer, batches.block, batches.rows, wanted)
 
     def _seconds(self) -> float:
-        """Return the seconds since this was last asked, or since training continued."""
+        """Return the seconds since the last call, or since training continued."""
         last, self._counted = self._counted, time.perf_counter()
         return self._counted - last
 
@@ -326,23 +326,23 @@ class Session:
 
     # -- hooks ---------------------------------------------------------------------------------------------------------
     def tick(self, scale: TimeScale) -> None:
-        """Let an event happen: run the hooks that are due at it."""
+        """Run the hooks that are due at an event, such as start or stop."""
         before, now = self.moment, self.moment.ticked(scale)
         self._moment(now)
         self._settled = now
         with self._together():
             for name in self._due(before, now):
-                self.fire(name, at_once=scale is TimeScale.STOP)  # nothing trains meanwhile
+                self.fire(name, at_once=scale is TimeScale.STOP)  # nothing trains at that time
 
     def fire(self, name: str, at_once: bool = False) -> None:
-        """Run one hook, if its criterion holds; a hook of local scope once for each worker.
+        """Run one hook if its criterion holds; a hook of local scope once for each worker.
 
-        One in the background only gets a snapshot, unless it is to run ``at_once``.
+        A background hook is queued with a snapshot, unless it is to run ``at_once``.
         """
         hook = self.setup.order.hooks.get(name)
         local = hook is not None and hook.scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
-            if self._active(name, hook):  # still, after what was just done
+            if self._active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(self._fire, name, scope, at_once))
 
     def _fire(self, name: str, scope: str, at_once: bool) -> None:
@@ -352,11 +352,11 @@ class Session:
             return
         if at_once or not order.in_background(name, memory):
             self._budgets.run(name, view.hook, view)
-        elif self.recorder.replay is None:  # else the journal has what it did
+        elif self.recorder.replay is None:  # else its results are in the journal
             self.background.submit(view.freeze())
 
     def _attempt(self, name: str, act: Callable[[], None]) -> None:
-        """Act for a hook; its error policy decides what becomes of whatever a plugin's code raises."""
+        """Run a hook's code; its error policy applies to whatever that raises."""
         hook = self.setup.order.hooks[name]
         try:
             act()
@@ -368,11 +368,11 @@ class Session:
         fail(name, hook, self.state.memory[name] if there else {}, self.recorder.log, error)
 
     def _active(self, name: str, hook: Any) -> bool:
-        """Return whether this hook is still attached, and not muted."""
+        """Return whether this hook is still attached and not muted."""
         return hook is not None and self.setup.order.hooks.get(name) is hook and not self.state.memory[name]["muted"]
 
     def _due(self, before: Moment, now: Moment) -> list[str]:
-        """Return the hooks that are due; during replay, also all that depend on the clock, as the journal decides."""
+        """Return the hooks that are due; in a replay, all that depend on the wall clock too: the journal decides."""
         order = self.setup.order
         due = order.due(self.state.memory, before, now)
         if self.recorder.replay is None:
@@ -381,7 +381,7 @@ class Session:
 
     def _guards(self, due: list[str]) -> list[str]:
         order = self.setup.order
-        for name in (name for name in due if order.hooks[name].repeats):  # wrong numbers may be the cause
+        for name in (name for name in due if order.hooks[name].repeats):  # they find wrong numbers: a possible cause
             self.fire(name)
         guards = order.guards(self.state.memory)
         if not guards:
@@ -393,7 +393,7 @@ class Session:
         return list(dict.fromkeys((*guards, *due)))
 
     def catch_up(self) -> None:
-        """Apply what happened in the background: results of hooks, and budgets that were exceeded."""
+        """Apply results of background hooks, and the consequences of exceeded budgets."""
         while (firing := self.background.result()) is not None:
             if isinstance(firing.error, KeyboardInterrupt):
                 raise firing.error
@@ -404,10 +404,10 @@ class Session:
             self._apply({"event": "budget", "hook": name, "then": then})
 
     def _apply(self, row: Row) -> None:
-        """Apply what happened in the background, after it is written to the journal."""
+        """Write a background result, or an exceeded budget, to the journal; then apply it."""
         self.note(row)
         name, order, memory = row["hook"], self.setup.order, self.state.memory
-        if name not in order.hooks:  # any more
+        if name not in order.hooks:  # it was detached meanwhile
             return
         hook = order.hooks[name]
         if row["event"] == "budget":
@@ -419,7 +419,7 @@ class Session:
                 self._failed(name, hook, row["error"])
 
     def finish(self) -> None:
-        """Wait for hooks in the background, and apply what they did, unless training was interrupted."""
+        """Wait for background hooks and apply their results, unless training was interrupted."""
         if self.recorder.replay is None and not self.progress.interrupted:
             self.background.finish()
             self.catch_up()
@@ -428,11 +428,11 @@ class Session:
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: commands.Command) -> Request:
-        """Leave a command for the next boundary; the request's result is the moment at which it acted."""
+        """Queue a command for the next boundary; the request's result is the moment at which it was applied."""
         return self.queue.submit(Request(partial(self.act, command), command, self.recorder.durable))
 
     def ask(self, question: Callable[[], Any]) -> Any:
-        """Return the answer to a question about the state, asked between bursts."""
+        """Evaluate a function of the state between bursts, and return its result."""
         return self.queue.submit(Request(question)).result()
 
     def set(self, address: str, value: Any) -> None:
@@ -441,7 +441,7 @@ class Session:
         self.send(commands.Set(address, value)).result()
 
     def check(self, command: commands.Command) -> None:
-        """Raise a SigmaError, before it is queued, for a command that surely cannot act."""
+        """Raise a SigmaError for a command that cannot be applied, before it is queued."""
         self.check_free()
         match command:
             case commands.Set(pattern, value):
@@ -453,7 +453,7 @@ class Session:
                 undoable(self.setup.name, self.state)
 
     def check_free(self) -> None:
-        """Raise SigmaStateError between a resume and the training that replays its journal."""
+        """Raise SigmaStateError between a resume and the replay of its journal."""
         if self.recorder.behind and not self.queue.busy:
             raise SigmaStateError(
                 f"{self.setup.name}: was resumed at iteration {self.moment.iteration}, and what its journal holds "
@@ -482,11 +482,11 @@ class Session:
         return self.moment
 
     def note(self, what: Mapping[str, Any]) -> None:
-        """Write what happens now into the journal."""
+        """Write a row to the journal, at the current moment."""
         self.recorder.note(self.moment, what)
 
     def _change(self, command: commands.Command) -> None:
-        """Change something, whole or not at all; commands from outside can be undone."""
+        """Apply a change atomically; commands from outside can be undone."""
         if self._changing:  # a part of another command
             self._apply_change(command)
             return
@@ -536,13 +536,13 @@ class Session:
         self.tick(TimeScale.RESUME)
 
     def _pause(self) -> None:
-        """Wait at the next boundary."""
+        """Pause: the training thread waits at the next boundary."""
         self._count_seconds()
         self.progress = self.progress.to(Phase.PAUSED)
         self.tick(TimeScale.PAUSE)
 
     def _stop(self, command: commands.Stop) -> None:
-        """End at this boundary; training that is stopped from outside is saved first, to be resumed."""
+        """End training at this boundary; if stopped from outside, save first, so that it can be resumed."""
         if self.over or not self.queue.busy:
             return
         place = self.recorder.position
@@ -558,20 +558,20 @@ class Session:
     # -- checkpoints ---------------------------------------------------------------------------------------------------
     @property
     def saves(self) -> bool:
-        """Return whether checkpoints can be saved, or a replay acts as if they were."""
+        """Return whether checkpoints can be saved, or a replay behaves as if they were."""
         return self.saver is not None or self.recorder.replays_only
 
     def attach(self, saver: Saver) -> None:
-        """Save checkpoints by a saver from now on."""
+        """Save checkpoints with this saver from now on."""
         saver.retain(self.setup.order.hooks.values())
         self.saver = saver
 
     def _save(self, command: commands.Save) -> None:
-        """Save now, or after all hooks that are due together, once for all of them."""
+        """Save now, or once after all hooks that are due together."""
         if not self.saves:
             raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
         if self.progress.interrupted and self.queue.busy:
-            return  # it was saved when it was stopped
+            return  # the stop has saved already
         if self._saves is None:
             self._write_checkpoint([(self.recorder.by, command)])
         else:
@@ -579,7 +579,7 @@ class Session:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Save once, after all hooks inside, if any of them wants that: a checkpoint stands between two boundaries."""
+        """Save once, after all hooks inside, if any of them asked: a checkpoint belongs between two boundaries."""
         outer, self._saves = self._saves, [] if self._saves is None else self._saves
         try:
             yield
@@ -590,21 +590,21 @@ class Session:
                 self._write_checkpoint(saves)
 
     def _write_checkpoint(self, wanted: Saves, place: int | None = None) -> None:
-        """Write one checkpoint that stands at a place of the journal, by default the present one.
+        """Write one checkpoint, with its position in the journal, by default the current one.
 
-        It is kept if anybody wants that; of several scores, the last one counts.
+        It is marked to keep if any save asks for that; of several scores, the last one counts.
         """
         recorder = self.recorder
         for by, save in wanted:
             with recorder.on_behalf(by):
                 self.note(save.to_dict())
         found = self.snapshot()
-        recorder.past.keep(self.moment, found)  # a resume does, too: both rewind to the same
+        recorder.past.keep(self.moment, found)  # as a resume does, so that both rewind to the same state
         recorder.digest(self.moment, found, self.setup.order)
         if self.saver is None:
             return
         values = {"journal": recorder.position if place is None else place, "branch": recorder.branch}
-        self.saver.retain(self.setup.order.hooks.values())  # they may have changed
+        self.saver.retain(self.setup.order.hooks.values())  # the hooks may have changed
         self.saver.save(
             self.moment.iteration,
             evolve(
@@ -618,16 +618,16 @@ class Session:
         )
 
     def made_with(self) -> dict[str, str]:
-        """Return what the bits of this session depend on: versions, libraries, the processor, the backend."""
+        """Return what the bits of this session depend on: versions, libraries, processor, backend."""
         return made_with(self.backend_name, self.setup.programs.backend.about)
 
     @property
     def backend_name(self) -> str:
-        """Return the name of the backend for people."""
+        """Return the display name of the backend."""
         return self.setup.factory.backend_name(self.state.changes)
 
     def _rewind(self, command: commands.Rewind) -> None:
-        """Go back to a snapshot in memory, and continue from it as a new branch."""
+        """Restore a snapshot in memory, and continue from it on a new branch."""
         recorder = self.recorder
         moment, found = recorder.past.before(command.to, command.scale)
         branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
@@ -638,25 +638,25 @@ class Session:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
         if self.saver is not None:
-            self.saver.forsake(moment.iteration, left)  # now that there is a checkpoint to resume from
+            self.saver.forsake(moment.iteration, left)  # only now that there is a checkpoint to resume from
 
     # -- replay --------------------------------------------------------------------------------------------------------
     def resumed(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
-        """Continue from a checkpoint: note that, and replay what the journal holds after it."""
+        """Continue from a restored checkpoint: write the ``resumed`` row, and replay the journal after it."""
         self._stays_paused = stays_paused
         self.note(row)
         if replay is not None:
             self.recorder.begin_replay(replay)
 
     def relive(self, replay: Replay) -> None:
-        """Apply the commands that the journal holds for this moment; at its end, end or continue freely."""
-        self._budgets.spent(self.setup.order, self.state.memory)  # the journal has what becomes of them
+        """Replay the rows of this moment; at the end of the journal, end training or continue."""
+        self._budgets.spent(self.setup.order, self.state.memory)  # the consequences are in the journal
         while (found := replay.outside(self.moment.iteration)) is not None:
             if isinstance(found, commands.Command):
                 replay.attempt(partial(self.act, found), self.recorder.log)
             elif found["event"] == RESUMED:
                 self.note(found)
-                self.recorder.past.keep(self.moment, self.snapshot())  # as the resume did
+                self.recorder.past.keep(self.moment, self.snapshot())  # as that resume did
             else:
                 self._apply(found)
         if replay.rows:
@@ -672,7 +672,7 @@ class Session:
         self._train_on()
 
     def _train_on(self) -> None:
-        """Continue where the run was paused, or stepped, when it broke off: whoever did that is gone."""
+        """Continue a run that was paused or stepping when it broke off: nobody may be there to continue it."""
         if self._stays_paused:
             return
         if self.progress.pause_at is not None and self.progress.phase is Phase.RUNNING:
@@ -691,17 +691,17 @@ class Session:
 
     # -- the state -----------------------------------------------------------------------------------------------------
     def snapshot(self) -> Checkpoint:
-        """Return the whole state: arrays by name, and everything else as JSON values."""
+        """Return a copy of the whole state: arrays by name, and everything else as JSON values."""
         found = snapshot(self.state, self.setup)
         return evolve(found, values={**found.values, "progress": self.progress.saved()})
 
     def restore(self, saved: Checkpoint, progress: Progress | None = None) -> None:
-        """Put a snapshot back; training that is under way keeps its own progress."""
+        """Restore a snapshot; training in progress keeps its own progress."""
         self.reconfigure(saved.values.get("changes", {}))
         self._enter(restored(saved, self.setup), progress or Progress.restored(saved.values.get("progress")))
 
     def adopt(self, setup: Setup, state: RunState, progress: Progress) -> None:
-        """Put a former setup and state back."""
+        """Restore a former setup, state and progress."""
         self._adopt(setup, state)
         self.progress = progress
 
@@ -714,14 +714,14 @@ class Session:
             self.progress = progress
 
     def reconfigure(self, changes: Changes) -> None:
-        """Replace components so that they differ from those of the settings by ``changes``; parameters stay."""
+        """Replace components so that they differ from the settings by ``changes``; parameters stay."""
         self._reconfigure(evolve(self.state, changes=changes))
 
     def _reconfigure(self, state: RunState) -> None:
         self._adopt(*reconfigured(self.setup, state, self.state.changes))
 
     def _adopt(self, setup: Setup, state: RunState) -> None:
-        """Replace setup and state; what the former setup computed in the background is dropped."""
+        """Replace setup and state; drop what the former setup computes in the background."""
         former, self.setup, self.state = self.setup, setup, state
         if setup.feed is not former.feed:
             former.feed.close()
@@ -734,7 +734,7 @@ class Session:
             self._show(state.published)
 
     def _bind(self) -> None:
-        """Bind every address anew, and remove those that are gone."""
+        """Bind every address again, and remove those that are gone."""
         wanted = bindings(self.setup, self.state.published)
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)
@@ -759,17 +759,17 @@ class Session:
     # -- reading and publishing ----------------------------------------------------------------------------------------
     @property
     def model(self) -> Model:
-        """Return the model that is trained."""
+        """Return the model."""
         return self.setup.model
 
     def host(self, name: str) -> np.ndarray:
-        """Return a copy of an array of the state; for the training thread, or within a request."""
+        """Return a copy of an array of the state; for the training thread, or inside a request."""
         return self.setup.to_host(self.state.arrays[name])
 
     def lookup(self, address: str, scope: str = "") -> Any:
-        """Return what criteria and hooks see at an address, or None; local values first.
+        """Return the value at an address for criteria and hooks, local values first, or None.
 
-        For a pattern, return a dictionary of all that match.
+        For a pattern, return a dictionary of all matches.
         """
         found = seen({**self.observed, **self.state.published}, address, scope)
         bound = dict(self.registry.find(address))
@@ -786,7 +786,7 @@ class Session:
         self._show({address: value})
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return the loss and the metrics over a split of the data, at the present parameters."""
+        """Return the loss and the metrics over a split of the data, at the current parameters."""
         with self.timed("evaluation"):
             steer = partial(self.state.live.at, now=self.moment)
             return self.setup.evaluator.evaluate(self.state.arrays, steer, on, metrics)
@@ -798,14 +798,14 @@ class Session:
         self.state = evolve(self.state, kept={**self.state.kept, **kept})
 
     def bring_back(self, hook: str) -> None:
-        """Put back what was kept last for a hook."""
+        """Restore the copy that was kept last for a hook."""
         kept, arrays = self.state.kept, self.state.arrays
         held = {name: kept[f"{KEPT}{hook}.{name}"] for name in arrays if f"{KEPT}{hook}.{name}" in kept}
         placed = {name: self.setup.to_device(value) for name, value in held.items()}
         self.state = evolve(self.state, arrays={**arrays, **placed})
 
     def close(self) -> None:
-        """End training if it is under way, and stop everything in the background."""
+        """End training if it is in progress, and stop all background work."""
         if self.queue.busy:
             self.send(commands.Stop())
         self.setup.close()

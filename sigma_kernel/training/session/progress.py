@@ -1,4 +1,4 @@
-"""How far training is: one state machine, and one table of what is legal when."""
+"""The state machine of training: phases, goals, and the table of legal commands in each state."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from attrs import evolve, frozen
 
 
 class Phase(StrEnum):
-    """What a trainer does; in a snapshot, what whoever restores it continues with."""
+    """The phase of a trainer; in a snapshot, the phase that a resume continues with."""
 
     PREPARED = "prepared"
     RUNNING = "running"
     PAUSED = "paused"
-    ENDING = "ending"  # it leaves at the next boundary; hooks at ``stop`` have not run
+    ENDING = "ending"  # training leaves at the next boundary; hooks at ``stop`` have not run
     ENDED = "ended"  # hooks at ``stop`` have run
     STOPPED = "stopped"
     FAILED = "failed"
 
 
-# what may be asked of an environment in each state, and the state that follows; trainers have all but the first
+# legal commands in each state of an environment, and the next state; trainers have all but the first state
 LEGAL: dict[str, dict[str, str]] = {
     "created": {"prepare": "prepared", "run": "running"},
     "prepared": {"run": "running"},
@@ -28,13 +28,13 @@ LEGAL: dict[str, dict[str, str]] = {
     "stopped": {"run": "running", "stop": "stopped"},
     "failed": {},
 }
-STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these leave the state as it is
+STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these do not change the state
 for _state in ("prepared", "running", "paused", "stopped"):
     LEGAL[_state] |= dict.fromkeys(STEERING, _state)
 
 
 def concerned(command: str) -> tuple[str, ...]:
-    """Return the states of the trainers that a command concerns, as it changes them; none, where it concerns all."""
+    """Return the trainer states that a command changes; an empty tuple if it applies in all of them."""
     return tuple(state for state, moves in LEGAL.items() if moves.get(command, state) != state)
 
 
@@ -52,7 +52,7 @@ class Progress:
 
     @property
     def underway(self) -> bool:
-        """Return whether training has begun and not left its loop for good: a snapshot of it is continued."""
+        """Return whether training has begun and not finally ended: a resume of its snapshot continues it."""
         return self.phase in (Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED)
 
     @property
@@ -61,23 +61,23 @@ class Progress:
         return self.interrupted or self.phase not in (Phase.RUNNING, Phase.PAUSED)
 
     def to(self, phase: Phase) -> Progress:
-        """Return this progress in another phase; paused training has no goal to pause at."""
+        """Return this progress in another phase; pausing clears the iteration to pause at."""
         return evolve(self, phase=phase, pause_at=None if phase is Phase.PAUSED else self.pause_at)
 
     def due_to_pause(self, iteration: int) -> bool:
-        """Return whether the iteration is reached at which training pauses."""
+        """Return whether training pauses at this iteration."""
         return self.pause_at is not None and iteration >= self.pause_at
 
     def due_to_end(self, iteration: int) -> bool:
-        """Return whether the iteration is reached at which training ends."""
+        """Return whether training ends at this iteration."""
         return self.until is not None and iteration >= self.until
 
     def saved(self) -> list[int | str | None]:
-        """Return the phase and the goals as a snapshot holds them; training that is not under way begins anew."""
+        """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
         return [self.phase.value, self.pause_at, self.until] if self.underway else [Phase.PREPARED.value, None, None]
 
     @classmethod
     def restored(cls, saved: list[int | str | None] | None) -> Progress:
-        """Return the progress that a snapshot holds."""
+        """Return the progress in a snapshot."""
         phase, pause_at, until = saved or (Phase.PREPARED, None, None)
         return cls(Phase(str(phase)), pause_at, until)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The components of a session, and what is built from them: programs, feed, evaluator, and the order of hooks."""
+"""The setup of a session: its components, and the programs, feed, evaluator and hook order built from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sigma_kernel.training.step.programs import Programs
 
 @frozen(eq=False, kw_only=True)
 class Setup:
-    """What computes a run.  It is replaced as a whole when a command changes a component."""
+    """Everything that computes a run.  A command that changes a component replaces the whole setup."""
 
     name: str  # of the trainer
     factory: Factory
@@ -29,12 +29,12 @@ class Setup:
     evaluator: Evaluator
     order: HookOrder
     live_values: dict[str, LiveValue]
-    classes: Sequence[str] = ()  # the data set's names for them, in the order of their indices
+    classes: Sequence[str] = ()  # class names of the data set, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
 
     @property
     def model(self) -> Model:
-        """Return the model that is trained."""
+        """Return the model."""
         return self.programs.model
 
     def to_device(self, value: np.ndarray) -> Any:
@@ -46,13 +46,13 @@ class Setup:
         return self.programs.backend.to_host(value)
 
     def group(self, address: str) -> list[str]:
-        """Return the live values that an address sets: one, or one for each parameter (``optimiser.<setting>``)."""
+        """Return the live values that an address sets: one, or one per parameter (``optimiser.<setting>``)."""
         if address in self.live_values:
             return [address]
         setting = address.removeprefix("optimiser.")
         return [f"optimiser.{parameter}.{setting}" for parameter in self.model.trainable()]
 
     def close(self) -> None:
-        """Stop whatever runs in the background."""
+        """Stop all background work."""
         self.feed.close()
         self.evaluator.close()

@@ -1,4 +1,4 @@
-"""Snapshots: a state copied to the host as arrays and JSON values, and put back."""
+"""Take and restore snapshots: a state copied to the host as arrays and JSON values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "configured": state.live.configured(),
         "hooks": {name: _copied(name, memory) for name, memory in state.memory.items()},
         "streams": dict(setup.model.shapes.streams.numbers),
-        "classes": list(setup.classes),  # this and the next two for predictions without the data
+        "classes": list(setup.classes),  # this and the next two are for predictions without the data
         "learned": setup.learned,
         "batch_size": setup.feed.batch_size,
         "published": plain(state.published),
@@ -39,9 +39,9 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
 
 
 def restored(saved: Checkpoint, setup: Setup) -> RunState:
-    """Return the state of a snapshot for a setup that has its changes; what it does not hold starts afresh.
+    """Restore the state of a snapshot, for a setup that has its changes; whatever it lacks is initialised.
 
-    Where a live value was configured otherwise when the snapshot was taken, the present configuration holds.
+    If a live value was configured differently when the snapshot was taken, the current configuration wins.
     """
     values = saved.values
     kept = {name: value for name, value in saved.arrays.items() if name.startswith((KEPT, UNDO))}
@@ -61,7 +61,7 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
 
 
 def _copied(hook: str, memory: Mapping[str, Any]) -> Any:
-    """Return a copy of what a hook remembers; raises SigmaTrainingError for values that cannot be saved."""
+    """Return a copy of a hook's memory; raise SigmaTrainingError for values that cannot be saved."""
     for key, value in memory["hook"].items():
         try:
             json.dumps(value)
@@ -74,6 +74,6 @@ def _copied(hook: str, memory: Mapping[str, Any]) -> Any:
 
 
 def _steered(now: Mapping[str, float], values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the saved bases of live values, without those whose configuration has changed since."""
+    """Return the saved bases of live values, except those whose configuration has changed since."""
     then = {**now, **values.get("configured", {})}
     return {n: base for n, base in values.get("live", {}).items() if n in now and then[n] == now[n]}

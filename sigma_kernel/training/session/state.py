@@ -1,7 +1,7 @@
 """The state of a run: everything that its future depends on, as plain data.
 
-A state is never changed: what acts on it returns another one.  So a command that fails leaves no trace, and undo,
-rewind and resume put former values back.
+A state is never modified: functions return a new one.  So a command that fails leaves no trace, and undo, rewind and
+resume restore former values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sigma_kernel.training.step.live import Live
 
 @frozen(eq=False, kw_only=True, repr=False)
 class RunState:
-    """Where a run stands.  ``arrays`` are on the device, by name; hooks write into their ``memory``."""
+    """The state of a run.  ``arrays`` are on the device, by name; hooks write to their ``memory`` in place."""
 
     arrays: Mapping[str, Any]
     kept: Mapping[str, np.ndarray] = field(factory=dict)  # on the host, by KEPT or UNDO and their names
@@ -31,9 +31,9 @@ class RunState:
     memory: Memory
     published: Mapping[str, Any] = field(factory=dict)
     changes: Changes = field(factory=dict)  # how the components differ from those of the settings
-    undo: Sequence[Mapping[str, Any]] = ()  # what it takes to undo the last commands
+    undo: Sequence[Mapping[str, Any]] = ()  # entries to undo the last commands
 
 
 def plain(published: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the published values that are saved."""
+    """Return the published values that a snapshot saves: numbers, strings, booleans."""
     return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
