@@ -1,4 +1,4 @@
-"""Whether a checkpoint fits a session: names, shapes and types, and the versions that its bits depend on."""
+"""Check the compatibility of a checkpoint with a session: names, shapes and dtypes, and versions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 
 
 def described(arrays: Mapping[str, Any]) -> dict[str, str]:
-    """Return the type and shape of arrays, on the host or on a device, by name."""
+    """Return the dtype and shape of arrays, on the host or on a device, by name."""
     return {name: f"{str(value.dtype).rpartition('.')[2]}{list(value.shape)}" for name, value in arrays.items()}
 
 
 def check_fit(path: Path, found: Checkpoint, trainer: str, here: Mapping[str, str]) -> None:
-    """Raise SigmaCheckpointError unless a checkpoint is of a trainer, and has arrays as they are described ``here``."""
+    """Raise SigmaCheckpointError unless a checkpoint is of this trainer and its arrays match those ``here``."""
     whose = found.values.get("trainer", trainer)
     if whose != trainer:
         raise SigmaCheckpointError(
@@ -29,10 +29,10 @@ def check_fit(path: Path, found: Checkpoint, trainer: str, here: Mapping[str, st
         )
     there = described(found.arrays)
     for name in sorted({*there, *here}):
-        if name.startswith(UNDO):  # kept to undo what has changed it
+        if name.startswith(UNDO):  # former values for undo, of any shape
             continue
         held, wanted = there.get(name), here.get(name)
-        if name.startswith(KEPT):  # kept.<hook>.<address>: a copy of what lies at that address
+        if name.startswith(KEPT):  # kept.<hook>.<address>: a copy of the array at that address
             held, wanted = held or wanted, here.get(name.split(".", 2)[-1], held)
         if held != wanted:
             raise SigmaCheckpointError(
@@ -43,13 +43,13 @@ def check_fit(path: Path, found: Checkpoint, trainer: str, here: Mapping[str, st
 
 # -- versions ----------------------------------------------------------------------------------------------------------
 def made_with(backend: str, about: Mapping[str, str]) -> dict[str, str]:
-    """Return what the bits of a run depend on besides its configuration: versions, libraries, the processor's type."""
+    """Return what the bits of a run depend on besides its configuration: versions, libraries, processor type."""
     versions = {"sigma-kernel": __version__, "python": platform.python_version(), "numpy": np.__version__}
     return {**versions, "processor": f"{platform.machine()} {_processor()}".strip(), "backend": backend, **about}
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return a line for each version that differs from the one a checkpoint was made with."""
+    """Return a line for each version that differs from that in a checkpoint."""
     changed = [name for name in now if then.get(name, now[name]) != now[name]]
     return [f"{name} was {then[name]}, and is {now[name]} now" for name in changed]
 

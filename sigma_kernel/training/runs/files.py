@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves on the disk, each file whole or absent, and never read but as an ordinary file.
+"""The files of a run folder: create and lock it, write files atomically, and read only regular files.
 
 ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json`` and
 ``checkpoints/<trainer>/<iteration>/``.
@@ -24,16 +24,16 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaSta
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody is kept out
+except ImportError:  # Windows: no locks
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
-NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems that keep nobody out, such as some of clusters
-LARGEST = 16 << 20  # bytes of a document, so that reading one needs little memory
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
+LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
 
 
 def create(parent: Path, name: str) -> Path:
-    """Make a new folder ``<name>-<time>`` in ``parent`` and return it."""
+    """Create a new folder ``<name>-<time>`` in ``parent`` and return it."""
     if not re.fullmatch(r"\w[\w .-]*+", name):
         raise SigmaConfigError(f"run.name: {name!r} cannot begin a folder's name. Use letters, digits, '-' and '_'.")
     base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
@@ -50,7 +50,7 @@ def create(parent: Path, name: str) -> Path:
 
 
 def claim(run: Path) -> int:
-    """Keep a run folder to this process until what is returned is closed; SigmaStateError if another one has it."""
+    """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked."""
     if fcntl is None:
         return os.open(os.devnull, os.O_RDONLY)
     handle = os.open(run, os.O_RDONLY)
@@ -67,7 +67,7 @@ def claim(run: Path) -> int:
 
 
 def digest(data: bytes) -> str:
-    """Return the sha256 of bytes."""
+    """Return the sha256 of bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -78,14 +78,14 @@ def put_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def put_text(path: Path, text: str) -> None:
-    """Write a file by renaming a finished one, so that it is never half there; SigmaStateError where that fails."""
+    """Write a file atomically, by renaming a finished one; raise SigmaStateError on failure."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         temporary.unlink(missing_ok=True)
         put_bytes(temporary, text.encode())
         temporary.replace(path)
         sync(path.parent)
-    except UnicodeEncodeError as error:  # a path whose letters the locale does not have
+    except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
         raise SigmaStateError(f"{path}: would hold a path that the locale cannot spell. Set PYTHONUTF8=1.") from error
     except OSError as error:
         with suppress(OSError):
@@ -95,7 +95,7 @@ def put_text(path: Path, text: str) -> None:
 
 
 def put_bytes(path: Path, data: bytes) -> None:
-    """Write a new file, and return when it is on the disk."""
+    """Write a new file, and wait until it is on the disk."""
     with path.open("xb") as file:
         file.write(data)
         file.flush()
@@ -103,9 +103,9 @@ def put_bytes(path: Path, data: bytes) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Return when the names in a folder are on the disk."""
+    """Wait until the entries of a folder are on the disk."""
     if sys.platform == "win32":
-        return  # folders cannot be opened there
+        return  # folders cannot be opened on Windows
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -115,7 +115,7 @@ def sync(folder: Path) -> None:
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
-    """Return what a file holds; a link is not followed, a pipe not waited for, more bytes than ``most`` not read.
+    """Read a regular file of at most ``most`` bytes; never follow a link, or wait for a pipe.
 
     Raises SigmaCheckpointError.
     """
@@ -133,7 +133,7 @@ def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
 
 
 def document(path: Path, text: bytes) -> dict[str, Any]:
-    """Return the JSON object that a file holds; SigmaCheckpointError where it is none."""
+    """Parse the JSON object in a file; raise SigmaCheckpointError if it is invalid."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError, MemoryError) as error:

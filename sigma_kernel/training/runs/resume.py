@@ -1,4 +1,4 @@
-"""Resume or replay a run from its folder: restore a checkpoint, and read what the journal holds after it."""
+"""Resume or replay a run from its folder: restore a checkpoint, and replay the journal after it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sigma_kernel.training.session.loop import Session
 
 
 def history(run: Path, trainers: Iterable[str], log: Log) -> tuple[list[str], list[str]]:
-    """Return the lines of a run's journal, and those that are missing in it: only checkpoints still hold them.
+    """Return the lines of a run's journal, and the lines missing at its end, which checkpoints still hold.
 
-    Raises SigmaCheckpointError for a journal that was changed or cut, and where ``config.toml`` is not what it names.
+    Raises SigmaCheckpointError if the journal was changed or cut, or does not match ``config.toml``.
     """
     path, chains = run / "journal.jsonl", chains_of(run, trainers)
     now = digest(get_bytes(run / "config.toml", LARGEST))
@@ -39,10 +39,10 @@ def history(run: Path, trainers: Iterable[str], log: Log) -> tuple[list[str], li
 
 
 def chains_of(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
-    """Return what the checkpoints of a run hold of its journal, of each trainer the newest first."""
+    """Return the ends of the journal that checkpoints hold, newest first for each trainer."""
     found: list[Mapping[str, Any]] = []
     for path in (path for name in trainers for path in reversed(saved(run, name))):
-        with suppress(SigmaCheckpointError):  # who restores it is told
+        with suppress(SigmaCheckpointError):  # restoring it raises the error
             manifest = read_manifest(path, lambda text: None)
             about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}
             found += [{**manifest["chain"], **about}] if manifest["chain"] else []
@@ -50,7 +50,7 @@ def chains_of(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
 
 
 def check_configuration(run: Path, now: str, known: Sequence[str]) -> None:
-    """Raise SigmaCheckpointError where the hash of ``config.toml`` is none of those that a journal allows."""
+    """Raise SigmaCheckpointError if the hash of ``config.toml`` is none of those in the journal."""
     if known and now not in known:
         raise SigmaCheckpointError(
             f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
@@ -62,10 +62,10 @@ def resume(
     run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str], log: Log,
     paused: bool = False,
 ) -> None:  # fmt: skip
-    """Restore the newest checkpoint of a session, and let it replay what the journal holds after that.
+    """Restore the newest checkpoint of a session, and replay the journal after it.
 
-    Without a checkpoint, or where all lie on branches that were left, everything is replayed.  With ``edits`` of the
-    configuration, only what came from outside is applied again.  Raises SigmaCheckpointError if the run cannot be
+    Without a checkpoint, or if all are on abandoned branches, the whole journal is replayed.  With ``edits`` of the
+    configuration, only rows from outside are applied again.  Raises SigmaCheckpointError if the run cannot be
     resumed, SigmaConfigError for edits that do not fit it.
     """
     name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
@@ -80,8 +80,8 @@ def resume(
         for line in differences(found.made_with, session.made_with()):
             log(f"{path}: {line}: bits may differ from those of an uninterrupted run")
         position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
-        recorder.past.keep(session.moment, session.snapshot())  # whoever saved it has kept it, too
-        if edits:  # to replay what follows from it
+        recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
+        if edits:  # for a later replay, which starts here
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
     recorder.follow(chain.start(lines, name) + len(rows), branch)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
@@ -90,9 +90,9 @@ def resume(
 
 
 def relive(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
-    """Let a session replay everything that its journal holds since its settings were last changed, and compare.
+    """Replay all rows of a journal since the last change of settings, and compare.
 
-    Raises SigmaCheckpointError where the journal does not begin with the run.
+    Raises SigmaCheckpointError if the beginning of the journal was lost.
     """
     path, name = run / "journal.jsonl", session.setup.name
     rows = chain.rows(path, lines, name)
@@ -115,9 +115,9 @@ def relive(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
 def restore(
     run: Path, session: Session, log: Log, edits: Sequence[str] = (), rows: Sequence[Row] = ()
 ) -> tuple[Path, Checkpoint]:
-    """Restore the newest checkpoint that is whole, fits a session, and lies on no branch that was left.
+    """Restore the newest checkpoint that is intact, fits the session, and is not on an abandoned branch.
 
-    Others are passed to ``log``.  Raises SigmaCheckpointError, and leaves the session as it was, if there is none;
+    Others are logged.  Raises SigmaCheckpointError, and leaves the session as it was, if there is none;
     SigmaConfigError for edits of the configuration that do not fit it.
     """
 
@@ -135,7 +135,7 @@ def restore(
 
 
 def fit(path: Path, found: Checkpoint, session: Session) -> None:
-    """Restore a checkpoint, with the components that it was saved under.
+    """Restore a checkpoint, with the components that it was saved with.
 
     Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit.
     """
@@ -152,13 +152,13 @@ def fit(path: Path, found: Checkpoint, session: Session) -> None:
 
 
 def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:
-    """Return whether all can be done again: settings are the same, and no checkpoint is there that should be whole."""
+    """Return whether the whole journal can be replayed: same settings, and no checkpoint but of abandoned branches."""
     if not rows or rows[0]["iteration"] or any(row.get("edits") for row in rows):
         return False
     return all(_left(rows, path, read(path)) for path in saved(run, trainer))
 
 
 def _left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
-    """Return whether somebody went back, after a checkpoint was saved, to before it."""
+    """Return whether a rewind, after a checkpoint was saved, went back to before it."""
     later = [row for row in rows if row["place"] >= found.values.get("journal", len(rows))]
     return any(row.get("command") == "rewind" and row["to"] < int(path.name) for row in later)

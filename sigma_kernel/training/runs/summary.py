@@ -1,4 +1,4 @@
-"""What a run came to, as one document."""
+"""The summary of a run: status, metrics and counts, for ``summary.json``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sigma_kernel.training.step.model import LAYERS
 
 @frozen
 class Summary:
-    """What a run came to; ``status`` is finished, stopped, interrupted or failed, or how far a run is that goes on.
+    """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
 
-    ``seconds`` are those of training, over all processes that a run was resumed in.
+    ``seconds`` are those of training, summed over all resumes.
     """
 
     run: str
@@ -30,15 +30,15 @@ class Summary:
     iterations: int
     seconds: float
     metrics: dict[str, float]
-    parameters_sha256: str | None  # None after an abort, when nobody answers any more
+    parameters_sha256: str | None  # None after an abort, when sessions do not answer
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as JSON can hold it: a metric that is not finite is None."""
+        """Return the summary as strict JSON values: a metric that is not finite is None."""
         return dict(strict(asdict(self)))
 
 
 def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: Any) -> Summary:
-    """Return the summary of sessions; ``about`` are the fields that they do not know."""
+    """Summarise sessions; ``about`` are the fields that they do not know."""
     moments = [session.moment for session in sessions.values()]
     return Summary(
         backend=", ".join(dict.fromkeys(session.backend_name for session in sessions.values())),
@@ -52,7 +52,7 @@ def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: 
 
 
 def reached(sessions: Mapping[str, Session], state: str, ended_by: str) -> str:
-    """Return the status of a run: the environment's state, until each session has ended that ever began."""
+    """Return the status of a run: ``ended_by`` if every session that began has ended, else ``state``."""
     begun = {session.status for session in sessions.values()} - {"prepared"}
     if state in ("running", "paused", "failed") or not begun:
         return state
@@ -60,7 +60,7 @@ def reached(sessions: Mapping[str, Session], state: str, ended_by: str) -> str:
 
 
 def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
-    """Return the last values of all numbers; addresses start at the trainer if there is only one."""
+    """Return the last value of each metric; addresses start at the trainer if there is only one."""
     return {
         address if len(sessions) == 1 else f"{name}.{address}": value
         for name, session in sessions.items()
