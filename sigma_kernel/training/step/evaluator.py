@@ -1,4 +1,4 @@
-"""The compiled steps of a session, and what they compute beside training: evaluation, prediction, observation."""
+"""Evaluate, predict and observe with a model, outside training."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Steer = Callable[[Step], Mapping[str, Any]]
 
 @define(eq=False)
 class Evaluator:
-    """Measure and predict with a model, for parameters given as device arrays.
+    """Evaluate and predict with a model, for parameters given as device arrays.
 
-    ``prepare`` does with samples what was done with the data; ``ready`` also checks a whole block.
+    ``prepare`` preprocesses samples as it did the training data; ``ready`` also checks a whole block.
     """
 
     programs: Programs
@@ -35,7 +35,7 @@ class Evaluator:
     batch_size: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     ready: Callable[[Mapping[str, np.ndarray]], Host]
-    alone: threading.Lock = field(factory=threading.Lock, init=False)  # who goes through a split
+    alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
     _feeds: dict[str, Feed] = field(factory=dict, init=False)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -74,18 +74,18 @@ class Evaluator:
         self, kind: Callable[..., Step], arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any],
         rows: np.ndarray, *about: Any,
     ) -> Mapping[str, np.ndarray]:  # fmt: skip
-        """Return what a step of some kind records on minibatches, one after the other."""
+        """Return the records of a step of some kind over consecutive minibatches."""
         step, program = self.programs.get(kind, rows.shape[1], *about)
         return program.run(arrays, block, rows, steer(step), len(rows)).ring
 
     def close(self) -> None:
-        """Stop reading ahead."""
+        """Stop prefetching."""
         for feed in self._feeds.values():
             feed.close()
 
     # -- prediction ----------------------------------------------------------------------------------------------------
     def predict(self, arrays: Mapping[str, Any], samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the predictions for samples by section, one row a sample, by output."""
+        """Return predictions by output, for samples by section, one row per sample."""
         block = self._samples(samples)
         count = len(next(iter(block.values())))
         size = min(self.batch_size, count)
@@ -120,7 +120,7 @@ class Evaluator:
     def observe(
         self, arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any], rows: np.ndarray, wanted: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Return gradients, updates and activations that match, of one coming iteration; the state stays as it is."""
+        """Compute the matching gradients, updates and activations of the next iteration, without changing the state."""
         names = self.programs.model.observable(wanted)
         if not names:
             return {}
@@ -132,7 +132,7 @@ class Evaluator:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the first output for prepared samples, before costs, and its slopes along directions.
 
-        Inputs but the first are held at 0.
+        All other inputs are held at 0.
         """
         model, place = self.programs.model, self.programs.backend.to_device
         first, *others = model.network.sections(costs=False)

@@ -1,4 +1,4 @@
-"""The initial state of a run: drawn parameters, slots, and the key of random numbers."""
+"""The initial state of a run: initialised parameters and layer state, optimiser slots, random key."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sigma_kernel.training.step.model import LAYERS, Model
 
 @frozen(eq=False)
 class Initial:
-    """What training starts from; ``rules`` are named pairs of a pattern and an initialiser."""
+    """The initial state; ``rules`` are named pairs of a pattern and an initialiser."""
 
     model: Model
     rules: Mapping[str, tuple[str, Any]]
     seed: int
-    fitted: Mapping[str, np.ndarray] = field(factory=dict)  # what preprocessors have learned
+    fitted: Mapping[str, np.ndarray] = field(factory=dict)  # fitted values of preprocessors
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return what layers hold, the optimiser's slots, where random numbers begin, and what was fitted."""
+        """Return parameters, layer state, optimiser slots, random key, and fitted values, by name."""
         held = {**self.model.shapes.parameters, **self.model.shapes.state}
         state = {LAYERS + address: self.values(address, parameter) for address, parameter in held.items()}
         state |= self.model.first_slots()
@@ -34,17 +34,17 @@ class Initial:
         return {**state, **self.fitted}
 
     def rule(self, address: str) -> str | None:
-        """Return the name of the rule that decides on a parameter, or None for the layer's own initialiser."""
+        """Return the name of the rule that applies to a parameter, or None for the layer's own initialiser."""
         rules = {name: match for name, (match, _) in self.rules.items()}
         return next(iter(hits(self.model, rules, address)), None)
 
     def initialiser(self, address: str, parameter: Parameter) -> Any:
-        """Return what fills a parameter: an initialiser, in any form, or a number."""
+        """Return the initialiser of a parameter, in any form, or a number."""
         rule = self.rule(address)
         return self.rules[rule][1] if rule else parameter.initialiser
 
     def values(self, address: str, parameter: Parameter) -> np.ndarray:
-        """Return the first values of one parameter, or of one entry of layer state."""
+        """Return the initial values of a parameter, or of an entry of layer state."""
         chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
         if isinstance(chosen, int | float):
             return np.full(parameter.shape, chosen, dtype)

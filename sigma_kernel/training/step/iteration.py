@@ -1,4 +1,4 @@
-"""One iteration with copies of its state and batch, for hooks that repeat it in another way and compare."""
+"""Record one iteration, with copies of its state and batch, for hooks that repeat it and compare the outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_kernel.training.step.steps import Steps
 
 @frozen(eq=False)
 class Iteration:
-    """An iteration: how it was computed, from which arrays (copies on the host) and rows, and its outcome."""
+    """An iteration: how it was computed, from which arrays (host copies) and rows, and its outcome."""
 
     compute: Compute
     steps: Steps
@@ -28,11 +28,11 @@ class Iteration:
         return cls(compute, evolve(steps, arrays=before), Batches(block, np.arange(len(rows), dtype=np.int32)[None]))
 
     def ended(self, result: Burst) -> Iteration:
-        """Return it with its outcome."""
+        """Return the iteration with its outcome."""
         return evolve(self, outcome=outcome(result, self.steps.programs.backend))
 
 
 def outcome(result: Burst, backend: Backend) -> dict[str, np.ndarray]:
-    """Return what an iteration came to: the new state, ``training.loss`` and the totals of metrics, by name."""
+    """Return the outcome of an iteration: new state, ``training.loss`` and totals of metrics, by name."""
     measured = {f"training.{name.removeprefix('metrics.')}": values[0] for name, values in result.ring.items()}
     return {**{name: backend.to_host(value) for name, value in result.state.items()}, **measured}

@@ -22,11 +22,11 @@ from sigma_kernel.registry.addresses import matches, specificity
 from sigma_kernel.registry.registry import Kind
 from sigma_kernel.training.step.model import LAYERS, Model
 
-LISTED = 12  # parameters that a message names
+LISTED = 12  # parameters that an error message lists
 
 
 def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
-    """Return the rules whose pattern matches an address, the most specific one first; the later one wins a tie."""
+    """Return the rules whose pattern matches an address, most specific first; on a tie the later one wins."""
     found = [
         (specificity(pattern), i, name)
         for i, (name, pattern) in enumerate(rules.items())
@@ -36,14 +36,14 @@ def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
 
 
 def setting_rule(model: Model, address: str, setting: str) -> str | None:
-    """Return the rule of the optimiser's ``settings`` that decides one setting of one parameter."""
+    """Return the rule of the optimiser's ``settings`` that gives one setting of one parameter."""
     settings = model.optimiser.settings if model.optimiser else {}
     rules = {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}
     return next(iter(hits(model, rules, address)), None)
 
 
 def check_matches(trainer: str, rules: Mapping[str, str], model: Model, mistakes: Mistakes = FIRST) -> None:
-    """Refuse a rule, by what it is called, whose pattern matches no parameter."""
+    """Refuse rules, given by name, whose pattern matches no parameter."""
     first, more = [*model.shapes.parameters][:LISTED], ", ..." if len(model.shapes.parameters) > LISTED else ""
     for name, pattern in rules.items():
         with mistakes.at(*name.split("."), "match"):
@@ -56,18 +56,18 @@ def check_matches(trainer: str, rules: Mapping[str, str], model: Model, mistakes
 
 
 def patterns(optimiser: Optimiser | None) -> Iterator[tuple[str, str]]:
-    """Yield every pattern of an optimiser that should match a parameter, by what the user called it."""
+    """Yield the user's name and the pattern of every optimiser rule that should match a parameter."""
     if optimiser is None:
         return
     for name, rule in optimiser.settings.items():
-        if isinstance(rule.get("match"), str):  # else it is refused itself
+        if isinstance(rule.get("match"), str):  # other rules are refused elsewhere
             yield f"optimiser.settings.{name}", rule["match"]
     for kind in ("transforms", "modifiers"):
         yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
 def frozen_parameters(model: Model) -> frozenset[str]:
-    """Return the parameters that the optimiser's rules freeze; raises SigmaConfigError for rules that are none."""
+    """Return the parameters that the optimiser's rules freeze; raise SigmaConfigError for invalid rules."""
     if model.optimiser is None:
         return frozenset()
     check_rules(model.optimiser, model.precision)
@@ -76,7 +76,7 @@ def frozen_parameters(model: Model) -> frozenset[str]:
 
 
 def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
-    """Return a model with an optimiser, whose rules freeze parameters; SigmaConfigError for a rule without a match."""
+    """Set the optimiser of a model, and freeze parameters by its rules; SigmaConfigError for a rule without a match."""
     model = evolve(model, optimiser=optimiser, frozen=frozenset())
     model = evolve(model, frozen=frozen_parameters(model))
     check_matches(trainer, dict(patterns(optimiser)), model)
@@ -85,7 +85,7 @@ def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
 
 @frozen
 class LiveValue:
-    """One settable value: its base, its range, its schedule."""
+    """A live value: configured base, range and schedule."""
 
     setting: LiveSetting
     base: float
@@ -114,7 +114,7 @@ def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue
 
 
 def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST) -> None:
-    """Refuse numbers that the precision cannot hold, and rules and schedules about what the optimiser does not have."""
+    """Refuse numbers that the precision cannot hold, and rules and schedules for unknown settings."""
     known = live_settings(optimiser)
     for name, setting in known.items():
         with mistakes.at("optimiser", name):
@@ -152,13 +152,13 @@ def check_fits(where: str, value: Any, dtype: str, error: type[SigmaError] = Sig
 
 @frozen
 class Number(Kind):
-    """What a live value may be set to."""
+    """The kind of a live value: a number in its range."""
 
     setting: LiveSetting = field(kw_only=True)
     dtype: str = field(kw_only=True)
 
     def check(self, address: str, value: Any) -> Any:
-        """Return the value as a number; SigmaAddressError for one out of range, or beyond the precision."""
+        """Return the value as a number; raise SigmaAddressError if it is out of range, or beyond the precision."""
         number = self.setting.check(address, value)
         check_fits(address, number, self.dtype, SigmaAddressError)
         return number
@@ -166,12 +166,12 @@ class Number(Kind):
 
 @frozen
 class Elements(Kind):
-    """What a parameter may be filled with: numbers in its shape, or a single one."""
+    """The kind of a parameter: numbers in its shape, or a single one to fill it."""
 
     spec: Spec = field(kw_only=True)
 
     def check(self, address: str, value: Any) -> Any:
-        """Return the value; SigmaAddressError for what is of another shape, no number, or beyond the precision."""
+        """Return the value; raise SigmaAddressError for a wrong shape, non-numbers, or values beyond the precision."""
         shape, dtype = self.spec.shape, self.spec.dtype
         try:
             new = np.asarray(value)
@@ -186,7 +186,7 @@ class Elements(Kind):
 
 @frozen(eq=False)
 class Live:
-    """The live values of a state: what each one is, and its ``base``.
+    """The live values of a state: their definitions, and the current ``base`` of each.
 
     Raises SigmaConfigError for a configured base that the precision cannot hold.
     """
@@ -194,7 +194,7 @@ class Live:
     values: dict[str, LiveValue]
     dtype: str
     base: Mapping[str, float] = field()
-    _ready: dict[str, Any] = field(factory=dict, init=False)  # the same arrays each time: backends recognise them
+    _ready: dict[str, Any] = field(factory=dict, init=False)  # cached: backends recognise arrays by identity
 
     @base.default
     def _(self) -> dict[str, float]:
@@ -203,17 +203,17 @@ class Live:
         return {name: value.base for name, value in self.values.items()}
 
     def changed(self, base: Mapping[str, float]) -> Live:
-        """Return these live values with other bases, which a :class:`Number` has checked; unknown names are ignored."""
+        """Return live values with new bases, already checked by :class:`Number`; ignore unknown names."""
         return Live(self.values, self.dtype, {name: base.get(name, old) for name, old in self.base.items()})
 
     def configured(self) -> dict[str, float]:
-        """Return the bases as they are configured."""
+        """Return the configured bases."""
         return {name: value.base for name, value in self.values.items()}
 
     def at(self, step: Step, now: Moment, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the values in force for ``n`` iterations of a step, ``offset`` iterations from a moment.
 
-        They are one scalar each, or ``n`` where there is a schedule.
+        Each is one scalar, or ``n`` of them if there is a schedule.
         """
         ready = self._ready
         return {

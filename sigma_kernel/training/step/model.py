@@ -1,8 +1,8 @@
-"""The training step as graphs: what a backend compiles.
+"""Build the graphs of the training step, which a backend compiles.
 
-One iteration is one graph: forward, backward, update, records.  Where gradients of several shards are merged, it is
-two: a *gradient* step for each shard and an *update* step.  Beside them stand the *evaluation* step, and the
-*observing* step, which computes what a hook wants to see of an iteration without touching the state.
+One iteration is one graph: forward, backward, update, records.  With shards it is two: a *gradient* step for each
+shard, and an *update* step on the merged gradients.  There is also an *evaluation* step, and an *observing* step, which
+computes gradients, updates and activations for hooks without changing the state.
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
@@ -36,15 +36,15 @@ UPDATES = "updates."
 ACTIVATIONS = "activations."
 TOTALS = "totals."
 WEIGHTS = "shard.weights."
-DIRECTIONS = "excitation.directions"  # a section that no data set has
+DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
 
 @frozen
 class Model:
-    """Everything that decides what a step computes, whatever the size of its batch.
+    """Everything that defines what a step computes, for any batch size.
 
     ``sections`` are the specs of one sample; ``metrics`` are recorded at each training step; ``frozen`` holds the
-    addresses of parameters that are left untouched.
+    addresses of parameters that are not trained.
     """
 
     network: Network
@@ -55,7 +55,7 @@ class Model:
     optimiser: Optimiser | None = None
     metrics: Mapping[str, Metric] = field(factory=dict)
     frozen: frozenset[str] = frozenset()
-    _kinds: Mapping[str, frozenset[str]] = field(init=False)  # of layers, by name
+    _kinds: Mapping[str, frozenset[str]] = field(init=False)  # kinds of layers, by name
 
     @_kinds.default
     def _(self) -> dict[str, frozenset[str]]:
@@ -71,11 +71,11 @@ class Model:
         return {address: spec for address, spec in self.parameters().items() if address not in self.frozen}
 
     def tags(self, address: str) -> frozenset[str]:
-        """Return the tags of the level at an address: those of a layer say what kind of layer it is."""
+        """Return the tags at an address: for a layer, its kind."""
         return self._kinds.get(address, frozenset())
 
     def layer_state(self) -> dict[str, Spec]:
-        """Return the specs of what layers update by themselves."""
+        """Return the specs of layer state, which layers update themselves, by address."""
         return self._specs(self.shapes.state)
 
     def held(self) -> dict[str, Spec]:
@@ -100,7 +100,7 @@ class Model:
         }
 
     def first_slots(self) -> dict[str, np.ndarray]:
-        """Return what the optimiser starts with."""
+        """Return the initial values of the optimiser's slots."""
         found = {f"{SLOTS}{a}.{name}": np.full(s.shape, t.fill, s.dtype) for (a, name), (s, t) in self.slots().items()}
         return {**found, "optimiser.step": np.zeros((), np.int32)}
 
@@ -112,15 +112,15 @@ class Model:
 
     # -- the steps -----------------------------------------------------------------------------------------------------
     def training(self, batch: int) -> Step:
-        """Return the whole iteration on a batch of so many samples."""
+        """Return the step of a whole iteration on a batch of this size."""
         whole = Traced(self, batch)
         return whole.step_to({**whole.updated(), **whole.layer_state()}, whole.measured(self.metrics))
 
     def gradients(self, batch: int) -> Step:
-        """Return the part of an iteration that a shard does: loss, totals, layer state and gradients, all recorded.
+        """Return the step of one shard: loss, totals, layer state and gradients, all recorded.
 
-        A cost whose rows do not count alike is divided by a live value: the weight of the whole batch (see
-        :meth:`weights`), times the shard's share of the rows, so that its means over shards are weighted as all others.
+        A cost with unequal row weights is divided by a live value: the weight of the whole batch (see :meth:`weights`)
+        times the shard's share of the rows, so that its means over shards are weighted like all others.
         """
         shard = Traced(self, batch, cut=True)
         return shard.step_to(
@@ -128,31 +128,31 @@ class Model:
         )
 
     def weights(self, batch: int) -> Step:
-        """Return the weights of a whole batch, by cost, where rows do not count alike; shards divide by them."""
+        """Return the step of a whole batch's weight, by cost with unequal row weights; shards divide by it."""
         whole = Traced(self, batch)
         return whole.step_to({}, {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()})
 
     def update(self) -> Step:
-        """Return the part of an iteration that follows the merging of gradients, which are state entries here."""
+        """Return the update step, after gradients were merged; they are state entries here."""
         merged = Merged(self)
         return merged.step_to(merged.updated(), {})
 
     def evaluation(self, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
-        """Return what is measured on a batch: the costs, and the metrics' totals.
+        """Return the evaluation step of a batch: costs, and totals of metrics.
 
-        ``loss`` is the mean over its rows; costs whose rows do not count alike are left out of it, and recorded each
-        as its total and its weight.
+        ``loss`` is the mean over its rows; costs with unequal row weights are not part of it: each is recorded as its
+        total and its weight.
         """
         traced = Traced(self, batch, training=False)
         return traced.step_to({}, {**traced.costs_apart(), **traced.totals(dict(metrics))})
 
     def prediction(self, batch: int) -> Step:
-        """Return the predictions for a batch, by output."""
+        """Return the step that predicts a batch, by output."""
         traced = Traced(self, batch, training=False, costs=False)
         return traced.step_to({}, traced.forward.predictions)
 
     def excitation(self, batch: int) -> Step:
-        """Return the first output of a batch, before costs, and how its sum along directions changes with the input."""
+        """Return the step of the first output, before costs, and the gradient of its sum along directions."""
         traced = Traced(self, batch, training=False, costs=False)
         output = traced.forward.values[self.network.outputs[0].name]
         along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
@@ -160,7 +160,7 @@ class Model:
         return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
 
     def observing(self, batch: int, wanted: Sequence[str]) -> Step:
-        """Return gradients, updates and activations of an iteration by address, computed beside the step."""
+        """Return the step that computes gradients, updates and activations of an iteration, by address."""
         traced = Traced(self, batch)
         ring = _named(ACTIVATIONS, traced.forward.values)
         if any(name.startswith(GRADIENTS) for name in wanted):
@@ -178,7 +178,7 @@ def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
 # -- writing a step ----------------------------------------------------------------------------------------------------
 @define
 class Draft(ABC):
-    """A step while it is written: its inputs, made on demand and remembered by name; the objective of an optimiser."""
+    """A step under construction: its inputs, created on demand by name; also the objective of an optimiser."""
 
     model: Model
     state: dict[str, Node] = field(factory=dict, init=False)
@@ -199,7 +199,7 @@ class Draft(ABC):
         return self.steer.setdefault(name, symbol((), dtype or self.model.precision, name))
 
     def step_to(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
-        """Return the simplified step from these inputs to the given outputs; inputs that nothing uses are left out.
+        """Return the simplified step from these inputs to the given outputs, without unused inputs.
 
         Raises SigmaGraphError if an entry of the state would change its shape or dtype.
         """
@@ -216,7 +216,7 @@ class Draft(ABC):
             for inputs in (self.state, self.data, self.steer)
         )
         graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
-        graph = rewrite(graph, keep=OPS)  # composites stay, for backends that know them
+        graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
         return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
     # -- what an optimiser is given ------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Draft(ABC):
 
     @property
     def step(self) -> Node:
-        """Return the number of this update, the first one being 1."""
+        """Return the number of this update, counted from 1."""
         return f.cast(self.entry("optimiser.step", Spec((), "int32")) + 1, dtype=self.model.precision)
 
     @abstractmethod
@@ -262,7 +262,7 @@ class Draft(ABC):
         return {**parameters, **slots, **{name: self.entry(name, spec) + 1 for name, spec in counters.items()}}
 
     def _built(self, optimiser: Optimiser) -> Update:
-        """Return an optimiser's update; raises SigmaGraphError for what is none of these parameters and slots."""
+        """Return an optimiser's update; raise SigmaGraphError if it does not match the parameters and slots."""
         update, known = optimiser.build(self), {*self.parameters, *self.slots}
         made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
         for place, node in made:
@@ -290,7 +290,7 @@ class Draft(ABC):
 
 @define
 class Traced(Draft):
-    """The network on a batch, or on a shard that was ``cut`` from one and says at which row it begins."""
+    """The step of a network on a batch, or on a shard ``cut`` from one, with its first row as a live value."""
 
     batch: int
     training: bool = True
@@ -331,7 +331,7 @@ class Traced(Draft):
         )
 
     def layer_state(self) -> dict[str, Node]:
-        """Return what layers update by themselves, by its name in the state."""
+        """Return the new layer state, by its name in the state."""
         return _named(LAYERS, self.forward.state)
 
     def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
@@ -347,7 +347,7 @@ class Traced(Draft):
         return _named("metrics.", totals)
 
     def costs_apart(self) -> dict[str, Node]:
-        """Return the loss of the costs whose rows count alike, and the total and the weight of each other one."""
+        """Return the loss of the costs with equal row weights, and total and weight of each of the others."""
         self.forward.loss_or_fail()
         costs, totals = self.forward.costs, self.forward.totals
         alike = evolve(self.forward, costs={name: cost for name, cost in costs.items() if name not in totals}).loss
@@ -365,14 +365,14 @@ class Traced(Draft):
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the loss's gradients at these or other parameters."""
         at, loss = (self.parameters if parameters is None else parameters), self.loss(parameters)
-        if parameters is None:  # others may be values that a simpler graph computes in another way
-            (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # gradients inherit what is simpler
+        if parameters is None:  # at other parameters a simplified graph may compute differently
+            (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
         return dict(zip(at, gradient(loss, list(at.values())), strict=True))
 
 
 @define
 class Merged(Draft):
-    """What follows the merging of gradients: these are given, and the loss cannot be asked for again."""
+    """The update step: merged gradients are given, and the loss cannot be computed again."""
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Refuse: other shards would be missing."""

@@ -1,4 +1,4 @@
-"""The compiled steps of a session, and what they compute beside training: evaluation, prediction, observation."""
+"""Compile the steps of a model on first use, and cache the programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Compiled = tuple[Step, Program]
 
 @define(eq=False)
 class Programs:
-    """The steps of a model, each compiled when it is first wanted; several threads may ask at once."""
+    """The compiled steps of a model, compiled on first use; safe to use from several threads."""
 
     model: Model
     backend: Backend
@@ -25,9 +25,9 @@ class Programs:
     _lock: threading.RLock = field(factory=threading.RLock, init=False)
 
     def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
-        """Return a step of the model and its program: of a kind, such as ``Model.training``, for such a batch."""
+        """Return a step and its program: of a kind, such as ``Model.training``, with its arguments."""
         key = (kind, *about)
-        if key not in self._made:  # else nobody has to wait, though another thread may be compiling
+        if key not in self._made:  # no lock for a cached one: another thread may be compiling
             with self._lock:
                 if key not in self._made:
                     self._made[key] = self._compiled(kind, *about)

@@ -1,6 +1,6 @@
-"""Iterations of a state: fused into bursts, or in parts, for operators that cut batches into shards.
+"""Run iterations from a state: fused into bursts, or in parts, for operators that cut batches into shards.
 
-A shard is some rows of a batch.  Its gradients are computed by themselves, merged with those of the other shards, and
+A shard is some rows of a batch.  Its gradients are computed separately, merged with those of the other shards, and
 applied in one update.
 """
 
@@ -25,7 +25,7 @@ _NOTHING = np.zeros((1, 0), np.int32)
 
 @frozen(eq=False)
 class Steps:
-    """What computes iterations from a state on: its arrays, and the live values in force."""
+    """Compute iterations from a state: its arrays, and the live values in force."""
 
     programs: Programs
     arrays: Arrays
@@ -51,7 +51,7 @@ class Steps:
     def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:
         """Return the mean weight of the rows of a batch, by cost; ``shard`` is the size of one of its shards.
 
-        There are none where all rows count alike.
+        The result is empty if all rows have equal weight.
         """
         if not any(name.startswith(WEIGHTS) for name in self.programs.get(Model.gradients, shard)[0].steer):
             return {}
@@ -68,7 +68,7 @@ class Steps:
         offset: int,
         weights: Mapping[str, np.ndarray],
     ) -> Share:
-        """Return the share of a shard: these ``rows`` of a batch, from ``start`` on."""
+        """Return the share of a shard: these ``rows`` of a batch, starting at row ``start``."""
         step, program = self.programs.get(Model.gradients, len(rows))
         shares = {name: each * each.dtype.type(len(rows)) for name, each in weights.items()}
         steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
@@ -91,5 +91,5 @@ class Steps:
 
 
 def fused(steps: Iterations, batches: Batches) -> Burst:
-    """Compute a burst by the fused program."""
+    """Compute a burst with the fused program."""
     return steps.fused(batches)
