@@ -1,1 +1,1 @@
-"""Commands: their types, the queue, what they do, and how they are undone."""
+"""Commands: their types, the queue, changes of components, reconfiguration, and undo."""

@@ -1,4 +1,4 @@
-"""Changes: how the components of a run differ from those of its settings, as plain JSON.
+"""Record changes: how the components of a run differ from those of its settings, as plain JSON.
 
 ``hooks`` holds, in order, pairs of a name and the table of the hook that was attached, or None for one that was
 detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``iterator``
@@ -36,16 +36,16 @@ class Parts:
 
 @frozen(eq=False)
 class Factory:
-    """Make the components of a run from those of its settings, and from changes."""
+    """Make the components of a run from those of its settings, with changes applied."""
 
     name: str
     base: Parts
     resolve: Resolve
     splits: Mapping[str, Dataset]
-    backend: Any  # as it was chosen
+    backend: Any  # as given in the settings
 
     def backend_name(self, changes: Changes) -> str:
-        """Return the name of the backend for people."""
+        """Return the display name of the backend."""
         return name_of(changes.get("backend", self.backend), "Backend")
 
     def changed(self, changes: Changes, command: Command) -> Changes:
@@ -61,14 +61,14 @@ class Factory:
 
     # -- changes ------------------------------------------------------------------------------------------------
     def attached(self, changes: Changes, name: str, hook: Any) -> Changes:
-        """Return changes with one more hook; SigmaConfigError if it is not a hook, or the name is taken."""
+        """Return changes with one more hook; raise SigmaConfigError if it is not a hook, or the name is taken."""
         if name in self.named(changes):
             raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
         self._hook(name, hook)
         return _with(changes, hooks={**_attached(changes), name: hook})
 
     def detached(self, changes: Changes, name: str) -> Changes:
-        """Return changes with one hook less; SigmaConfigError if there is none of that name."""
+        """Return changes without a hook; raise SigmaConfigError if there is none of that name."""
         there = self.named(changes)
         if name not in there:
             known = near(name, there) or f" There are: {', '.join(there) or 'none'}."
@@ -78,7 +78,7 @@ class Factory:
         return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
 
     def swapped(self, changes: Changes, slot: str, component: Any) -> Changes:
-        """Return changes with another component in a slot; SigmaConfigError if it does not fit there."""
+        """Return changes with another component in a slot; raise SigmaConfigError if it does not fit."""
         self.component(slot, component)
         return _with(changes, **{slot: component})
 
@@ -89,7 +89,7 @@ class Factory:
 
     # -- components ----------------------------------------------------------------------------------------------
     def made(self, now: Parts, then: Changes, wanted: Changes) -> Parts:
-        """Return the wanted components; those whose changes are as they were ``then`` are those that there are now."""
+        """Return the wanted components; reuse the present ones where ``wanted`` equals the changes ``then``."""
         parts = evolve(now, hooks={name: self._wanted(name, now, then, wanted) for name in self.named(wanted)})
         for slot in SLOTS:
             if wanted.get(slot) != then.get(slot):
@@ -98,7 +98,7 @@ class Factory:
         return parts
 
     def component(self, slot: str, chosen: Any) -> Any:
-        """Return the component chosen for a slot."""
+        """Resolve the component of a slot."""
         where = f"{self.name}.{slot}"
         return one(self.resolve, where, slot, CONTRACTS[slot], chosen)
 
@@ -108,7 +108,7 @@ class Factory:
         table, times = _of(wanted, name)
         hook = self._hook(name, table) if table is not None else self.base.hooks[name]
         if times:
-            hook = copy(hook)  # the settings keep theirs
+            hook = copy(hook)  # leave the settings' object unchanged
         for what, text in (times or {}).items():
             setattr(hook, what, read_time(f"{self.name}.hooks.{name}.{what}", what, text))
         return hook
@@ -120,13 +120,13 @@ class Factory:
 
 
 def timed(changes: Changes, name: str, what: str, text: str) -> Changes:
-    """Return changes with another time, or another criterion, of a hook."""
+    """Return changes with a new time or criterion of a hook."""
     times = changes.get("times", {})
     return _with(changes, times={**times, name: {**times.get(name, {}), what: text}})
 
 
 def read_time(where: str, what: str, text: Any) -> Any:
-    """Return the time (``every``) or the criterion (``when``) of a text; SigmaConfigError if it cannot be parsed."""
+    """Parse a time (``every``) or a criterion (``when``); raise SigmaConfigError if it is invalid."""
     if not isinstance(text, str):
         raise SigmaConfigError(f"{where}: must be a text (got {text!r}). Write '2 epochs' or 'epoch reaches 3'.")
     try:
@@ -136,7 +136,7 @@ def read_time(where: str, what: str, text: Any) -> Any:
 
 
 def _attached(changes: Changes) -> dict[str, Any]:
-    """Return the hooks that were attached, and None for those that were detached, by name."""
+    """Return the tables of attached hooks by name, and None for detached ones."""
     return dict(changes.get("hooks", ()))
 
 
@@ -146,6 +146,6 @@ def _of(changes: Changes, name: str) -> tuple[Any, Any]:
 
 
 def _with(changes: Changes, **new: Any) -> Changes:
-    """Return changes with others; empty ones are left out."""
+    """Return updated changes, without empty ones."""
     hooks = {"hooks": [[name, hook] for name, hook in new["hooks"].items()]} if "hooks" in new else {}
     return {name: value for name, value in {**changes, **new, **hooks}.items() if value not in ({}, [], None)}

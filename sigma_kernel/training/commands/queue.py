@@ -1,8 +1,8 @@
 """The queue of requests to the training thread.
 
-Only one thread at a time acts on a session: the training thread between bursts, and while nothing trains, whoever asks.
-Other threads leave requests, which are answered at the next boundary with a result or an exception.  Whoever waits for
-the ``result`` of a request writes its row of the journal to the disk first; the training thread does not wait.
+Only one thread at a time changes a session: the training thread between bursts, or, without training, the caller.
+Other threads queue requests, which are answered at the next boundary with a result or an exception.  Waiting for the
+``result`` of a request first syncs its row of the journal to the disk; the training thread does not wait.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Request:
 
     act: Callable[[], Any]
     command: Command | None = None
-    durable: Callable[[], Exception | None] = lambda: None  # returns when the journal is on the disk, or why it is not
+    durable: Callable[[], Exception | None] = lambda: None  # waits until the journal is on the disk; returns the error
     future: Future[Any] = field(factory=Future)
 
     def result(self) -> Any:
-        """Return the result, once the row of the journal is on the disk; raise the exception if there is one."""
+        """Return the result once its journal row is on the disk, or raise the exception."""
         result = self.future.result()
         if (error := self.durable()) is not None:
             raise error
         return result
 
     def answer(self) -> None:
-        """Act, and set the result; an exception is raised by whoever waits for it."""
+        """Run the request, and set its result or exception."""
         try:
             self.future.set_result(self.act())
         except Exception as error:
@@ -53,13 +53,13 @@ class Queue:
 
     @property
     def busy(self) -> bool:
-        """Return whether a thread trains, or is about to."""
+        """Return whether a thread trains or is about to."""
         return self._thread is not None
 
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
-        """Make a thread, by default the calling one, the training thread: it answers from now on.
+        """Make a thread, by default the calling one, the training thread, which answers requests from now on.
 
-        Raises SigmaStateError if there is one already, unless it is this one ``again``.
+        Raises SigmaStateError if there is one already, unless the thread claims ``again``.
         """
         with self._gate:
             if self.busy and not again:
@@ -67,14 +67,14 @@ class Queue:
             self._thread = thread or threading.current_thread()
 
     def release(self) -> None:
-        """Let any thread act again, after the waiting requests are answered."""
+        """Release the training thread: answer the queued requests, then let any thread act."""
         with self._gate:
             self._thread = None
             while self._waiting:
                 self._waiting.popleft().answer()
 
     def submit(self, request: Request) -> Request:
-        """Answer a request at once if this thread may act, or leave it for the training thread."""
+        """Answer a request at once if this thread may act, or queue it for the training thread."""
         with self._gate:
             if self._thread in (None, threading.current_thread()):
                 request.answer()
@@ -84,17 +84,17 @@ class Queue:
         return request
 
     def serve(self, over: Callable[[], bool]) -> None:
-        """Answer the requests that wait now, not those that come meanwhile; none once training is over."""
+        """Answer the requests that are queued now, not later ones; none once training is over."""
         for _ in range(len(self._waiting)):
-            if not over():  # what comes after a stop is answered after the end
+            if not over():  # requests after a stop are answered once training has ended
                 self._waiting.popleft().answer()
 
     def wait(self) -> None:
-        """Wait for a request, half a second at most."""
+        """Wait for a request, at most half a second."""
         with self._gate:
             if not self._waiting:
                 self._gate.wait(0.5)
 
     def awaits(self, kind: type[Command]) -> bool:
-        """Return whether a command of a kind waits for the next boundary."""
+        """Return whether a command of a kind is queued."""
         return any(isinstance(request.command, kind) for request in [*self._waiting])

@@ -1,7 +1,7 @@
-"""Replace components of a running session: hooks, the optimiser, the backend, the order of rows.
+"""Replace components of a running session: hooks, the optimiser, the backend, the iterator.
 
-Everything is built and checked before anything is replaced.  Parameters stay; another optimiser begins with new slots,
-and with its live values as they are configured.
+Everything is built and checked before anything is replaced.  Parameters stay; a new optimiser starts with new slots and
+with its configured live values.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from sigma_kernel.training.step.programs import Programs
 
 
 def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, RunState]:
-    """Return the setup that the changes of a state ask for, and the state as it continues there.
+    """Return the setup for the changes of a state, and the state adapted to it.
 
-    ``now`` are the changes that the present setup has.  Raises a SigmaError for components that do not fit.
+    ``now`` are the changes of the current setup.  Raises a SigmaError for components that do not fit.
     """
     if state.changes == now:
         return setup, state
@@ -56,7 +56,7 @@ def _built(setup: Setup, parts: Parts) -> Setup:
 
 
 def _programs(setup: Setup, parts: Parts) -> Programs:
-    """Return the programs, of which the training step is compiled: where that fails, the command is refused."""
+    """Return the programs, with the training step compiled: if that fails, the command is refused."""
     model = setup.model
     if parts.optimiser is not setup.parts.optimiser:
         model = optimised(setup.name, model, parts.optimiser)
@@ -70,7 +70,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
 
 
 def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
-    """Return the addresses that hooks published, or that could be set, and that no hook has any more."""
+    """Return the published or settable addresses of former hooks that no hook has any more."""
     were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
     measured = ("training.loss", *(f"training.{metric}" for metric in old.model.metrics))
     known = {*published, *were}
@@ -86,7 +86,7 @@ def _among(address: str, patterns: Iterable[str]) -> bool:
 
 
 def _check(old: Setup, new: Setup, gone: Iterable[str]) -> None:
-    """Raise a SigmaError for hooks that read what nothing publishes, or that would fail."""
+    """Raise a SigmaError for hooks that would fail, or read an address that is no longer published."""
     hooks, known = new.order.hooks, bindings(new)
     check_reads(new.name, hooks, new.model, known)
     check_hooks(f"{new.name}.hooks", {n: h for n, h in hooks.items() if old.order.hooks.get(n) is not h}, new.model)
@@ -123,7 +123,7 @@ def _live(live: Live, new: Setup) -> Live:
 
 
 def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:
-    """Return what hooks remember that are still there; a criterion that has changed starts afresh."""
+    """Return the memory of the remaining hooks; reset that of a changed criterion."""
     found = {}
     for name, memory in state.memory.items():
         before, after = old.parts.hooks.get(name), new.parts.hooks.get(name)

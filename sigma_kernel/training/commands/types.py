@@ -1,6 +1,6 @@
-"""Commands: typed changes from outside, applied by the training thread at a boundary between bursts.
+"""The types of commands: changes from outside, applied by the training thread at a boundary between bursts.
 
-A command that is malformed is refused before it is queued.
+A malformed command is refused before it is queued.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sigma_kernel import settings
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
-SLOTS = ("optimiser", "backend", "iterator")  # kinds of components that can be swapped
+SLOTS = ("optimiser", "backend", "iterator")  # kinds of components that ``swap`` replaces
 SCALE = settings.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
 TEXT = settings.instance_of(str, "a text")
 
@@ -25,12 +25,12 @@ class Command:
     """A change; its fields are plain JSON values."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the command as the journal writes it."""
+        """Return the command as its journal row holds it."""
         return {"command": NAMES[type(self)], **asdict(self)}
 
 
 def _score(made: Command, _: Any, score: Any) -> None:
-    """Refuse what is no number; one that is not finite is."""
+    """Refuse anything but a number; non-finite ones are allowed."""
     if score is not None and (not isinstance(score, int | float) or isinstance(score, bool)):
         raise SigmaConfigError(f"{type(made).__name__}.score: must be a number (got {score!r}).")
 
@@ -41,7 +41,7 @@ def _written(made: Command, attribute: Any, component: Any) -> None:
         plain = json.loads(
             json.dumps({"type": component} if isinstance(component, str) else dict(component), allow_nan=False)
         )
-    except (TypeError, ValueError):  # said below
+    except (TypeError, ValueError):  # reported below
         plain = {}
     if not isinstance(plain.get("type"), str):
         got = repr(component) if plain or isinstance(component, Mapping) else type(component).__name__
@@ -54,7 +54,7 @@ def _written(made: Command, attribute: Any, component: Any) -> None:
 
 @frozen
 class Set(Command):
-    """Set every value that an address pattern names; addresses start at the trainer."""
+    """Set every value that an address pattern matches; addresses start at the trainer."""
 
     pattern: str
     value: Any
@@ -62,17 +62,17 @@ class Set(Command):
 
 @frozen
 class Pause(Command):
-    """Stop after the present burst, and wait."""
+    """Pause after the current burst."""
 
 
 @frozen
 class Go(Command):
-    """Go on after a pause."""
+    """Continue after a pause."""
 
 
 @frozen
 class StepBy(Command):
-    """Go on for so many ticks of a time scale, then pause again."""
+    """Continue for ``count`` ticks of a time scale, then pause again."""
 
     count: int = field(default=1, validator=[settings.whole, settings.ge(1)])
     scale: str = field(default="iteration", validator=SCALE)
@@ -80,14 +80,14 @@ class StepBy(Command):
 
 @frozen
 class Stop(Command):
-    """End training after the present burst; ``cause`` says why, if it was not a person's wish."""
+    """End training after the current burst; ``cause`` says why, unless a person asked for it."""
 
     cause: str = ""
 
 
 @frozen
 class Save(Command):
-    """Write a checkpoint; ``score`` is what the best are chosen by, and one to ``keep`` is never cleared away."""
+    """Write a checkpoint; ``score`` ranks it for retention of the best, ``keep`` exempts it from removal."""
 
     cause: str = ""
     score: float | None = field(default=None, validator=_score)
@@ -96,7 +96,7 @@ class Save(Command):
 
 @frozen
 class Rewind(Command):
-    """Go back to the newest state that is kept from a moment or earlier, and go on as a new branch."""
+    """Rewind to the newest snapshot in memory at or before a moment, and continue on a new branch."""
 
     to: int = field(validator=[settings.whole, settings.ge(0)])
     scale: str = field(default="iteration", validator=SCALE)
@@ -104,7 +104,7 @@ class Rewind(Command):
 
 @frozen
 class Reset(Command):
-    """Go back to the initial state, at iteration 0, and go on from there."""
+    """Go back to the initial state, at iteration 0, and continue from there."""
 
 
 @frozen
@@ -117,14 +117,14 @@ class Attach(Command):
 
 @frozen
 class Detach(Command):
-    """Take a hook away, and forget what it remembers."""
+    """Remove a hook and its memory."""
 
     name: str = field(validator=TEXT)
 
 
 @frozen
 class Swap(Command):
-    """Put another component into a slot: ``optimiser``, ``backend`` or ``iterator``."""
+    """Replace the component in a slot: ``optimiser``, ``backend`` or ``iterator``."""
 
     slot: str = field(validator=settings.in_(SLOTS))
     component: Any = field(validator=_written)
@@ -136,7 +136,7 @@ class Undo(Command):
 
 
 def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
-    """Return a command with the full names of components, by which they are written down."""
+    """Return a command with the full names of components, for the journal."""
     match made:
         case Attach(_, hook):
             return evolve(made, hook=name("hook", hook))
@@ -153,7 +153,7 @@ NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def command(name: str, arguments: Mapping[str, Any]) -> Command:
-    """Return the command of that name; SigmaStateError if there is none, or its arguments do not fit."""
+    """Make the command of a name; raise SigmaStateError if it is unknown, or its arguments do not fit."""
     if name not in KINDS:
         raise SigmaStateError(f"command {name!r}: unknown.{near(name, KINDS)} Known are {', '.join(KINDS)}.")
     known = [a.name for a in fields(KINDS[name])]
@@ -164,11 +164,11 @@ def command(name: str, arguments: Mapping[str, Any]) -> Command:
         return KINDS[name](**arguments)
     except TypeError:
         raise SigmaStateError(f"command {name!r}: needs {', '.join(known)}.") from None
-    except SigmaConfigError as error:  # what is wrong with an argument, after the name of a class
+    except SigmaConfigError as error:  # drops the class name before the argument's
         raise SigmaStateError(f"command {name!r}: {str(error).partition('.')[2]}") from None
 
 
 def from_dict(row: Mapping[str, Any]) -> Command:
-    """Return the command that a row of the journal holds."""
+    """Return the command of a journal row."""
     known = fields(KINDS[row["command"]]) if row["command"] in KINDS else ()
     return command(row["command"], {a.name: row[a.name] for a in known if a.name in row})

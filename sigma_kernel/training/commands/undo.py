@@ -1,7 +1,7 @@
-"""Undo: the former values of what commands changed, and how they are put back.
+"""Undo commands: record the former values of what they changed, and restore them.
 
-What a command changed is found by comparing the states before and after it.  The entries of the last commands are part
-of the state, so that a run that was resumed, rewound or replayed can undo them too.
+The changes of a command are found by comparing the states before and after it.  The entries of the last commands are
+part of the state, so that they can also be undone after a resume, rewind or replay.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sigma_kernel.training.session.state import RunState, plain
 from sigma_kernel.training.step.model import OPTIMISER
 
 MOST = 16  # commands that can be undone
-MOST_BYTES = 64 * 2**20  # of former arrays, in all
+MOST_BYTES = 64 * 2**20  # of former arrays, in total
 
 
 def recorded(command: str, before: RunState, after: RunState, old: Setup, new: Setup) -> RunState:
-    """Return the state after a command with an entry that undoes it; the oldest entries are dropped."""
+    """Add an undo entry to the state after a command; drop the oldest entries beyond the limits."""
     number = after.undo[-1]["number"] + 1 if after.undo else 0
     entry = {"number": number, "command": command, **_values(before, after)}
     arrays = _arrays(before, after, old, new)
@@ -40,8 +40,8 @@ def recorded(command: str, before: RunState, after: RunState, old: Setup, new: S
 
 
 def _values(before: RunState, after: RunState) -> dict[str, Any]:
-    """Return the former of everything that has changed and is not an array, as plain values."""
-    swapped = before.changes.get("optimiser") != after.changes.get("optimiser")  # another one starts as configured
+    """Return the former values of everything that changed, except arrays, as plain values."""
+    swapped = before.changes.get("optimiser") != after.changes.get("optimiser")  # a new optimiser starts as configured
     settings = {name: old for name, old in before.live.base.items() if swapped and name.startswith(OPTIMISER)}
     return {
         "changes": dict(before.changes),
@@ -53,7 +53,7 @@ def _values(before: RunState, after: RunState) -> dict[str, Any]:
 
 
 def _arrays(before: RunState, after: RunState, old: Setup, new: Setup) -> dict[str, np.ndarray]:
-    """Return the former arrays that have changed; on another backend they are the same."""
+    """Return the former arrays that changed; a swapped backend holds the same ones."""
     found = {name: value for name, value in _changed(before.kept, after.kept).items() if not name.startswith(UNDO)}
     if new.parts.backend is not old.parts.backend:
         return found
@@ -61,7 +61,7 @@ def _arrays(before: RunState, after: RunState, old: Setup, new: Setup) -> dict[s
 
 
 def _changed(old: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the former of each value that is another object now, or missing."""
+    """Return the former value of each entry that is now another object, or missing."""
     return {name: value for name, value in old.items() if now.get(name) is not value}
 
 
@@ -70,7 +70,7 @@ def _bytes(state: RunState) -> int:
 
 
 def _without(state: RunState, place: int) -> tuple[RunState, dict[str, np.ndarray]]:
-    """Return a state without one entry, and the arrays that the entry kept."""
+    """Remove one entry; return the state without it, and the arrays that the entry kept."""
     head = f"{UNDO}{state.undo[place]['number']}."
     arrays = {name.removeprefix(head): value for name, value in state.kept.items() if name.startswith(head)}
     kept = {name: value for name, value in state.kept.items() if not name.startswith(head)}
@@ -79,7 +79,7 @@ def _without(state: RunState, place: int) -> tuple[RunState, dict[str, np.ndarra
 
 # -- undoing -----------------------------------------------------------------------------------------------------------
 def undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
-    """Return the entry of the last command that can be undone; SigmaStateError with the reason if none can."""
+    """Return the entry of the last command; raise SigmaStateError, with the reason, if it cannot be undone."""
     if not state.undo:
         raise SigmaStateError(
             f"{trainer}: there is nothing to undo. What can be is the last {MOST} times that somebody outside "
@@ -92,9 +92,9 @@ def undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
 
 
 def undone(state: RunState, setup: Setup, entry: Mapping[str, Any], there: Mapping[str, Any]) -> RunState:
-    """Return the state without what its last entry undoes, on a setup that has the former changes already.
+    """Undo the last entry of a state, on a setup that has the former changes already.
 
-    ``there`` are the hooks from before the command was undone: those keep what they remember, but for criteria.
+    ``there`` are the hooks before the undo: those keep their memory, except that of criteria.
     """
     state, arrays = _without(state, -1)
     kept = {name: value for name, value in arrays.items() if name.startswith(KEPT)}
