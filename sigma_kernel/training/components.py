@@ -22,7 +22,7 @@ from sigma_kernel.settings import PRECISIONS
 from sigma_kernel.training.data.dataset import dataset
 from sigma_kernel.training.data.iterators import Shuffled
 
-TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: what reads a text, and what that gives
+TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: parser of the text, type, description
     "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),
     "when": (Criterion.parse, Criterion | None, "a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3)"),
 }
@@ -30,7 +30,7 @@ TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires
 
 @define(eq=False)
 class Settings:
-    """What a trainer is to do, as it was given.
+    """The settings of a trainer, as given by the user.
 
     Components may be objects, names or tables ``{"type": name, setting: value}``.  ``network`` is an architecture, or
     its text form.  ``data`` is one data set, or one for each split (``training``, ``validation``, ...): arrays by
@@ -58,7 +58,7 @@ class Settings:
 
 
 def resolved(given: Settings) -> Settings:
-    """Return settings with objects in place of names and tables, but for the network, the backend and hooks."""
+    """Resolve names and tables to objects, except for the network, the backend and the hooks."""
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
     found = {one.name: getattr(given, one.name) for one in fields(Settings)}
     found["data"] = data(resolve, given.data)
@@ -72,7 +72,7 @@ def resolved(given: Settings) -> Settings:
 
 
 def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
-    """Return the component that was chosen; raises SigmaConfigError for what is none of its kind."""
+    """Resolve one setting to a component; raise SigmaConfigError if it is not of this kind."""
     found = resolve(kind, chosen)
     if not isinstance(found, contract):
         raise SigmaConfigError(
@@ -83,7 +83,7 @@ def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) ->
 
 
 def name_of(chosen: Any, suffix: str) -> str:
-    """Return the name of a chosen component for people: that of its table, or of its class without a suffix."""
+    """Return a component's display name: the type in its table, or its class name without the suffix."""
     thing = chosen["type"] if isinstance(chosen, Mapping) else chosen
     if isinstance(thing, str):
         return thing.rpartition(":")[2]
@@ -91,14 +91,14 @@ def name_of(chosen: Any, suffix: str) -> str:
 
 
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
-    """Raise SigmaConfigError for a precision that a backend does not have."""
+    """Raise SigmaConfigError if the backend does not support the precision."""
     known = sorted(dtype for dtype in backend.dtypes if dtype in PRECISIONS)
     if precision not in known:
         raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(known)}.")
 
 
 def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
-    """Return components by name; those of a list are called by what they are, one that comes again by its place too."""
+    """Resolve several components by name; those of a list are named by their type, duplicates by index as well."""
     if isinstance(chosen, Mapping) and not isinstance(chosen.get("type"), str):
         return {name: one(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()}
     found: dict[str, Any] = {}
@@ -113,9 +113,9 @@ def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any
 def hooks(
     resolve: Resolve, where: str, chosen: Any, splits: Collection[str] | None, mistakes: Mistakes = FIRST
 ) -> dict[str, Hook]:
-    """Return hooks by name; times and criteria in them that are texts are read.
+    """Resolve hooks by name, and parse times and criteria given as strings.
 
-    Where the ``splits`` of the data are not known, those that hooks measure on are not checked.
+    Without the ``splits`` of the data, the splits that hooks measure on are not checked.
     """
     if not isinstance(chosen, Mapping):
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
@@ -130,18 +130,18 @@ def hooks(
 
 
 def check_split(where: str, split: str, splits: Collection[str]) -> None:
-    """Raise SigmaConfigError for a split of the data that is not there."""
+    """Raise SigmaConfigError for an unknown split of the data."""
     if split not in splits:
         known = f"{near(split, splits)} There are: {', '.join(splits)}."
         raise SigmaConfigError(f"{where}: the data has no split {split!r}.{known}")
 
 
 def _timed(where: str, hook: Hook) -> Hook:
-    """Return a hook whose times and criteria that are texts are read; SigmaConfigError for those that are none."""
+    """Return a hook with its times and criteria parsed; raise SigmaConfigError for invalid ones."""
     for what, (read, kind, words) in TIMES.items():
         chosen = getattr(hook, what)
         if isinstance(chosen, str):
-            hook = copy(hook)  # the user's own stays as it is
+            hook = copy(hook)  # leave the user's object unchanged
             setattr(hook, what, read(chosen))
         elif not isinstance(chosen, kind):
             raise SigmaConfigError(f"{where}.{what}: must be {words} (got {chosen!r}).")
@@ -149,7 +149,7 @@ def _timed(where: str, hook: Hook) -> Hook:
 
 
 def _check_declared(where: str, hook: Hook) -> None:
-    """Raise SigmaConfigError for declarations that are no lists of texts; a single text would be one of letters."""
+    """Raise SigmaConfigError for declarations other than lists of strings; a string would iterate over its letters."""
     for what in ("reads", "writes", "requires", "splits", "settable"):
         try:
             declared = getattr(hook, what)
@@ -161,7 +161,7 @@ def _check_declared(where: str, hook: Hook) -> None:
 
 
 def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
-    """Return the rules by name: what they match, and the initialiser; a table may hold both, as in a configuration."""
+    """Return the initialiser rules by name: pattern and initialiser; a configuration gives both in one table."""
     rules: dict[str, tuple[str, Any]] = {}
     for name, rule in chosen.items() if isinstance(chosen, Mapping) else [("", chosen)]:
         if isinstance(rule, Mapping) and "match" in rule:
@@ -175,13 +175,13 @@ def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
 
 
 def data(resolve: Resolve, chosen: Any) -> Any:
-    """Return the data that were chosen, of which a name or a table is made."""
+    """Return the data, with names and tables resolved to data sets."""
     named = isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str))
     return resolve("dataset", chosen) if named or has(type(chosen)) else chosen
 
 
 def splits(where: str, chosen: Any) -> dict[str, Dataset]:
-    """Return the data set of each split: ``training`` alone, where no splits were given."""
+    """Return the data set of each split: only ``training`` if no splits were given."""
     if not isinstance(chosen, Mapping) or not _in_splits(chosen):
         chosen = {"training": chosen}
     if chosen.get("training") is None:
@@ -197,9 +197,9 @@ def encoded(
     steps: Mapping[str, Preprocessor],
     outputs: Mapping[str, Spec] | None = None,
 ) -> dict[str, Dataset]:
-    """Return the splits with every section as the network reads it: class indices for costs of classes, else numbers.
+    """Encode every section as the network reads it: class indices for classification costs, else numbers.
 
-    Where the specs of ``outputs`` are known, the classes are as many as these have.
+    If the specs of ``outputs`` are known, they give the number of classes.
     """
     takers = {step.section: 0 for step in steps.values() if step.takes_classes}
     for cost in network.costs:
@@ -215,17 +215,17 @@ def encoded(
 
 
 def class_names(data: Dataset, network: Network) -> Sequence[str]:
-    """Return what the classes of the first cost that has some are called."""
+    """Return the class names of the first cost that has any."""
     return next(filter(None, (data.class_names(cost.layer.targets) for cost in network.costs)), ())
 
 
 def _in_splits(chosen: Mapping[str, Any]) -> bool:
-    """Return whether a mapping holds data sets, and no arrays."""
+    """Return whether a mapping holds data sets rather than arrays."""
     return "training" in chosen or any(isinstance(given, Dataset | Mapping | tuple) for given in chosen.values())
 
 
 def network(resolve: Resolve, where: str, chosen: Any) -> Network:
-    """Return the network: of its text form, of an architecture, of several ends; what can declare itself is one."""
+    """Return the network of a text form, an architecture, several ends, or an object that declares itself."""
     if chosen is None:
         raise SigmaNetworkError(f"{where}: there is no network. Set one, such as Input(4) + Dense(3) + ...")
     if hasattr(chosen, "declare"):

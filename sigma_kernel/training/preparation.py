@@ -1,9 +1,9 @@
-"""From a trainer's settings to its session, in stages.
+"""Build a session from a trainer's settings, in stages.
 
-Each stage is a property of :class:`Stages`, made once from those above it, when it is first asked for: names and tables
-become components, the data are read and fitted, shapes are inferred; :func:`prepared` puts the last of them together.
-A stage raises the first mistake.  Where mistakes are collected
-instead, each with its path in the trainer's tables, whatever depends on a stage that failed is left out.
+Each stage is a cached property of :class:`Stages`, computed from earlier ones: resolve names and tables to components,
+read the data and fit preprocessors, infer shapes; :func:`prepared` assembles the session's setup.  A stage raises the
+first mistake.  Where mistakes are collected instead, each with its path in the trainer's tables, the stages that depend
+on a failed one are skipped.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from sigma_kernel.training.step.live import Live, check_matches, live_values, op
 from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.step.programs import Programs
 
-BATCH = 100  # rows of a minibatch where nothing is said
-ARCHITECTURE = ("network", "architecture")  # where a trainer's tables describe the network,
-DATASET = ("data", "dataset")  # and where they say which data
+BATCH = 100  # default rows of a minibatch
+ARCHITECTURE = ("network", "architecture")  # path of the network in a trainer's tables
+DATASET = ("data", "dataset")  # and of the data
 
 T = TypeVar("T")
 
 
 class Missing(Exception):
-    """A stage needs another that is left out, or that failed, which has been reported."""
+    """A stage needs another that is left out, or that failed and was reported."""
 
 
 def stage(*path: str) -> Callable[[Callable[[Stages], T]], cached_property[T]]:
-    """Make a method a stage, whose mistakes belong to this path of the trainer's tables."""
+    """Make a method a stage; its mistakes are reported under this path of the trainer's tables."""
 
     def decorated(make: Callable[[Stages], T]) -> cached_property[T]:
         @wraps(make)
@@ -69,7 +69,7 @@ def stage(*path: str) -> Callable[[Callable[[Stages], T]], cached_property[T]]:
 
 @define(eq=False, slots=False)
 class Stages:
-    """What the settings of a trainer come to; stages that are ``left_out`` raise Missing when they are asked for."""
+    """The stages of preparing a trainer; those in ``left_out`` raise Missing when accessed."""
 
     settings: Settings
     mistakes: Mistakes = FIRST
@@ -77,18 +77,18 @@ class Stages:
 
     @property
     def precision(self) -> str:
-        """Return the precision; float32 where another was refused, else all else would seem to be wrong."""
+        """Return the precision; float32 if the given one was refused, to avoid follow-up errors."""
         return "float32" if "backend" in self.left_out else self.settings.precision
 
     # -- components ----------------------------------------------------------------------------------------------------
     @stage()
     def chosen(self) -> Settings:
-        """Return the settings with objects in place of names and tables, but for those of the stages below."""
+        """Return the settings with names and tables resolved, except for those that later stages resolve."""
         return choices.resolved(self.settings)
 
     @stage("run", "precision")
     def backend(self) -> Backend:
-        """Return the backend, which has the precision that is wanted."""
+        """Return the backend, checked for the precision."""
         name, resolve = self.settings.name, self.settings.resolve
         backend: Backend = choices.one(resolve, f"{name}.backend", "backend", Backend, self.settings.backend)
         choices.check_precision(name, self.settings.precision, backend)
@@ -96,7 +96,7 @@ class Stages:
 
     @stage(*ARCHITECTURE)
     def network(self) -> Network:
-        """Return the network, of whose shapes nothing is known yet."""
+        """Return the network, before shapes are inferred."""
         return choices.network(self.settings.resolve, self.settings.name, self.settings.network)
 
     @stage(*DATASET)
@@ -115,21 +115,21 @@ class Stages:
     # -- data ----------------------------------------------------------------------------------------------------------
     @stage(*DATASET)
     def encoded(self) -> dict[str, Dataset]:
-        """Return the splits as the network reads them."""
+        """Return the splits encoded as the network reads them."""
         with suppress(Missing):
             return choices.encoded(self.data, self.network, self.chosen.preprocessors)
         return self.data
 
     @stage(*DATASET)
     def rows(self) -> tuple[Preparation, dict[str, Spec]]:
-        """Return the preprocessors, fitted to the rows to train on, and the sections that they leave."""
+        """Return the preprocessors, fitted on the training split, and the specs of their output sections."""
         training, done, path = self.encoded["training"], Preparation(self.precision), ("data", "preprocessors")
         for name, step in self.chosen.preprocessors.items():
             with self.mistakes.at(*path, name):
                 done = done.then(name, step, training)
                 continue
-            raise Missing  # none that comes after it is to blame
-        block = training.block(0)  # which is not held while others are read
+            raise Missing  # so that later ones are not blamed
+        block = training.block(0)  # read after fitting, so that only one block is held
         for name in done.preprocessors:
             with self.mistakes.at(*path, name):
                 block = done.apply(name, block)
@@ -139,7 +139,7 @@ class Stages:
 
     @stage("data", "batch_size")
     def feed(self) -> Feed:
-        """Return what cuts the rows into minibatches; nothing has been done to them yet."""
+        """Return the feed of minibatches, not preprocessed and on the host; :func:`assembled` adds both."""
         settings, training = self.settings, self.encoded["training"]
         size, last = settings.batch_size, settings.last_batch
         if size is None:
@@ -153,7 +153,7 @@ class Stages:
     # -- the model -----------------------------------------------------------------------------------------------------
     @stage(*ARCHITECTURE)
     def fitting(self) -> Model:
-        """Return the network on the data."""
+        """Return the model of the network on the data."""
         _, there = self.rows
         for name in self.network.sections():
             if name not in there:
@@ -165,7 +165,7 @@ class Stages:
 
     @stage(*ARCHITECTURE)
     def own(self) -> Model | None:
-        """Return the network on inputs of the shapes that it states itself, if it does; costs have no part in it."""
+        """Return the model on the input shapes that the network declares, without costs; None if it declares none."""
         inputs = {placed.layer.section: placed.layer for placed in self.network.inputs}
         if not all(hasattr(layer, "shape") for layer in inputs.values()):
             return None
@@ -173,7 +173,7 @@ class Stages:
 
     @property
     def model(self) -> Model:
-        """Return the network on the data; where that cannot be, which has been reported, as it states itself."""
+        """Return the model on the data, or, if that failed and was reported, on the declared input shapes."""
         with suppress(Missing):
             return self.fitting
         if self.own is None:
@@ -182,7 +182,7 @@ class Stages:
 
     @stage("initialisers")
     def initial(self) -> Initial:
-        """Return what training starts from, by rules that each match a parameter."""
+        """Return the initial state, with initialiser rules that each match a parameter."""
         rules = {}
         for name, rule in self.chosen.initialisers.items():
             with self.mistakes.at("initialisers", name, "match"):
@@ -191,7 +191,7 @@ class Stages:
         return Initial(self.model, rules, self.settings.seed)
 
     def traced(self, sections: Mapping[str, Spec]) -> Model:
-        """Return the network on sections of these specs, if it has room and its numbers fit the precision."""
+        """Trace the network on sections of these specs; check its memory and that its numbers fit the precision."""
         network, precision, resolve = self.network, self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
         model = Model(network, shapes, sections, precision, resolve, metrics=self.chosen.metrics)
@@ -202,7 +202,7 @@ class Stages:
 
 # -- the session -------------------------------------------------------------------------------------------------------
 def prepared(settings: Settings) -> tuple[Setup, Initial]:
-    """Return what computes a run, and what it starts from; raises the first mistake."""
+    """Return the setup of a session and its initial state; raise the first mistake."""
     stages = Stages(settings)
     setup, name = assembled(stages), settings.name
     hooks, model, preparation = setup.parts.hooks, setup.model, stages.rows[0]
@@ -214,13 +214,13 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
 
 
 def assembled(made: Stages) -> Setup:
-    """Return what computes a run: programs, feed, evaluator, and the order of hooks."""
+    """Assemble the setup: programs, feed, evaluator and hook order."""
     settings, chosen = made.settings, made.chosen
     parts = Parts(made.hooks, chosen.optimiser, made.backend, chosen.iterator)
     preparation, _ = made.rows
     model = optimised(settings.name, made.model, chosen.optimiser)
     splits = choices.encoded(made.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
-    named, learned = getattr(chosen.data, "classes", ()), getattr(chosen.data, "learned", {})  # by all splits together
+    named, learned = getattr(chosen.data, "classes", ()), getattr(chosen.data, "learned", {})  # of all splits
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(made.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
     return Setup(
@@ -247,7 +247,7 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
 
 
 def check_memory(model: Model) -> None:
-    """Raise SigmaNetworkError if the parameters need more bytes than this machine has."""
+    """Raise SigmaNetworkError if the parameters need more memory than this machine has."""
     sizes: dict[str, int] = {}
     for address, spec in model.parameters().items():
         layer = address.partition(".")[0]
@@ -262,7 +262,7 @@ def check_memory(model: Model) -> None:
 
 
 def _machine() -> float:
-    """Return the bytes of memory; infinity where the system does not tell."""
+    """Return the bytes of memory; infinity if the system does not report them."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""A trainer: what is to be trained, on what, how; fit, evaluate and predict with it."""
+"""The trainer: settings for a network, its data and optimiser; fit, evaluate and predict."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class Home(Protocol):
     messages: Messages
 
     def fitting(self, trainer: Trainer) -> AbstractContextManager[None]:
-        """Keep the run folder while one trainer is trained by itself."""
+        """Open and lock the run folder while ``fit`` trains one trainer."""
 
 
 @define(eq=False)
 class Trainer(Settings):
-    """Settings until it is prepared, then a session; the settings stay as they were given."""
+    """Hold the settings of a trainer; prepare its session on first use, which fixes them."""
 
     registry: Registry = field(factory=Registry)
     home: Home | None = None  # its environment
     recorder: Recorder = field(init=False)
     _session: Session | None = field(default=None, init=False)
-    _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # two may ask for the session at once
+    _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # several threads may ask for the session
 
     def __attrs_post_init__(self) -> None:
-        """Record what happens, also where nothing is written."""
+        """Make the recorder, which keeps the history in memory even without a run folder."""
         self.recorder = Recorder(self.name, self.home.messages.log) if self.home else Recorder(self.name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse what is no setting, and changes that would change nothing any more."""
+        """Refuse unknown settings, and changes after preparation, which would have no effect."""
         known = fields_dict(Trainer)
         if name not in known:
             hint = near(name, known) or f" It has {', '.join(known)}."
@@ -62,7 +62,7 @@ class Trainer(Settings):
     # -- what users call -----------------------------------------------------------------------------------------------
     @property
     def session(self) -> Session:
-        """Return the session, which is prepared on first use; settings are fixed from then on."""
+        """Return the session, prepared on first use; the settings are fixed from then on."""
         with self._preparing:
             if self._session is None:
                 setup, initial = prepared(self)
@@ -74,7 +74,7 @@ class Trainer(Settings):
         self.session.batches(1)  # reads, checks and places the first block
 
     def close(self) -> None:
-        """End training if it is under way, and stop everything in the background."""
+        """End training if it is in progress, and stop all background work."""
         if self._session is not None:
             self._session.close()
 
@@ -84,10 +84,10 @@ class Trainer(Settings):
         return self.recorder.history
 
     def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
-        """Train for so many more epochs or iterations, or until a hook stops it; return the history.
+        """Train for this many more epochs or iterations, or until a hook stops training; return the history.
 
-        Without either, a hook must stop training.  Ctrl-C finishes the present burst and is raised then; training can
-        go on later.  Raises SigmaStateError if it is training already.
+        Without either, a hook must stop training.  Ctrl-C finishes the current burst, then raises KeyboardInterrupt;
+        training can be continued later.  Raises SigmaStateError if the trainer is training already.
         """
         for name, count in (("epochs", epochs), ("iterations", iterations)):
             if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
@@ -102,7 +102,7 @@ class Trainer(Settings):
         return self.history
 
     def train(self, epochs: int | None = None, iterations: int | None = None, hold: bool = False) -> None:
-        """Train in the calling thread, which has claimed the session; ``hold`` the claim while a replay has more."""
+        """Train in the calling thread, which has claimed the session; ``hold`` the claim if a replay has more rows."""
         failed = True
         try:
             self.session.begin(epochs, iterations)
@@ -112,21 +112,21 @@ class Trainer(Settings):
             self.session.end(failed, hold and not failed)
 
     def relive(self) -> None:
-        """Train; during replay, from one beginning of training in the journal to the next."""
+        """Train; during replay, repeat every ``begin`` to ``end`` of training that the journal holds."""
         session, replay = self.session, self.session.recorder.replay
         if replay is not None and not session.progress.underway:
-            session.relive(replay)  # what was changed before training began
+            session.relive(replay)  # commands from before training began
         while True:
             self.train(hold=True)
             if replay is None or replay.left or not replay.rows:
                 return session.leave()
-            session.relive(replay)  # what was changed after its end, before others change anything
+            session.relive(replay)  # commands from after its end, before new ones act
             if not replay.rows and not (replay.goes_on and session.progress.interrupted):
                 return session.leave()
             session.claim(again=True)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
-        """Return the loss, and metrics by name, over a split of the data."""
+        """Return the loss and the metrics over a split of the data, by name."""
         found = several(self.resolve, "evaluate", "metric", Metric, metrics or {})
         return dict(self.session.ask(partial(self.session.evaluate, on, found)))
 
