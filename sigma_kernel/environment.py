@@ -43,7 +43,7 @@ GRACE = 2.0  # seconds that monitors get to end
 
 
 def _strict(made: type[Environment]) -> type[Environment]:
-    """Let a class refuse settings that it does not have, with what is near."""
+    """Make a class refuse unknown settings, naming the nearest known one."""
     init = made.__init__
 
     @wraps(init)
@@ -83,7 +83,7 @@ class Environment:
     _replaying: bool = field(default=False, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
-    _noted: dict[str, str] = field(factory=dict, init=False)  # plugins, with their versions
+    _noted: dict[str, str] = field(factory=dict, init=False)  # plugins in use, with versions
     _noting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __enter__(self) -> Environment:
@@ -141,7 +141,7 @@ class Environment:
         self._state = "prepared"
 
     def _get_ready(self) -> None:
-        """Prepare if that is not done yet; SigmaStateError where nothing can be run."""
+        """Prepare if necessary; raise SigmaStateError if the environment cannot be run."""
         self._check("run")
         if self._state == "created":
             self.prepare()
@@ -150,7 +150,8 @@ class Environment:
         """Train until every trainer has finished, and return the summary.
 
         Ctrl-C, SIGTERM or SIGHUP finishes the burst, saves and returns with the status ``interrupted``; the process
-        goes on, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint and goes on.
+        continues, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint; training
+        continues.
         """
         self._get_ready()
         with Signals() as signals:
@@ -167,12 +168,12 @@ class Environment:
             return self._finished()
 
     def _threads(self) -> dict[threading.Thread, threading.Event]:
-        """Return a thread for each trainer and what tells its end; none has started, but commands wait for it."""
+        """Return an unstarted thread for each trainer, and the event of its end; commands are queued from now on."""
         for name in self._concerned("stop"):
             raise SigmaStateError(f"trainer {name!r}: is training already. Wait for its end, or stop it first.")
         threads = {}
         for name, trainer in self.trainers.items():
-            end = threading.Event()  # a join() that Ctrl-C interrupts takes the thread for ended
+            end = threading.Event()  # not join(): interrupted by Ctrl-C, it takes the thread for ended
             thread = threading.Thread(target=self._work, args=(trainer, end), name=f"sigma-{name}", daemon=True)
             trainer.session.claim(thread)
             threads[thread] = end
@@ -206,12 +207,12 @@ class Environment:
             self._failure = self._failure or error
             self._tell(commands.Stop())
         finally:
-            if trainer.session.queue.busy:  # it has failed before it began
+            if trainer.session.queue.busy:  # it failed before training began
                 trainer.session.leave(Phase.FAILED)
             end.set()
 
     def _tell(self, command: commands.Command) -> None:
-        """Leave a command with every trainer at work, without waiting for it."""
+        """Send a command to every trainer at work, without waiting for it."""
         for name in self._concerned("stop"):
             self.trainer(name).session.send(command)
 
@@ -234,16 +235,16 @@ class Environment:
         return summary
 
     @property
-    def _aborted(self) -> bool:  # trainers may never answer again
+    def _aborted(self) -> bool:  # trainers may not answer any more
         return isinstance(self._failure, KeyboardInterrupt)
 
     def _written(self) -> None:
-        """Wait until all that was saved is written."""
+        """Wait until all checkpoints are written."""
         if not self._aborted:
             self._files.wait()
 
     def close(self) -> None:
-        """End the environment and whatever its trainers hold open; what was saved is written then."""
+        """End the environment, close its trainers, and wait until all checkpoints are written."""
         self._over.set()
         for trainer in self.trainers.values():
             trainer.close()
@@ -253,7 +254,7 @@ class Environment:
     # -- the run folder ------------------------------------------------------------------------------------------------
     @property
     def run_folder(self) -> Path | None:
-        """Return the folder of this run, if there is one already."""
+        """Return the folder of this run, or None if there is none yet."""
         return self._files.run
 
     def _open_folder(self) -> None:
@@ -272,12 +273,12 @@ class Environment:
             self._noted = used
 
     def resume(self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False) -> None:
-        """Take up a run folder where it stood; :meth:`run` then goes on, to the same bits as if it had never ended.
+        """Resume a run from its folder; :meth:`run` then continues it, to the same bits as without the interruption.
 
-        ``edits`` say what is configured otherwise than it was; checkpoints that are passed over, and whatever else bits
-        depend on, are passed to ``log``, by default to those who watch.  A run that was paused, or stepped, trains on;
-        with ``paused`` it waits for a ``go``.  Raises SigmaCheckpointError where it cannot be taken up, SigmaStateError
-        while another process writes into it.
+        ``edits`` are the changes of its configuration.  Skipped checkpoints, and differences that may change bits, are
+        logged to ``log``, by default to the messages of the run.  A run that was paused, or stepped, trains on; with
+        ``paused`` it waits for a ``go``.  Raises SigmaCheckpointError if the run cannot be resumed, SigmaStateError
+        while another process writes to its folder.
         """
         self._get_ready()
         path, log, sessions = Path(run), log or self.messages.log, self.sessions()
@@ -288,7 +289,7 @@ class Environment:
         lines, missing = resuming.history(path, sessions, log)
         self._files.reopen(path, self.configuration if edits else None, self._note_plugins, missing)
         for session in sessions.values():
-            session.recorder.forget_early()  # what is restored takes their place
+            session.recorder.forget_early()  # the restored journal replaces them
             self._files.attach(session)
             configuration = self._files.journal.configuration
             resuming.resume(path, session, [*lines, *missing], configuration, edits, log, paused)
@@ -297,10 +298,10 @@ class Environment:
         self._noted = self.catalogue.versions()
 
     def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
-        """Do again what the journal of a run folder holds, without writing anything.
+        """Replay the journal of a run folder, and compare, without writing anything.
 
-        Nobody can steer it: commands are refused, and of the monitors only those that talk are started.  Return the
-        summary, and for each trainer that came out otherwise, in words, where that was seen first.
+        Commands are refused meanwhile, and only monitors that talk are started.  Return the summary, and for each
+        trainer that differs, a description of the first difference.
         """
         self._get_ready()
         self._replaying = True
@@ -313,7 +314,7 @@ class Environment:
 
     @contextmanager
     def fitting(self, trainer: Trainer) -> Iterator[None]:
-        """Leave the same files when one trainer is trained by itself."""
+        """Write the same files as :meth:`run` while ``fit`` trains one trainer."""
         self._open_folder()
         try:
             yield
@@ -326,7 +327,7 @@ class Environment:
             self._files.release()
 
     def _save(self, *trainers: Trainer) -> None:
-        """Save where training ended by itself; whoever was stopped has saved before."""
+        """Save the trainers whose training was not stopped from outside; a stop has saved the others."""
         sessions = [trainer.session for trainer in trainers if not trainer.session.progress.interrupted]
         requests = [session.send(commands.Save()) for session in sessions]
         self._files.flush()
@@ -334,7 +335,7 @@ class Environment:
             request.result()
 
     def _leave(self, summary: Summary) -> None:
-        """Leave the summary, the plugins that were used (hooks may have attached others) and all rows in the folder."""
+        """Write the summary, the plugins in use (hooks may have attached others) and all rows to the folder."""
         if self.run_folder is not None:
             error = self._files.check()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
@@ -343,7 +344,7 @@ class Environment:
                 raise error
 
     def summary(self) -> Summary:
-        """Return what the run has come to so far."""
+        """Return the summary of the run so far."""
         sessions = self.sessions()
         stopped = any(session.progress.interrupted for session in sessions.values())
         ended_by = "interrupted" if self.signal is not None else "stopped" if stopped else "finished"
@@ -480,13 +481,13 @@ class Environment:
     def _monitored(self, name: str, monitor: Monitor) -> None:
         try:
             monitor.watch(EnvironmentView(self, self._over))
-        except Exception as error:  # a monitor that fails must not disturb training
+        except Exception as error:  # a failing monitor must not disturb training
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training goes on")
 
 
 @frozen
 class EnvironmentView:
-    """What a monitor sees and may do, from its own thread."""
+    """The view of a monitor: read values and messages, send commands, from its own thread."""
 
     environment: Environment
     over: threading.Event
@@ -496,17 +497,17 @@ class EnvironmentView:
         return self.environment.get(address)
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return all values that match."""
+        """Return all values that match a pattern, with their addresses."""
         return list(self.environment.registry.find(pattern))
 
     def status(self) -> str:
-        """Return the state of the lifecycle, or ``compiling``."""
+        """Return the state of the environment, or ``compiling``."""
         trainers = self.environment.trainers.values()
         busy = any(trainer.session.setup.programs.compiling for trainer in trainers)
         return "compiling" if busy else self.environment.state
 
     def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return the messages after a number."""
+        """Return the numbered messages after a number."""
         return list(self.environment.messages.after(after))
 
     def send(self, command: str, **arguments: Any) -> None:
