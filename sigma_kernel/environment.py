@@ -1,4 +1,4 @@
-"""The environment: trainers, monitors and the run folder, the lifecycle that they share, and its commands.
+"""The environment: create trainers, run, resume and replay them in a run folder, steer them by commands.
 
 ::
 
@@ -58,12 +58,12 @@ def _strict(made: type[Environment]) -> type[Environment]:
 @_strict
 @define(eq=False)
 class Environment:
-    """Several trainers in one place, watched by monitors, ended together.
+    """Several trainers that are run and ended together, watched by monitors.
 
-    With a ``folder``, each run leaves a run folder in it; without one nothing is written.
+    With a ``folder``, each run creates a run folder in it; without one nothing is written.
 
     Commands act at the next boundary between bursts; each call returns when it has, or raises why it did not.
-    ``trainer`` names the only one that is meant; without it, all are that a command concerns.
+    ``trainer`` names a single trainer; without it, a command applies to all trainers that it concerns.
     """
 
     name: str = field(default="run", validator=settings.NAME)
@@ -98,7 +98,7 @@ class Environment:
         if self.state != "created":
             raise SigmaStateError(f"environment {self.name!r}: is {self.state}. Create trainers before it is prepared.")
         if name in self.trainers:
-            raise SigmaConfigError(f"trainer {name!r}: there is one already. Give this one another name.")
+            raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
         refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Trainer) if f.init])
@@ -107,9 +107,9 @@ class Environment:
         return self.trainers[name]
 
     def trainer(self, name: str) -> Trainer:
-        """Return a trainer by its name."""
+        """Return the trainer of a name."""
         if name not in self.trainers:
-            raise SigmaConfigError(f"trainer {name!r}: there is none.{near(name, self.trainers)}")
+            raise SigmaConfigError(f"trainer {name!r}: no such trainer.{near(name, self.trainers)}")
         return self.trainers[name]
 
     def sessions(self) -> dict[str, Session]:
@@ -265,7 +265,7 @@ class Environment:
         self._files.claim(self.run_folder)
 
     def _note_plugins(self, run: Path | None = None) -> None:
-        """Write down which plugins are used: in this run folder, or in the present one, if they have become others."""
+        """Write the plugins in use to a new run folder, or to the current one if they have changed."""
         used, there = self.catalogue.versions(), run or self.run_folder
         with self._noting:
             if there is not None and (run is not None or used != self._noted):
@@ -359,10 +359,10 @@ class Environment:
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Send a command to all trainers that it concerns, or to the one named ``trainer``; return when it acted.
+        """Send a command to all trainers that it concerns, or to ``trainer``; return when each applied it.
 
-        Where no trainer is named, the pattern of ``set`` starts at the root.  Raises SigmaStateError for what cannot be
-        done in the present state; what is refused changes nothing.
+        Without a trainer, the pattern of ``set`` starts at the root.  Raises SigmaStateError for a command that is not
+        legal in the current state; a refused command changes nothing.
         """
         if self._replaying:
             raise SigmaStateError(f"environment {self.name!r}: cannot {command} in a replay. Resume the run instead.")
@@ -374,7 +374,7 @@ class Environment:
         if name is None or command in STEERING:
             self._check(command)
         names = self._concerned(command) if name is None else [name]
-        if not names and command != "stop":  # others have been faster, or training has just ended
+        if not names and command != "stop":  # another command came first, or training has just ended
             which = " or ".join(concerned(command) or ("there",))
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
         return self._deliver(dict.fromkeys(names, made))
@@ -386,7 +386,7 @@ class Environment:
         return [name for name, session in self.sessions().items() if not statuses or session.status in statuses]
 
     def _undoing(self) -> list[str]:
-        """Return who has something to undo, all if nobody has; which was last among several, nobody knows."""
+        """Return the trainer with something to undo, or all if none has; raise if several have, as order is unknown."""
         found = [name for name, session in self.sessions().items() if session.state.undo]
         if len(found) > 1:
             raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
@@ -395,22 +395,22 @@ class Environment:
     def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
         named = Resolver(self.catalogue).in_full
         made = {name: commands.in_full(command, named) for name, command in made.items()}
-        for name, command in made.items():  # all before any is queued
+        for name, command in made.items():  # check all before queueing any
             self.trainer(name).session.check(command)
         self._note_plugins()
         requests = {name: self.trainer(name).session.send(command) for name, command in made.items()}
         return {name: request.result() for name, request in requests.items()}
 
     def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
-        """Return what a pattern that starts at the root means for each trainer."""
+        """Return the ``set`` command for each trainer, of a pattern that starts at the root."""
         found = self.registry.addresses(made.pattern)
         if not found:
-            self.registry.set(made.pattern, made.value)  # says what is near
+            self.registry.set(made.pattern, made.value)  # raises with the nearest addresses
         inside = made.pattern if made.pattern.startswith("**") else made.pattern.partition(".")[2]
         return {address.partition(".")[0]: commands.Set(inside, made.value) for address in found}
 
     def get(self, address: str) -> Any:
-        """Return the value under an address, from the root."""
+        """Return the value at an address, from the root."""
         return self.registry.get(address)
 
     def find(self, pattern: str) -> dict[str, Any]:
@@ -426,29 +426,29 @@ class Environment:
         return self.registry.addresses(pattern)
 
     def pause(self) -> None:
-        """Pause every trainer after its present burst; returns when all are paused."""
+        """Pause every trainer after its current burst; return when all are paused."""
         self.send("pause")
 
     def go(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         self.send("go")
 
     def step(self, count: int = 1, scale: str = "iteration") -> None:
-        """Train for so many iterations or epochs, then pause again; returns when that has begun."""
+        """Train for ``count`` iterations or epochs, then pause again; return when that has begun."""
         self.send("step", count=count, scale=scale)
 
     def stop(self) -> None:
-        """End training after the present burst; returns when that is certain."""
+        """End training after the current burst; return once the command was applied."""
         self.send("stop")
 
     def reset(self) -> None:
-        """Put every trainer back to its initial state."""
+        """Reset every trainer to its initial state."""
         self.send("reset")
 
     def rewind(self, to: int, scale: str = "iteration", trainer: str | None = None) -> dict[str, Any]:
-        """Go back to the newest state that is kept from a moment or earlier, and go on from it as a new branch.
+        """Rewind to the newest snapshot at or before a moment, and continue from it on a new branch.
 
-        Return for each trainer, or for one, the moment that it is back at.
+        Return the moment of that snapshot, for each trainer.
         """
         return self.send("rewind", to=to, scale=scale, trainer=trainer)
 
@@ -457,11 +457,11 @@ class Environment:
         return self.send("attach", name=name, hook=hook, trainer=trainer)
 
     def detach(self, name: str, trainer: str | None = None) -> dict[str, Any]:
-        """Take a hook away, and forget what it remembers."""
+        """Remove a hook and its memory."""
         return self.send("detach", name=name, trainer=trainer)
 
     def swap(self, slot: str, component: str | Mapping[str, Any], trainer: str | None = None) -> dict[str, Any]:
-        """Put another component into a slot: ``optimiser``, ``backend`` or ``iterator``."""
+        """Replace the component in a slot: ``optimiser``, ``backend`` or ``iterator``."""
         return self.send("swap", slot=slot, component=component, trainer=trainer)
 
     def undo(self, trainer: str | None = None) -> dict[str, Any]:
@@ -482,7 +482,7 @@ class Environment:
         try:
             monitor.watch(EnvironmentView(self, self._over))
         except Exception as error:  # a failing monitor must not disturb training
-            self.messages.log(f"monitor {name!r} failed: {said(error)}; training goes on")
+            self.messages.log(f"monitor {name!r} failed: {said(error)}; training continues")
 
 
 @frozen

@@ -210,11 +210,11 @@ def test_a_data_set_may_be_named_with_its_splits() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (5, "trainer.data: is no data (got int). Give arrays by section"),
-        (X, "trainer.data: is no data (got ndarray)"),
-        ((X, Y, Y), "trainer.data: is no data (got tuple of 3)"),
-        ([X, Y], "trainer.data: is no data (got ndarray)"),
-        ({"training": 5, "validation": ARRAYS}, "trainer.data.training: is no data (got int)"),
+        (5, "trainer.data: not data (got int). Give arrays by section"),
+        (X, "trainer.data: not data (got ndarray)"),
+        ((X, Y, Y), "trainer.data: not data (got tuple of 3)"),
+        ([X, Y], "trainer.data: not data (got ndarray)"),
+        ({"training": 5, "validation": ARRAYS}, "trainer.data.training: not data (got int)"),
         ({"inputs": X, "targets": 5}, "data: section 'targets' is a single value. Axis 0 is for the samples."),
         ({"inputs": X, "targets": [[1, 2], [3]]}, "section 'targets': samples have different shapes."),
         ({"inputs": X, "targets": Y[:3]}, "sections must have equally many rows (got {'inputs': 4, 'targets': 3})"),

@@ -175,7 +175,7 @@ def test_a_trainer_cannot_join_later() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("trainer", "there is one already"), ("a.b", "without dots"), ("", "is no address"), ("a/b", "is no address")],
+    [("trainer", "already exists"), ("a.b", "without dots"), ("", "is no address"), ("a/b", "is no address")],
 )
 def test_a_trainer_needs_a_name_of_its_own(name: str, message: str) -> None:
     with pytest.raises((SigmaConfigError, SigmaAddressError), match=message):
@@ -187,7 +187,7 @@ def test_an_environment_without_a_trainer_has_nothing_to_run() -> None:
     with pytest.raises(SigmaStateError, match="environment 'empty': has no trainer. Create one with create_trainer()"):
         sigma.run()
     assert sigma.state == "created"
-    with pytest.raises(SigmaConfigError, match="trainer 'trainer': there is none."):
+    with pytest.raises(SigmaConfigError, match="trainer 'trainer': no such trainer."):
         sigma.trainer("trainer")
 
 
@@ -367,7 +367,7 @@ def test_commands_go_to_all_trainers_or_to_one(background: Any) -> None:
         ]  # fmt: skip
         assert sigma.get("trainer.optimiser.learning_rate") == 0.01
         assert len(sigma.set("**.learning_rate", 0.04)) == 4
-        with pytest.raises(SigmaConfigError, match="trainer 'othr': there is none. Did you mean 'other'?"):
+        with pytest.raises(SigmaConfigError, match="trainer 'othr': no such trainer. Did you mean 'other'?"):
             sigma.send("save", trainer="othr")
 
 
@@ -609,7 +609,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_trains(tmp_path: P
     (tmp_path / "file").write_text("")
     with _small() as sigma:
         sigma.folder = tmp_path / "file" / "runs"
-        with pytest.raises(SigmaConfigError, match="cannot be made: Not a directory. Choose another run.folder"):
+        with pytest.raises(SigmaConfigError, match="cannot be created: Not a directory. Choose another run.folder"):
             sigma.run()
         assert sigma.state == "prepared"
         sigma.folder = tmp_path / "runs"
@@ -692,7 +692,7 @@ def test_people_are_told_of_a_monitor_that_failed() -> None:
         sigma.monitors["screen"] = Told(_raise)
         sigma.run()
         texts = [text for _, text in sigma.messages.after(0)]
-    assert texts == ["monitor 'screen' failed: OSError: the screen is gone; training goes on"]
+    assert texts == ["monitor 'screen' failed: OSError: the screen is gone; training continues"]
 
 
 def test_monitors_that_hang_share_their_grace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -831,7 +831,7 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
             sigma.prepare()
             sigma._open_folder()
             patch.setattr("sigma_kernel.training.runs.files.put_bytes", full)
-            with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Make"):
+            with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Free"):
                 move(sigma)
             assert sigma.run_folder is not None
             assert checkpoint.read(checkpoint.newest(sigma.run_folder)).values["clock"]["epoch"] == 2
@@ -865,7 +865,9 @@ def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, mon
     monkeypatch.setattr("sigma_kernel.training.runs.files.put_bytes", full)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
-        with pytest.raises(SigmaStateError, match="config.toml: cannot be written: No space left on device. Make room"):
+        with pytest.raises(
+            SigmaStateError, match="config.toml: cannot be written: No space left on device. Free disk space"
+        ):
             sigma.run()
         assert list(tmp_path.iterdir()) == []
         monkeypatch.undo()

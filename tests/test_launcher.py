@@ -416,7 +416,7 @@ def test_letters_that_the_locale_does_not_have_end_in_a_sentence(tmp_path, monke
     assert json.loads(out)
     code, _, said = in_a_shell("$SIGMA run käse.toml --quiet --set run.folder=runs", **SPELT)
     assert code == 1
-    assert "would hold a path that the locale cannot spell. Set PYTHONUTF8=1." in said
+    assert "would hold a path that the locale cannot encode. Set PYTHONUTF8=1." in said
     assert not list((tmp_path / "größe" / "runs").iterdir())
     assert in_a_shell("$SIGMA run käse.toml --quiet --set run.folder=runs", **{**SPELT, "PYTHONUTF8": "1"})[0] == 0
     assert in_a_shell("$SIGMA init xor --output 'ö.toml'", **SPELT)[0] == 0

@@ -171,7 +171,7 @@ def test_a_checkpoint_of_another_network_is_passed_over(run):
     text = (run / "config.toml").read_text().replace("dense(16", "dense(17")
     (run / "config.toml").write_text(text)
     told = []
-    with pytest.raises(SigmaCheckpointError, match="that is whole"):
+    with pytest.raises(SigmaCheckpointError, match="that is intact"):
         load(run, log=told.append)
     assert "2-dense.biases is float32[16] in it, and float32[17] here" in told[0]
 
@@ -229,7 +229,7 @@ def test_plugins_of_other_versions_and_a_damaged_summary_are_told(run):
     told = []
     assert load(run, log=told.append).summary == {}
     assert any(text.startswith("sigma-layers was 0.0.1, and is ") for text in told)
-    assert any("summary.json: is no JSON" in text for text in told)
+    assert any("summary.json: not JSON" in text for text in told)
     (run / "plugins.json").write_text(json.dumps({"plugins": 3}))
     load(run, log=told.append)
     assert f"{run / 'plugins.json'}: does not say which plugins were used" in told

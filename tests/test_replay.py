@@ -220,7 +220,7 @@ def test_a_trainer_that_was_fitted_twice_is_replayed_and_resumed(tmp_path: Path)
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"command": "rewind", "to": 3, "scale": "iteration"}, "rewind: no state from iteration 3 or before is kept"),
+        ({"command": "rewind", "to": 3, "scale": "iteration"}, "rewind: no snapshot of iteration 3 or before; kept"),
         ({"command": "go"}, "cannot go while"),
         ({"command": "stop", "cause": ""}, "it changes nothing"),
     ],
@@ -236,7 +236,7 @@ def test_a_command_that_was_slipped_in_and_cannot_act_is_told(tmp_path: Path, mo
     forged(run, change)
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): {")
-    assert f"cannot be done again: {why}" in said or f"cannot be done again: trainer: {why}" in said
+    assert f"cannot be replayed: {why}" in said or f"cannot be replayed: trainer: {why}" in said
 
 
 # -- left before its end -----------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost
         early.run()
         assert early.trainer("trainer").session.moment.iteration == 6
         assert early.get("trainer.optimiser.learning_rate") == 0.02
-        with pytest.raises(SigmaStateError, match="Resume it from its folder once more"):
+        with pytest.raises(SigmaStateError, match="Resume it from its folder again"):
             early.run()
     with steered({}) as late:
         late.resume(run)
@@ -299,7 +299,7 @@ def test_a_fit_that_ends_before_all_is_done_again_leaves_the_rest_to_the_next_re
         early.resume(run)
         early.trainer("trainer").fit(**goal)
         assert early.trainer("trainer").session.moment.iteration == 2 + goal.get("iterations", 3)
-        with pytest.raises(SigmaStateError, match="Resume it from its folder once more"):
+        with pytest.raises(SigmaStateError, match="Resume it from its folder again"):
             early.trainer("trainer").fit(**goal)
     with steered({}) as late:
         late.resume(run)
@@ -409,7 +409,7 @@ def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_tra
         assert again.trainer("trainer").session.moment.iteration == 12
         assert again.get("trainer.optimiser.learning_rate") == 0.02  # what came after it is done again
         (said,) = (text for _, text in again.messages.after(0))
-        assert "what is done again was refused: detach: there is no hook 'end'" in said
+        assert "a replayed command was refused: detach: there is no hook 'end'" in said
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

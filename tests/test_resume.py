@@ -130,7 +130,7 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
     code, _, err = sigma("resume", run, "--quiet", "--set", "hooks.finish.when=epoch reaches 6")
     assert code == 0
     assert "warning: " in err
-    assert "journal.jsonl: is missing: what was done after the last checkpoint is lost" in err
+    assert "journal.jsonl: is missing: everything after the last checkpoint is lost" in err
     assert json.loads((run / "journal.jsonl").read_text().splitlines()[0])["lost"]["trainer"][1] > 0
 
 
@@ -142,8 +142,8 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
         ("{1}", "Expecting property name"),
         ('{"a": ' + "[" * 100_000 + "}", "recursion"),
         ('{"configuration": ' + "[" * 100_000 + "}", "recursion"),
-        ('{"trainer": 3}', "is no row of a journal"),
-        ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "event": "digest"}', "is no row of a journal"),
+        ('{"trainer": 3}', "not a row of a journal"),
+        ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "event": "digest"}', "not a row of a journal"),
         (
             '{"trainer": "trainer", "iteration": 1, "epoch": 1, "command": "eval", "code": "1"}',
             "command 'eval': unknown",
@@ -151,7 +151,7 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
         ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "command": "set"}', "needs pattern, value"),
         (
             '{"trainer": "trainer", "iteration": 1, "epoch": 1, "event": "begin", "epochs": "x"}',
-            "is no row of a journal",
+            "not a row of a journal",
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_nobody_goes_on_with_a_run_that_another_process_goes_on_with(sigma, run)
             time.sleep(0.05)
         code, _, err = sigma("resume", run, "--set", "hooks.finish.when=epoch reaches 7")
         assert code == 1
-        assert "somebody else writes into it. Wait for the end of that run." in err
+        assert "another run writes to it. Wait for its end." in err
         assert "100000000" in (run / "config.toml").read_text()
     finally:
         other.terminate()

@@ -370,7 +370,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(file, sigma):
     (before / "manifest.json").write_text("{}")
     code, _, err = sigma("evaluate", str(folder))
     assert code == 1
-    assert "holds no checkpoint of 'trainer' that is whole" in err
+    assert "holds no checkpoint of 'trainer' that is intact" in err
 
 
 def test_evaluating_what_is_no_run_or_no_split_is_refused(file, sigma):

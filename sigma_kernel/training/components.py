@@ -185,8 +185,8 @@ def splits(where: str, chosen: Any) -> dict[str, Dataset]:
     if not isinstance(chosen, Mapping) or not _in_splits(chosen):
         chosen = {"training": chosen}
     if chosen.get("training") is None:
-        told = "" if "training" in chosen else f" No split is called 'training', only {', '.join(chosen)}."
-        raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{told}")
+        hint = "" if "training" in chosen else f" No split is called 'training', only {', '.join(chosen)}."
+        raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{hint}")
     alone = len(chosen) == 1
     return {name: dataset(x, f"{where}.data" if alone else f"{where}.data.{name}") for name, x in chosen.items()}
 

@@ -238,7 +238,7 @@ def test_a_precision_that_the_backend_lacks_is_named_where_it_stands(check):
         ("learning_rate = 'fast'", "f.toml:29: trainer.optimiser.settings.slow.learning_rate: must be a finite number"),
         ("learning_rate = -1", "f.toml:29: trainer.optimiser.settings.slow.learning_rate: must be at least 0 (got -1"),
         ("frozen = 1", "f.toml:29: trainer.optimiser.settings.slow.frozen: must be true or false (got 1)"),
-        ("match = 3", "f.toml:28: trainer.optimiser.settings.slow.match: says nothing of whom it concerns. Add match"),
+        ("match = 3", "f.toml:28: trainer.optimiser.settings.slow.match: has no pattern. Add match"),
         ("learning_rat = 1", "f.toml:29: trainer.optimiser.settings.slow.learning_rat: no such setting. Did you mean"),
     ],
 )

@@ -41,7 +41,7 @@ def expect(found: dict[str, Any], reason: str, *growing: str) -> None:
     assert all(reason in text for text in alarms)
     for what in ("checkpoint 15", "journal.jsonl", *growing):
         assert sum(f"{what}: " in text for text in alarms) == 1, what  # once, then it is counted
-    assert "checkpoint 30: was written; 3 before it could not be." in found["alarms"]
+    assert "checkpoint 30: written; 3 before it failed." in found["alarms"]
     assert sum("can be written again; " in text for text in found["alarms"]) == len(alarms) - 1
     assert [found["whole"][n] for n in ("2", "3", "4", "5")] == [["5", "10"]] * 4  # the old ones are intact
     assert found["whole"]["6"] == ["5", "10", "30"]  # the next save works once there is room

@@ -168,8 +168,8 @@ def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() ->
 @pytest.mark.parametrize(
     ("does", "why"),
     [
-        (lambda c: c.keep(), "cannot keep parameters in the background, nor bring any back"),
-        (lambda c: c.bring_back(), "cannot keep parameters in the background, nor bring any back"),
+        (lambda c: c.keep(), "cannot keep parameters in the background, nor restore any"),
+        (lambda c: c.bring_back(), "cannot keep parameters in the background, nor restore any"),
         (lambda c: c.evaluate("validation", {}), "cannot evaluate in the background, as it declares no splits"),
         (lambda c: c.publish("x", object()), "object: cannot be written as JSON"),
         (lambda c: c.command("sop"), "command 'sop': unknown"),
@@ -260,7 +260,7 @@ def test_numbers_that_are_not_finite_come_back_from_the_journal(value: float) ->
 
 
 def test_what_the_journal_cannot_hold_is_refused() -> None:
-    with pytest.raises(SigmaStateError, match="set: cannot be written as JSON. Use numbers, texts, lists or arrays."):
+    with pytest.raises(SigmaStateError, match="set: cannot be written as JSON. Use numbers, strings, lists or arrays."):
         packed({"a": [{1, 2}]})
 
 
@@ -288,7 +288,7 @@ def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.Monke
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=2)
-        assert "training ended before hangs in the background: left out" in said(sigma)
+        assert "training ended; background hooks dropped: hangs" in said(sigma)
         monkeypatch.setattr(background, "PATIENCE", 60.0)
         freed.set()
         trainer.fit(iterations=2)

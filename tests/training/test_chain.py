@@ -47,7 +47,7 @@ def test_every_byte_that_is_changed_is_found(path: Path) -> None:
             continue
         assert place == len(good) - 1  # the end of the last line, which is dropped then
         assert found == lines[:-1]
-        assert told == [f"{path}:7: is not whole, as a crash leaves the last line: it is dropped"]
+        assert told == [f"{path}:7: incomplete, as after a crash: this last line is dropped"]
 
 
 Change = Callable[[list[bytes]], list[bytes]]
@@ -80,7 +80,7 @@ def test_an_incomplete_last_line_is_dropped_and_told(path: Path, more: bytes) ->
     path.write_bytes(path.read_bytes() + more)
     told: list[str] = []
     assert chain.read(path, told.append) == lines
-    assert told == [f"{path}:8: is not whole, as a crash leaves the last line: it is dropped"]
+    assert told == [f"{path}:8: incomplete, as after a crash: this last line is dropped"]
     Journal(path).append({"a": 1})
     assert len(chain.read(path, pytest.fail)) == 8
 
@@ -164,7 +164,7 @@ def test_what_a_journal_has_lost_is_put_back_from_a_checkpoint(tmp_path: Path, l
     said: list[str] = []
     with steered({9: _rate(0.1)}) as again, steered(PLAIN) as plain:
         again.resume(run, log=said.append)
-        assert said == [f"{path}: has lost its last {lines} lines, which a checkpoint still holds: they are put back"]
+        assert said == [f"{path}: has lost its last {lines} lines, which a checkpoint still holds: they are restored"]
         assert journalled(run)[: end - 1] == wanted[: end - 1]
         again.run()
         plain.run()
@@ -230,7 +230,7 @@ def test_a_run_whose_journal_is_gone_resumes_twice_and_loses_nothing_after_that(
         again.resume(run, log=said.append)
         with pytest.raises(RuntimeError):
             again.run()
-    assert said == [f"{run / 'journal.jsonl'}: is missing: what was done after the last checkpoint is lost"]
+    assert said == [f"{run / 'journal.jsonl'}: is missing: everything after the last checkpoint is lost"]
     with steered() as last, steered(PLAIN) as plain:
         last.resume(run, log=pytest.fail)
         last.run()
@@ -286,10 +286,10 @@ def test_what_the_disk_refuses_late_is_answered_with_a_sentence_and_written_anew
         for _ in range(3):
             written.append({"a": 1})
             with pytest.raises(
-                SigmaStateError, match=r"rows cannot be written: Input/output error. What they hold has"
+                SigmaStateError, match=r"rows cannot be written: Input/output error. They were applied, but"
             ):
                 written.flush()
-    assert told == [f"ALARM: {path}: cannot be written: Input/output error. Make room. Training goes on."]
+    assert told == [f"ALARM: {path}: cannot be written: Input/output error. Free disk space. Training continues."]
     inode = path.stat().st_ino
     written.flush()
     assert path.stat().st_ino != inode  # nobody knows what became of the former one
@@ -315,4 +315,4 @@ def test_a_file_that_somebody_removes_is_copied_back(tmp_path: Path, make: type[
     lines.append({"a": 1})
     assert path.read_bytes().startswith(whole)
     assert [json.loads(line)["a"] for line in path.read_text().splitlines()[1:]] == [0, 1]
-    assert told == [f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back."]
+    assert told == [f"ALARM: {path}: was removed or replaced while the run was writing it. It is restored."]

@@ -161,7 +161,7 @@ def test_where_none_is_whole_it_is_said_after_naming_each(saved: Path, before: P
     for path in (saved, before):
         (path / SEAL).unlink()
     said: list[str] = []
-    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer' that is whole"):
+    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer' that is intact"):
         checkpoint.newest_good(tmp_path, log=said.append)
     assert [str(path / SEAL) in text for path, text in zip((saved, before), said, strict=True)] == [True, True]
 
@@ -192,7 +192,7 @@ def test_what_was_moved_aside_for_nothing_is_put_back(saved: Path, tmp_path: Pat
     checkpoint.recover(tmp_path, said.append)
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
     assert same(checkpoint.read(saved))
-    assert said == [f"{saved}: put back: its successor was never finished."]
+    assert said == [f"{saved}: restored: its successor was never finished."]
 
 
 def test_what_has_a_successor_or_was_never_finished_is_removed(saved: Path, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_folder_that_cannot_be_listed_is_named(saved: Path, tmp_path: Path, mo
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(
-        SigmaCheckpointError, match=f"{saved.parent}: cannot be read: Permission denied. Let it be read"
+        SigmaCheckpointError, match=f"{saved.parent}: cannot be read: Permission denied. Make it readable"
     ):
         checkpoint.newest_good(tmp_path)
 
@@ -343,7 +343,7 @@ def test_a_pickle_in_place_of_a_file_is_never_executed(saved: Path, name: str) -
 def test_a_manifest_that_is_too_deep_is_refused(saved: Path, deep: str) -> None:
     (saved / MANIFEST).write_text(deep)
     reseal_all(saved)
-    with pytest.raises(SigmaCheckpointError, match="is no JSON: RecursionError"):
+    with pytest.raises(SigmaCheckpointError, match="not JSON: RecursionError"):
         checkpoint.read(saved)
 
 
@@ -386,7 +386,7 @@ def test_arrays_that_declare_what_is_not_there_are_refused(saved: Path, tensor: 
 def test_a_link_in_place_of_a_file_is_not_followed(saved: Path, before: Path, name: str) -> None:
     (saved / name).unlink()
     (saved / name).symlink_to(before / name)
-    with pytest.raises(SigmaCheckpointError, match=f"{name}: is no regular file"):
+    with pytest.raises(SigmaCheckpointError, match=f"{name}: not a regular file"):
         checkpoint.read(saved)
 
 
@@ -396,7 +396,7 @@ def test_a_link_in_place_of_a_checkpoint_is_not_followed(saved: Path, before: Pa
     saved.symlink_to(before, target_is_directory=True)
     said: list[str] = []
     assert checkpoint.newest_good(tmp_path, log=said.append)[0] == before
-    assert said == [f"{saved}: is no folder. Use another checkpoint."]
+    assert said == [f"{saved}: not a directory. Use another checkpoint."]
 
 
 @pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
@@ -405,7 +405,7 @@ def test_a_link_above_a_checkpoint_is_not_followed(saved: Path, tmp_path: Path, 
     link = tmp_path / "run" / name
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / name, target_is_directory=True)
-    with pytest.raises(SigmaCheckpointError, match="is a link, or lies below one. Link to the whole run folder"):
+    with pytest.raises(SigmaCheckpointError, match="is a link, or inside one. Link to the whole run folder"):
         checkpoint.newest_good(tmp_path / "run")
     (tmp_path / "runs").symlink_to(tmp_path, target_is_directory=True)
     assert same(checkpoint.newest_good(tmp_path / "runs")[1])
@@ -416,7 +416,7 @@ def test_a_file_in_place_of_a_checkpoint_is_named(saved: Path, before: Path, tmp
     saved.write_bytes(pickle.dumps(Bomb()))
     said: list[str] = []
     assert checkpoint.newest_good(tmp_path, log=said.append)[0] == before
-    assert said == [f"{saved}: is no folder. Use another checkpoint."]
+    assert said == [f"{saved}: not a directory. Use another checkpoint."]
 
 
 def test_a_file_that_may_not_be_read_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ def test_a_name_that_is_declared_twice_is_no_harm(saved: Path) -> None:
 def test_a_pipe_in_place_of_a_file_is_not_waited_for(saved: Path, name: str) -> None:
     (saved / name).unlink()
     os.mkfifo(saved / name)
-    with pytest.raises(SigmaCheckpointError, match=f"{name}: is no regular file"):
+    with pytest.raises(SigmaCheckpointError, match=f"{name}: not a regular file"):
         checkpoint.read(saved)
 
 

@@ -97,7 +97,7 @@ def test_a_settable_number_takes_no_address_that_is_taken(address: str) -> None:
     hooks = {"one": Do(offering={"switch.a": 0.5}), "two": Do(offering={address: 1.0})}
     with (
         small_environment(Sweep(), hooks=hooks) as sigma,
-        pytest.raises(SigmaConfigError, match=f"'{address}' is there already. Give the number another name."),
+        pytest.raises(SigmaConfigError, match=f"'{address}' exists already. Give the number another name."),
     ):
         sigma.prepare()
 

@@ -489,8 +489,8 @@ def test_only_the_sections_that_are_wanted_are_left_as_they_are_wanted() -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": np.ones((3, 4), np.float32)}, "data: section 'x' has shape (3, 4); wanted is ('n', 2)."),
-        ({"y": np.int32(1)}, "data: section 'y' has shape (); wanted is ('n',)."),
+        ({"x": np.ones((3, 4), np.float32)}, "data: section 'x' has shape (3, 4); expected ('n', 2)."),
+        ({"y": np.int32(1)}, "data: section 'y' has shape (); expected ('n',)."),
         ({"y": np.ones(3, np.float32)}, "data: section 'y' holds float32; the step was built for int32."),
         ({"y": None, "ys": np.ones(3)}, "data: section 'y' is missing. Did you mean 'ys'?"),
     ],
@@ -507,12 +507,12 @@ def test_a_split_of_another_shape_is_refused_where_it_is_used() -> None:
         trainer = sigma.trainer("trainer")
         other = Rows({"inputs": np.ones((4, 2)), "targets": np.ones((4, 1))})
         trainer.data = {**trainer.data, "validation": other}
-        with pytest.raises(SigmaDataError, match=r"section 'inputs' has shape \(4, 2\); wanted is \('n', 3\)"):
+        with pytest.raises(SigmaDataError, match=r"section 'inputs' has shape \(4, 2\); expected \('n', 3\)"):
             trainer.evaluate()
 
 
 def test_an_empty_data_set_is_refused() -> None:
-    with pytest.raises(SigmaDataError, match="there is no row. Check the path, the split and the filters."):
+    with pytest.raises(SigmaDataError, match="there are no rows. Check the path, the split and the filters."):
         Feed(Rows({"x": np.ones((0, 2))}), 1, 0, dict, np.array)
 
 

@@ -53,15 +53,15 @@ def test_what_has_no_room_waits_for_it_in_order_leaves_no_half_row_and_alarms_on
         for number in range(1, 4):
             journal.append({"a": number})
             assert _read(path) == whole
-        with pytest.raises(SigmaStateError, match=r"x.jsonl: the last 3 rows cannot be written: File too large. What"):
+        with pytest.raises(SigmaStateError, match=r"x.jsonl: the last 3 rows cannot be written: File too large. They"):
             journal.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, most)
-    assert told == [f"ALARM: {path}: cannot be written: File too large. Make room. Training goes on."]
+    assert told == [f"ALARM: {path}: cannot be written: File too large. Free disk space. Training continues."]
     journal.flush()
     journal.append({"a": 4})
     assert [row["a"] for row in _read(path)[1:]] == [*range(5)]
-    assert told[1:] == [f"{path}: can be written again; 3 rows had to wait, and are written."]
+    assert told[1:] == [f"{path}: can be written again; 3 queued rows are written."]
     journal.flush()
     assert len(read(path, pytest.fail)) == 6
 

@@ -77,7 +77,7 @@ def test_a_folder_that_was_removed_is_kept_to_this_process_again(tmp_path: Path)
     seen: list[str] = []
 
     def look(sigma: Environment) -> None:
-        with pytest.raises(SigmaStateError, match="somebody else writes into it") as error:
+        with pytest.raises(SigmaStateError, match="another run writes to it") as error:
             folder.claim(on(sigma))
         seen.append(str(error.value))
 
@@ -114,7 +114,7 @@ def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_k
     def refused(sigma: Environment) -> None:
         monkeypatch.setattr(journal, "_add", full)
         with pytest.raises(
-            SigmaStateError, match=r"the last 1 rows cannot be written: No space left on device. What they"
+            SigmaStateError, match=r"the last 1 rows cannot be written: No space left on device. They were"
         ):
             sigma.set(RATE, 0.2)
         assert sigma.get(RATE) == 0.2  # questions are answered
@@ -130,8 +130,8 @@ def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_k
         sigma.run()
         said = told(sigma)
     assert [text.partition("journal.jsonl: ")[2] for text in said] == [
-        "cannot be written: No space left on device. Make room. Training goes on.",
-        "can be written again; 3 rows had to wait, and are written.",
+        "cannot be written: No space left on device. Free disk space. Training continues.",
+        "can be written again; 3 queued rows are written.",
     ]
     assert [row["value"] for row in journalled(on(sigma)) if row.get("command") == "set"] == [0.2, 0.1]
     with steered() as again, steered({5: rate(0.2)}) as plain:

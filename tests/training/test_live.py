@@ -216,7 +216,7 @@ def test_the_group_of_parameters_that_are_all_frozen_still_has_a_value(deep: Dee
         ({"frozen": "no"}, "optimiser.settings.x.frozen: must be true or false (got 'no')."),
         ({"match": "9-*.*"}, "trainer.optimiser.settings.x: '9-*.*' matches no parameter."),
         ({"match": "<conv>.*"}, "trainer.optimiser.settings.x: '<conv>.*' matches no parameter."),
-        ({"match": None, "frozen": True}, "says nothing of whom it concerns. Add match = '**'."),
+        ({"match": None, "frozen": True}, "has no pattern. Add match = '**'."),
     ],
 )
 def test_rules_that_cannot_be_are_refused(deep: Deep, momentum: Any, settings: Any, message: str) -> None:

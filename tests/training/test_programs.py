@@ -111,7 +111,7 @@ def test_a_split_that_is_not_there_says_which_are(deep: Deep) -> None:
     ("samples", "message"),
     [
         ({"inputz": np.ones((2, 3))}, "predict: section 'inputs' is missing. Did you mean 'inputz'?"),
-        (np.ones((2, 4)), "predict: section 'inputs' has shape (2, 4); wanted is ('n', 3)."),
+        (np.ones((2, 4)), "predict: section 'inputs' has shape (2, 4); expected ('n', 3)."),
         (
             np.ones(3),
             "predict: section 'inputs' has shape (3,), one sample without the axis of the batch. "

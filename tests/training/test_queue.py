@@ -192,7 +192,7 @@ def test_what_is_sent_to_a_thread_before_it_starts_waits_for_it() -> None:
 def test_only_one_thread_trains() -> None:
     trainer = Trainer()
     trainer.queue.claim()
-    with pytest.raises(SigmaStateError, match="it is under way already. Wait for its end, or stop it first."):
+    with pytest.raises(SigmaStateError, match="it is in progress already. Wait for its end, or stop it first."):
         trainer.queue.claim()
     trainer.end("stopped")
     trainer.queue.claim()

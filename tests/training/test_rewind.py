@@ -125,7 +125,7 @@ def test_a_moment_that_is_not_kept_is_refused_with_those_that_are() -> None:
     with steered() as sigma:
         sigma.run()
         before = decisive(trainer(sigma))
-        with pytest.raises(SigmaStateError, match="no state from iteration 4 or before is kept; kept are iterations 5"):
+        with pytest.raises(SigmaStateError, match="no snapshot of iteration 4 or before; kept are iterations 5"):
             sigma.rewind(4)
         assert decisive(trainer(sigma)) == before
 
@@ -386,7 +386,7 @@ def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tm
         again.resume(run, log=said.append)
         again.run()
         assert decisive(trainer(again)) == wanted
-    assert "lies on a branch that was left" in said[0]
+    assert "is on an abandoned branch" in said[0]
     assert "no checkpoint of 'trainer' to resume from: everything is replayed" in said[1]
 
 
@@ -480,6 +480,6 @@ def test_a_checkpoint_that_cannot_be_set_aside_is_told_and_the_rewind_acts(
         said = [text for _, text in sigma.messages.after(0) if "ALARM" in text]
         assert trainer(sigma).session.moment.iteration == 12
     assert said == [
-        "ALARM: checkpoint 8 cannot be set aside: the disk is read-only. Remove it by hand: it lies on the branch that "
-        "was left, and would be taken for the newest."
+        "ALARM: checkpoint 8 cannot be set aside: the disk is read-only. Remove it by hand: it is on an abandoned "
+        "branch, and would be taken for the newest."
     ]

@@ -135,15 +135,15 @@ def test_a_full_disk_is_an_alarm_and_the_next_save_works_once_there_is_room(tmp_
     with pytest.raises(SigmaCheckpointError, match="No space left on device"):
         saver.flush()
     assert told == [
-        "ALARM: checkpoint 2: 2: cannot be written: No space left on device. Training goes on; "
-        "what fails after it is counted."
+        "ALARM: checkpoint 2: 2: cannot be written: No space left on device. Training continues; "
+        "later failures are counted."
     ]
     assert numbers(tmp_path) == [1]
     disk.failure = None
     saver.save(3, state(3))
     saver.flush()
     assert numbers(tmp_path) == [3]
-    assert told[1:] == ["checkpoint 3: was written; 1 before it could not be."]
+    assert told[1:] == ["checkpoint 3: written; 1 before it failed."]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -359,7 +359,7 @@ def test_where_nothing_fits_the_session_stays_as_it_was(
         checkpoint.write(path, misfit("values", checkpoint.read(path)))
     fresh = prepared(deep)
     before = fresh.session.snapshot()
-    with pytest.raises(SigmaCheckpointError, match="none|that is whole"):
+    with pytest.raises(SigmaCheckpointError, match="none|that is intact"):
         restore(tmp_path, fresh.session, lambda _: None)
     assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
     assert fresh.session.snapshot().values == before.values

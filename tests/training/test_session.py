@@ -535,4 +535,4 @@ def test_a_session_that_trains_cannot_be_trained_by_another() -> None:
 
     with small_environment(Sweep(), hooks={"it": Do(does=again)}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
-    assert "under way already" in str(errors[0])
+    assert "in progress already" in str(errors[0])

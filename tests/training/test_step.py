@@ -361,7 +361,7 @@ def test_an_optimiser_that_builds_no_update_is_named_with_its_mistake(deep: Deep
         _session(deep(optimiser=Wrong(gives=gives))).model.training(5)
     assert str(error.value) == (
         "optimiser Wrong: build() must return an Update: a node for each parameter by its address, and for each slot "
-        f"by address and name (got {got}). Its plugin has to be mended."
+        f"by address and name (got {got}). Fix its plugin."
     )
 
 

@@ -143,7 +143,7 @@ def test_only_so_many_commands_can_be_undone(monkeypatch: pytest.MonkeyPatch) ->
         sigma.undo()
         assert trainer(sigma).session.host(WEIGHTS).tolist() == [[np.float32(0.1)]] * 3
         assert trainer(sigma).session.state.kept == {}
-        with pytest.raises(SigmaStateError, match="the last 2 times"):
+        with pytest.raises(SigmaStateError, match="The last 2 commands"):
             sigma.undo()
 
 

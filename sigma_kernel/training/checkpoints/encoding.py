@@ -31,7 +31,7 @@ def packed(value: Any) -> Any:
     if isinstance(value, np.ndarray | Real):
         array = np.asarray(value)
         return {"array": array.tobytes().hex(), "dtype": array.dtype.str, "shape": list(array.shape)}
-    raise SigmaStateError(f"{type(value).__name__}: cannot be written as JSON. Use numbers, texts, lists or arrays.")
+    raise SigmaStateError(f"{type(value).__name__}: cannot be written as JSON. Use numbers, strings, lists or arrays.")
 
 
 def unpacked(value: Any) -> Any:

@@ -45,7 +45,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 
     Raises SigmaCheckpointError if the disk is full, the folder cannot be written, or a value cannot be saved.
     """
-    temporary = _beside(folder, "part")
+    temporary = _sibling(folder, "part")
     try:
         _make(folder.parent)
         shutil.rmtree(temporary, ignore_errors=True)
@@ -60,12 +60,12 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 
 def remove(folder: Path) -> None:
     """Remove a checkpoint atomically: a crash leaves no part of it under its name."""
-    doomed = _beside(folder, "part")
+    doomed = _sibling(folder, "part")
     folder.rename(doomed)
     shutil.rmtree(doomed)
 
 
-def _beside(folder: Path, what: str) -> Path:
+def _sibling(folder: Path, what: str) -> Path:
     return folder.with_name(f".{folder.name}.{what}")
 
 
@@ -141,7 +141,7 @@ def read_manifest(folder: Path, log: Log = warnings.warn) -> dict[str, Any]:
     """Read the manifest of a checkpoint, verified against its checksum; fill in fields that older versions lack."""
     path = folder / MANIFEST
     if _linked(folder) or not os.path.isdir(folder):
-        raise SigmaCheckpointError(f"{folder}: is no folder. Use another checkpoint.")
+        raise SigmaCheckpointError(f"{folder}: not a directory. Use another checkpoint.")
     text = get_bytes(path, LARGEST)
     if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
         raise _damaged(path)
@@ -153,7 +153,7 @@ def saved(run: Path, trainer: str) -> list[Path]:
     """Return the checkpoints of a trainer in a run folder, oldest first, unverified; SigmaCheckpointError for links."""
     home = run / "checkpoints" / trainer
     if _linked(home, home.parent):
-        raise SigmaCheckpointError(f"{home}: is a link, or lies below one. Link to the whole run folder instead.")
+        raise SigmaCheckpointError(f"{home}: is a link, or inside one. Link to the whole run folder instead.")
     return numbered(home)
 
 
@@ -166,7 +166,7 @@ def numbered(home: Path) -> list[Path]:
     try:
         found = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
     except OSError as error:
-        raise SigmaCheckpointError(f"{home}: cannot be read: {error.strerror}. Let it be read.") from error
+        raise SigmaCheckpointError(f"{home}: cannot be read: {error.strerror}. Make it readable.") from error
     return sorted(found, key=lambda path: int(path.name))
 
 
@@ -197,7 +197,7 @@ def newest_good(
         else:
             return path, found
     remedy = "Use its own configuration, or train again."
-    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is whole and fits. {remedy}")
+    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is intact and fits. {remedy}")
 
 
 def recover(run: Path, log: Log = warnings.warn) -> None:
@@ -212,13 +212,13 @@ def recover(run: Path, log: Log = warnings.warn) -> None:
             if name is not None and not _linked(path, path.parent, path.parent.parent):
                 _tidy(path, path.with_name(name["name"]), name["what"], log)
     except OSError as error:
-        raise SigmaCheckpointError(f"{run}: cannot be cleared up: {error}. Make its checkpoints writable.") from error
+        raise SigmaCheckpointError(f"{run}: cannot be cleaned up: {error}. Make its checkpoints writable.") from error
 
 
 def _tidy(path: Path, place: Path, what: str, log: Log) -> None:
     if what == "old" and not place.exists():
         path.rename(place)
-        log(f"{place}: put back: its successor was never finished.")
+        log(f"{place}: restored: its successor was never finished.")
     else:
         shutil.rmtree(path)
 

@@ -85,8 +85,8 @@ class Saver:
             path.rename(place)
         except OSError as error:
             self.log(
-                f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it lies on the branch "
-                "that was left, and would be taken for the newest."
+                f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it is on an abandoned "
+                "branch, and would be taken for the newest."
             )
 
     def flush(self) -> None:
@@ -125,11 +125,11 @@ class Saver:
         except Exception as error:  # logged; training must not end because of it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:
-                self.log(f"ALARM: checkpoint {number}: {error} Training goes on; what fails after it is counted.")
+                self.log(f"ALARM: checkpoint {number}: {error} Training continues; later failures are counted.")
             return
         failed, self._failure, self._failed = self._failed, None, 0
         if failed:
-            self.log(f"checkpoint {number}: was written; {failed} before it could not be.")
+            self.log(f"checkpoint {number}: written; {failed} before it failed.")
         self._clear(number)
 
     # -- what is kept --------------------------------------------------------------------------------------------------

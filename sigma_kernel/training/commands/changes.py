@@ -115,7 +115,7 @@ class Factory:
 
     def _hook(self, name: str, table: Any) -> Hook:
         if not name or "." in name or not literal(name):
-            raise SigmaConfigError(f"attach: {name!r} is no name. Use one level of an address, without dots.")
+            raise SigmaConfigError(f"attach: {name!r} is not a name. Use one level of an address, without dots.")
         return resolved_hooks(self.resolve, f"{self.name}.hooks", {name: table}, self.splits)[name]
 
 

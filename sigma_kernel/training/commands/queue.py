@@ -63,7 +63,7 @@ class Queue:
         """
         with self._gate:
             if self.busy and not again:
-                raise SigmaStateError("training: it is under way already. Wait for its end, or stop it first.")
+                raise SigmaStateError("training: it is in progress already. Wait for its end, or stop it first.")
             self._thread = thread or threading.current_thread()
 
     def release(self) -> None:

@@ -47,7 +47,7 @@ def _written(made: Command, attribute: Any, component: Any) -> None:
         got = repr(component) if plain or isinstance(component, Mapping) else type(component).__name__
         raise SigmaConfigError(
             f"{type(made).__name__}.{attribute.name}: must be a name, or a table of plain values with its 'type', "
-            f"to be written down and done again (got {got}). Write {{'type': 'name', 'setting': 1}}."
+            f"for the journal and its replay (got {got}). Write {{'type': 'name', 'setting': 1}}."
         )
     object.__setattr__(made, attribute.name, component if isinstance(component, str) else plain)
 

@@ -82,7 +82,7 @@ def undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
     """Return the entry of the last command; raise SigmaStateError, with the reason, if it cannot be undone."""
     if not state.undo:
         raise SigmaStateError(
-            f"{trainer}: there is nothing to undo. What can be is the last {MOST} times that somebody outside "
+            f"{trainer}: there is nothing to undo. The last {MOST} commands from outside can be undone that "
             "set, attached, detached or swapped something."
         )
     entry = state.undo[-1]

@@ -93,7 +93,7 @@ def _sections(block: Any, where: str) -> Mapping[str, Any]:
 def _no_data(given: Any, where: str) -> SigmaDataError:
     what = f"{type(given).__name__} of {len(given)}" if isinstance(given, tuple | list) else type(given).__name__
     return SigmaDataError(
-        f"{where}: is no data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a pair "
+        f"{where}: not data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a pair "
         "(inputs, targets), an iterable of such blocks, or a data set such as Arrays(...) or Stream(...)."
     )
 

@@ -81,7 +81,7 @@ class Feed:
     def __attrs_post_init__(self) -> None:
         """Refuse data without a whole batch; raise SigmaDataError."""
         if len(self.dataset) == 0:
-            raise SigmaDataError("data: there is no row. Check the path, the split and the filters.")
+            raise SigmaDataError("data: there are no rows. Check the path, the split and the filters.")
         if self.batch_size > len(self.dataset):
             raise SigmaDataError(
                 f"data: a batch of {self.batch_size} is larger than the data, {len(self.dataset)} rows. "

@@ -138,7 +138,7 @@ def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Hos
             raise SigmaDataError(f"{where}: section {name!r} is missing.{near(name, block)}")
         values = block[name]
         if not values.ndim or values.shape[1:] != spec.shape:
-            raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; wanted is {('n', *spec.shape)}.")
+            raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; expected {('n', *spec.shape)}.")
         if values.dtype != spec.dtype and (spec.dtype not in FLOATS or values.dtype.kind in "fb"):
             raise SigmaDataError(
                 f"{where}: section {name!r} holds {values.dtype}; the step was built for {spec.dtype}."

@@ -72,7 +72,7 @@ def read(path: Path, log: Callable[[str], Any]) -> list[str]:
             )
         before = hash_of(line)
     if rest:
-        log(f"{path}:{len(lines) + 1}: is not whole, as a crash leaves the last line: it is dropped")
+        log(f"{path}:{len(lines) + 1}: incomplete, as after a crash: this last line is dropped")
     return lines
 
 
@@ -161,7 +161,7 @@ def _row(place: str, line: str) -> dict[str, Any]:
         if "command" in row:
             commands.from_dict(row)
     except (SigmaError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{place}: is no row of a journal: {said(error)} {COPY}.") from error
+        raise SigmaCheckpointError(f"{place}: not a row of a journal: {said(error)} {COPY}.") from error
     return row
 
 

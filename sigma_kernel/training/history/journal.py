@@ -86,7 +86,7 @@ class Lines:
         except (OSError, SigmaStateError) as error:
             return self._alarm(error)
         if self._late:
-            self.log(f"{self.path}: can be written again; {self._late} rows had to wait, and are written.")
+            self.log(f"{self.path}: can be written again; {self._late} queued rows are written.")
         self._late = 0
         self.waiting.clear()
         return None
@@ -94,7 +94,7 @@ class Lines:
     def _alarm(self, error: Exception) -> str:
         why = getattr(error, "strerror", None) or str(error)
         if not self._late:
-            self.log(f"ALARM: {self.path}: cannot be written: {why}. Make room. Training goes on.")
+            self.log(f"ALARM: {self.path}: cannot be written: {why}. Free disk space. Training continues.")
         self._late = max(self._late, len(self.waiting), 1)
         return why
 
@@ -114,7 +114,7 @@ class Lines:
             os.close(copy)
         self._doubtful = False
         if gone:
-            self.log(f"ALARM: {path}: was removed or replaced while the run was writing it. It is copied back.")
+            self.log(f"ALARM: {path}: was removed or replaced while the run was writing it. It is restored.")
 
 
 @define(eq=False)
@@ -182,7 +182,7 @@ class Journal(Lines):
     def _unwritten(self, why: str) -> SigmaStateError:
         return SigmaStateError(
             f"{self.path}: the last {len(self.waiting) or self._count - self._synced} rows cannot be written: {why}. "
-            "What they hold has acted, but a crash would undo it. Make room."
+            "They were applied, but would be lost in a crash. Free disk space."
         )
 
 

@@ -59,9 +59,7 @@ class Replay:
     def begin(self, iteration: int) -> Row | None:
         """Return the next row if training begins here; raise SigmaStateError if the replay was stopped early."""
         if self.left:
-            raise SigmaStateError(
-                "run: was stopped while its journal was done again. Resume it from its folder once more."
-            )
+            raise SigmaStateError("run: was stopped during its replay. Resume it from its folder again.")
         return self.next(iteration, event="begin")
 
     def ahead(self, iteration: int) -> int | None:
@@ -91,11 +89,11 @@ class Replay:
             act()
         except Exception as error:
             why = str(error)
-            log(f"what is done again was refused: {why}")
+            log(f"a replayed command was refused: {why}")
         self.acting = False
         if self.rows and self.rows[0] is row:
             self.rows.popleft()
-            self._compare(None if "again" in row else f"{_said(row)} cannot be done again: {why}")
+            self._compare(None if "again" in row else f"{_said(row)} cannot be replayed: {why}")
 
     def rewinds_to(self, iteration: int) -> bool:
         """Return whether a rewind to this iteration, sent under other settings, is still to be replayed."""
@@ -129,7 +127,7 @@ def _difference(expected: Row, found: Row) -> str | None:
     if first is None and one == other:
         return None
     if not expected.get("event") == found.get("event") == "digest":
-        return f"{_said(expected)} is in the journal; now it is {_said(found)}"
+        return f"{_said(expected)} is in the journal; the replay has {_said(found)}"
     then, now = expected["state"], found["state"]
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     since = "" if first is None else f", first seen in the loss of iteration {first + found['iteration']}"

@@ -44,7 +44,7 @@ class Past:
         found = [entry for entry in self.states if entry[0].on(scaled(scale)) <= to]
         if not found:
             known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
-            raise SigmaStateError(f"rewind: no state from {scale} {to} or before is kept; kept are iterations {known}.")
+            raise SigmaStateError(f"rewind: no snapshot of {scale} {to} or before; kept are iterations {known}.")
         while self.states[-1][0] is not found[-1][0]:
             self.states.pop()  # on the abandoned branch
         return found[-1]

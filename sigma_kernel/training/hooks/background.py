@@ -100,7 +100,7 @@ class Firing:
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""
         raise SigmaStateError(
-            f"hook {self.name!r}: cannot keep parameters in the background, nor bring any back. Set background = false."
+            f"hook {self.name!r}: cannot keep parameters in the background, nor restore any. Set background = false."
         )
 
     bring_back = keep
@@ -178,7 +178,7 @@ class Background:
         self._firings.remove(old)
         if new.name not in self._late:
             self._late.add(new.name)
-            self.log(f"hook {new.name!r} takes longer than the time between its firings: some are left out")
+            self.log(f"hook {new.name!r} takes longer than the time between its firings: some are skipped")
 
     def result(self) -> Firing | None:
         """Remove and return the next firing that is done, or None."""

@@ -179,7 +179,7 @@ def ordered(hooks: Mapping[str, Hook]) -> list[str]:
         sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(error.args[1])
-        raise SigmaConfigError(f"hooks: they wait for each other: {cycle}. Change what one reads.") from error
+        raise SigmaConfigError(f"hooks: their order is cyclic: {cycle}. Change what one reads.") from error
     order, ready = list[str](), list[tuple[float, str]]()
     while sorter.is_active():
         for name in sorter.get_ready():

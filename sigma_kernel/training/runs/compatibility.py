@@ -37,7 +37,7 @@ def check_fit(path: Path, found: Checkpoint, trainer: str, here: Mapping[str, st
         if held != wanted:
             raise SigmaCheckpointError(
                 f"{path}: {name} is {held or 'missing'} in it, and {wanted or 'missing'} here. "
-                "Use the configuration that it was saved under."
+                "Use the configuration that it was saved with."
             )
 
 

@@ -46,7 +46,7 @@ def create(parent: Path, name: str) -> Path:
                 folder.mkdir()
                 return folder
     except OSError as error:
-        raise SigmaConfigError(f"{parent}: cannot be made: {error.strerror}. Choose another run.folder.") from error
+        raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
 
 
 def claim(run: Path) -> int:
@@ -58,7 +58,7 @@ def claim(run: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise SigmaStateError(f"{run}: somebody else writes into it. Wait for the end of that run.") from None
+        raise SigmaStateError(f"{run}: another run writes to it. Wait for its end.") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
             os.close(handle)
@@ -86,11 +86,11 @@ def put_text(path: Path, text: str) -> None:
         temporary.replace(path)
         sync(path.parent)
     except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
-        raise SigmaStateError(f"{path}: would hold a path that the locale cannot spell. Set PYTHONUTF8=1.") from error
+        raise SigmaStateError(f"{path}: would hold a path that the locale cannot encode. Set PYTHONUTF8=1.") from error
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()
-        remedy = "Make room there, and let it be written to"
+        remedy = "Free disk space there, and make it writable"
         raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
 
 
@@ -122,7 +122,7 @@ def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise SigmaCheckpointError(f"{path}: is no regular file. Restore it from a copy.")
+            raise SigmaCheckpointError(f"{path}: not a regular file. Restore it from a copy.")
         if status.st_size > most:
             raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Restore it from a copy.")
         with path.open("rb") as file:
@@ -137,7 +137,7 @@ def document(path: Path, text: bytes) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise SigmaCheckpointError(f"{path}: is no JSON: {error!r:.200}. Restore it from a copy.") from error
+        raise SigmaCheckpointError(f"{path}: not JSON: {error!r:.200}. Restore it from a copy.") from error
     if not isinstance(found, dict):
-        raise SigmaCheckpointError(f"{path}: is no JSON object. Restore it from a copy.")
+        raise SigmaCheckpointError(f"{path}: not a JSON object. Restore it from a copy.")
     return found

@@ -27,13 +27,13 @@ def history(run: Path, trainers: Iterable[str], log: Log) -> tuple[list[str], li
     path, chains = run / "journal.jsonl", chains_of(run, trainers)
     now = digest(get_bytes(run / "config.toml", LARGEST))
     if not os.path.lexists(path):
-        log(f"{path}: is missing: what was done after the last checkpoint is lost")
+        log(f"{path}: is missing: everything after the last checkpoint is lost")
         check_configuration(run, now, [held["configuration"] for held in chains[:1]])
         return [], [chain.first(now, {held["trainer"]: (held["head"], held["place"]) for held in reversed(chains)})]
     lines = chain.read(path, log)
     more = chain.lost(path, lines, chains)
     if more:
-        log(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are put back")
+        log(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are restored")
     check_configuration(run, now, chain.configured([*lines, *more]))
     return lines, more
 
@@ -99,7 +99,7 @@ def relive(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
             f"{path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
-            "resumed, and not replayed."
+            "resumed, but not replayed."
         )
     edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
     if edited is not None:
@@ -123,7 +123,7 @@ def restore(
 
     def put(path: Path, found: Checkpoint) -> None:
         if _left(rows, path, found):
-            raise SigmaCheckpointError(f"{path}: lies on a branch that was left. Resume from where that was left.")
+            raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
         try:
             fit(path, found, session)
         except SigmaCheckpointError as error:

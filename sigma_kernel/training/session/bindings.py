@@ -115,7 +115,7 @@ def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str
     known = {address for hook in hooks.values() for address in hook.writes}
     for address in (address for hook in hooks.values() for address in hook.settable):
         if address in known or address in there:
-            raise SigmaConfigError(f"{trainer}.hooks: {address!r} is there already. Give the number another name.")
+            raise SigmaConfigError(f"{trainer}.hooks: {address!r} exists already. Give the number another name.")
         known.add(address)
 
 

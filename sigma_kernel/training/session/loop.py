@@ -424,7 +424,7 @@ class Session:
             self.background.finish()
             self.catch_up()
         if left := self.background.forget():
-            self.recorder.log(f"{self.setup.name}: training ended before {', '.join(left)} in the background: left out")
+            self.recorder.log(f"{self.setup.name}: training ended; background hooks dropped: {', '.join(left)}")
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: commands.Command) -> Request:
@@ -457,7 +457,7 @@ class Session:
         if self.recorder.behind and not self.queue.busy:
             raise SigmaStateError(
                 f"{self.setup.name}: was resumed at iteration {self.moment.iteration}, and what its journal holds "
-                "after that is not replayed yet. Change it once it trains: that acts afterwards."
+                "after that is not replayed yet. Send commands once it trains: they apply after the replay."
             )
 
     def act(self, command: commands.Command) -> Moment:

@@ -67,7 +67,7 @@ def _copied(hook: str, memory: Mapping[str, Any]) -> Any:
             json.dumps(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise SigmaTrainingError(
-                f"hook {hook!r}: memory[{key!r}] cannot be saved: {error}. Keep plain values in it: numbers, texts, "
+                f"hook {hook!r}: memory[{key!r}] cannot be saved: {error}. Keep plain values in it: numbers, strings, "
                 "lists, dictionaries."
             ) from error
     return deepcopy(memory)

@@ -123,7 +123,7 @@ def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST
         where = "optimiser", "settings", name
         with mistakes.at(*where, *({"match"} & rule.keys())):
             if not isinstance(rule.get("match"), str):
-                raise SigmaConfigError(f"{'.'.join(where)}: says nothing of whom it concerns. Add match = '**'.")
+                raise SigmaConfigError(f"{'.'.join(where)}: has no pattern. Add match = '**'.")
         for key in rule:
             with mistakes.at(*where, key):
                 _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], known, precision)

@@ -270,7 +270,7 @@ class Draft(ABC):
                 got = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
                 raise SigmaGraphError(
                     f"optimiser {type(optimiser).__name__}: build() must return an Update: a node for each parameter "
-                    f"by its address, and for each slot by address and name (got {got}). Its plugin has to be mended."
+                    f"by its address, and for each slot by address and name (got {got}). Fix its plugin."
                 )
         for address, slot in self.model.slots():
             if (address, slot) not in update.slots:
@@ -377,7 +377,7 @@ class Merged(Draft):
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Refuse: other shards would be missing."""
         raise SigmaStateError(
-            "optimiser: it asks for the loss again, which one shard of a batch cannot tell. Use shards = 1."
+            "optimiser: it asks for the loss again, which one shard of a batch cannot compute. Use shards = 1."
         )
 
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
