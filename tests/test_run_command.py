@@ -18,6 +18,7 @@ import tomlkit
 
 from sigma_kernel import signals
 from sigma_kernel.launcher.group import main
+from sigma_kernel.signals import ENDING
 from sigma_kernel.training.checkpoints import store as checkpoint
 
 pytestmark = pytest.mark.rooms
@@ -224,16 +225,17 @@ launcher.start()
 """
 
 
-def _heed_interrupts():
-    """Undo what a shell does to jobs in the background, whose children ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _heed_signals():
+    """Undo what a shell does to jobs in the background, and nohup, whose children ignore Ctrl-C and SIGHUP."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def launched(program, *arguments):
-    """Start a Python program in a process that heeds Ctrl-C."""
+    """Start a Python program in a process that heeds signals."""
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_signals,
     )  # fmt: skip
 
 
