@@ -72,6 +72,19 @@ def test_a_later_checkpoint_of_the_same_name_takes_its_place(saved: Path) -> Non
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
 
 
+def test_a_link_in_place_of_a_checkpoint_is_neither_replaced_nor_removed(saved: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    saved.rename(outside)
+    saved.symlink_to(outside)
+    before = {path.name: path.read_bytes() for path in outside.iterdir()}
+    with pytest.raises(SigmaCheckpointError, match="7: cannot be written: it is a link. Earlier"):
+        checkpoint.write(saved, Checkpoint({}, {"number": 8}))
+    with pytest.raises(OSError, match="it is a link"):
+        checkpoint.remove(saved)
+    assert saved.is_symlink()
+    assert {path.name: path.read_bytes() for path in outside.iterdir()} == before
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [

@@ -47,6 +47,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """
     temporary = _sibling(folder, "part")
     try:
+        refuse_link(folder)
         _make(folder.parent)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
@@ -60,9 +61,16 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 
 def remove(folder: Path) -> None:
     """Remove a checkpoint atomically: a crash leaves no part of it under its name."""
+    refuse_link(folder)
     doomed = _sibling(folder, "part")
     folder.rename(doomed)
     shutil.rmtree(doomed)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise OSError for a link: somebody put it there, and nothing is written through it."""
+    if _linked(path):
+        raise OSError("it is a link")
 
 
 def _sibling(folder: Path, what: str) -> Path:

@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.checkpoints.store import numbered, read_manifest, remove, write
+from sigma_kernel.training.checkpoints.store import numbered, read_manifest, refuse_link, remove, write
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
@@ -80,6 +80,7 @@ class Saver:
     def _set_aside(self, path: Path, branch: int) -> None:
         place = path.with_name(f"{path.name}.branch-{branch}")
         try:
+            refuse_link(path)
             if place.exists():  # from before a crash, after which it was saved again
                 remove(place)
             path.rename(place)
