@@ -23,6 +23,7 @@ from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.history import chain, journal
 from sigma_kernel.training.runs import files as folder
+from sigma_kernel.training.runs.files import put_text
 
 RATE = "trainer.optimiser.learning_rate"
 
@@ -269,3 +270,11 @@ def test_parameters_that_are_not_finite_come_back_to_the_bit(tmp_path: Path) -> 
     path = tmp_path / "killed" / "journal.jsonl"
     (row,) = (r for r in chain.rows(path, chain.read(path, pytest.fail), "trainer") if r.get("command") == "set")
     assert row["value"].tobytes() == wanted.tobytes()
+
+
+def test_a_link_in_place_of_a_file_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").symlink_to(tmp_path / "outside")
+    with pytest.raises(SigmaStateError, match="summary.json: is a link, and nothing is written through"):
+        put_text(tmp_path / "summary.json", "x")
+    assert (tmp_path / "summary.json").is_symlink()
+    assert not (tmp_path / "outside").exists()

@@ -79,6 +79,8 @@ def put_json(path: Path, values: Mapping[str, Any]) -> None:
 
 def put_text(path: Path, text: str) -> None:
     """Write a file atomically, by renaming a finished one; raise SigmaStateError on failure."""
+    if path.is_symlink():
+        raise SigmaStateError(f"{path}: is a link, and nothing is written through one. Remove it.")
     temporary = path.with_name(f".{path.name}.part")
     try:
         temporary.unlink(missing_ok=True)
