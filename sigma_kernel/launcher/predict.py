@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | Non
     """Read the samples of a file with the data set's own ``samples``, else with the reader for its extension."""
     own = getattr(model.trainer.data, "samples", None)
     if own is not None:
-        learned = model.checkpoint.values.get("learned")  # passed only to data sets that learn something
+        learned = model.checkpoint.values.get("learned") if "learned" in signature(own).parameters else None
         return np.asarray(own(path, shape, white, **({"learned": learned} if learned else {})))
     resolve = model.trainer.resolve
     reader = resolve("reader", {"type": "samples", "shape": shape, "white": white})
