@@ -31,6 +31,7 @@ from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.components import Settings
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.runs import files as folder, resume as resuming
 from sigma_kernel.training.runs.run_folder import RunFolder
@@ -101,10 +102,10 @@ class Environment:
             raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
-        refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Trainer) if f.init])
-        common = {"seed": self.seed, "precision": self.precision, "registry": self.registry.branch(name, "trainer")}
-        self.trainers[name] = Trainer(name, Resolver(self.catalogue), home=self, **{**common, **settings})
-        return self.trainers[name]
+        refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Settings)[2:]])
+        common, branch = {"seed": self.seed, "precision": self.precision}, self.registry.branch(name, "trainer")
+        made = Trainer(name, Resolver(self.catalogue), registry=branch, home=self, **{**common, **settings})
+        return self.trainers.setdefault(name, made)
 
     def trainer(self, name: str) -> Trainer:
         """Return the trainer of a name."""

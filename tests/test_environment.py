@@ -182,6 +182,12 @@ def test_a_trainer_needs_a_name_of_its_own(name: str, message: str) -> None:
         small_environment(Sweep()).create_trainer(name)
 
 
+@pytest.mark.parametrize("own", ["registry", "home", "resolve", "recorder"])
+def test_what_an_environment_gives_its_trainers_is_no_setting(own: str) -> None:
+    with pytest.raises(SigmaConfigError, match=f"trainer 'a': has no setting '{own}'"):
+        Environment().create_trainer("a", **{own: None})
+
+
 def test_an_environment_without_a_trainer_has_nothing_to_run() -> None:
     sigma = Environment("empty")
     with pytest.raises(SigmaStateError, match="environment 'empty': has no trainer. Create one with create_trainer()"):

@@ -1,7 +1,7 @@
 """Named values in nested registries: typed, tagged, observable, and found by address.
 
-A registry holds values and further registries by name.  A value is *bound*: read and written through functions, so that
-it is kept in one place, whoever that belongs to.  Addresses start at the registry that is asked.  Any thread may read,
+A registry holds values and further registries by name.  A value is *bound*: read and written through functions of its
+owner, which keeps it.  Addresses start at the registry on which a method is called.  Any thread may read,
 set and change the structure; functions of values and observers are called without the lock, so that they may do the
 same.
 """
@@ -9,7 +9,7 @@ same.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from numbers import Integral, Real
 from threading import RLock
@@ -138,22 +138,25 @@ class Registry:
         found = self._at(address)
         return found.kind if isinstance(found, _Leaf) else Kind()
 
-    def set(self, pattern: str, value: Any, put: Callable[[str, Any], Any] | None = None) -> list[str]:
-        """Set every value that a pattern matches by its own function, or by ``put``, and return their addresses.
+    def set(self, pattern: str, value: Any, put: Callable[[Mapping[str, Any]], Any] | None = None) -> list[str]:
+        """Set every value that a pattern matches, and return their addresses.
 
-        All are checked before the first is set.  Raises SigmaAddressError if nothing matches or the value does not fit.
+        Each is set by its own function, or all at once by ``put``, by address.  All are checked before that, and
+        observers are called after it.  Raises SigmaAddressError if nothing matches or the value does not fit.
         """
         found = self._leaves(pattern)
         if not found:
             raise self._unmatched(pattern)
         checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
-        for address, new in checked.items():
-            leaf = found[address]
-            listeners = [] if leaf.remote and put is None else self._listeners(address)
-            old = leaf.get() if listeners else NOTHING  # reading may be costly
-            leaf.put(new) if put is None else put(address, new)
+        told = {a: self._listeners(a) for a, leaf in found.items() if put is not None or not leaf.remote}
+        old = {a: found[a].get() for a, listeners in told.items() if listeners}  # reading may be costly
+        if put is not None:
+            put(checked)
+        for address, new in checked.items() if put is None else ():
+            found[address].put(new)
+        for address, listeners in told.items():
             for callback, seen in listeners:
-                callback(seen, old, new)
+                callback(seen, old[address], checked[address])
         return list(found)
 
     def __getitem__(self, address: str) -> Any:
@@ -224,8 +227,8 @@ class Registry:
     def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
         """Call back with (address, old, new) whenever a value that matches is set, comes or goes; return how to end it.
 
-        ``old`` is ``NOTHING`` for a value that comes, ``new`` for one that goes.  Whoever makes a change tells of it,
-        once, after it is made; among changes by several threads at once, the last one told need not be the last one.
+        ``old`` is ``NOTHING`` for a new value, ``new`` for one that is removed.  The thread that makes a change calls
+        back once, after the change; with several threads, the last call need not be that of the last change.
         """
         levels(pattern)
         watch = _Watch(self, pattern, callback)

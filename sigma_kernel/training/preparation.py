@@ -206,7 +206,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     stages = Stages(settings)
     setup, name = assembled(stages), settings.name
     hooks, model, preparation = setup.parts.hooks, setup.model, stages.rows[0]
-    check_settable(name, hooks, bindings(evolve(setup, order=HookOrder({}))))
+    check_settable(setup)
     check_reads(name, hooks, model, bindings(setup))
     check_hooks(f"{name}.hooks", hooks, model)
     check_one(f"{name}.metrics", Prospect(model).measure, stages.chosen.metrics)

@@ -204,7 +204,7 @@ def main(rounds: int, seed: int = 0) -> None:
                     shutil.copytree(parent, kept, dirs_exist_ok=True)
                     print(f"{backend}: round {number} of seed {seed}; see {kept}", file=sys.stderr)
                     raise
-        print(f"{backend}: {rounds} rounds", file=sys.stderr)
+                print(f"{backend}: {number + 1} of {rounds}, {done['killed']} kills", file=sys.stderr)
     print(json.dumps({"runs": 2 * rounds, "different": 0, "seed": seed, **done}))
 
 

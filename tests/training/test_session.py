@@ -24,6 +24,7 @@ from sigma_kernel.testing.steering import Note, Sweep, small_environment, state_
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS
 
 Deep = Callable[..., Environment]
@@ -392,6 +393,32 @@ def test_a_parameter_can_be_set_from_outside(deep: Deep) -> None:
         assert sigma.get(address).dtype == np.float32
         sigma.set(f"trainer.{LAYERS}1-dense.weights", 0.5)
         assert set(sigma.get(f"trainer.{LAYERS}1-dense.weights").ravel()) == {0.5}
+
+
+@define
+class Knobs(Hook):
+    """Declare two settable numbers."""
+
+    @property
+    def settable(self) -> Mapping[str, float]:
+        return {"a.here": 1.0, "b.here": 2.0}
+
+    def fire(self, context: HookContext) -> None:
+        """Do nothing."""
+
+
+def test_a_pattern_changes_all_its_addresses_at_once(deep: Deep, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    changed = Live.changed
+    monkeypatch.setattr(Live, "changed", lambda live, base: calls.append(len(base)) or changed(live, base))
+    with deep(hooks={"a": Knobs(every=every(1, "epoch"))}) as sigma:
+        sigma.prepare()
+        calls.clear()
+        assert len(sigma.set("trainer.optimiser.**.*.momentum", 0.125)) == 4
+        assert len(calls) == 1  # not one for each: that is quadratic
+        assert sigma.get("trainer.optimiser.4-dense.bias.momentum") == 0.125
+        assert set(sigma.set("trainer.*.here", 3.0)) == {"trainer.a.here", "trainer.b.here"}
+        assert sigma.get("trainer.b.here") == 3.0
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], "banana", True, [[0.5]]])

@@ -101,9 +101,9 @@ def _nets(
 def _check_file(option: str, path: Path | None) -> None:
     """Raise SigmaConfigError, before measuring, for a file that cannot be written."""
     if path is not None and not path.parent.is_dir():
-        raise SigmaConfigError(f"{option} {path}: there is no folder {path.parent}. Make it first, or name another.")
+        raise SigmaConfigError(f"{option} {path}: there is no directory {path.parent}. Create it, or choose another.")
     if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SigmaConfigError(f"{option} {path}: may not be written. Name a file in another folder.")
+        raise SigmaConfigError(f"{option} {path}: permission denied. Choose a file in another directory.")
 
 
 @contextmanager

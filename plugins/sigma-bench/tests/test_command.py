@@ -176,11 +176,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
     monkeypatch.setattr(command, "Entry", None)  # nobody gets as far as that
     wanted = tmp_path / "nowhere" / "x.svg"
     assert main(["bench", str(small), option, str(wanted)]) == 2
-    told = f"{option} {wanted}: there is no folder {wanted.parent}. Make it first, or name another.\n"
+    told = f"{option} {wanted}: there is no directory {wanted.parent}. Create it, or choose another.\n"
     assert capsys.readouterr() == ("", told)
     monkeypatch.setattr(command.os, "access", lambda path, mode: False)
     assert main(["bench", str(small), option, str(tmp_path / "x.svg")]) == 2
-    assert "may not be written. Name a file in another folder." in capsys.readouterr().err
+    assert "permission denied. Choose a file in another directory." in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_after_all_is_a_sentence(

@@ -90,7 +90,7 @@ def _check(old: Setup, new: Setup, gone: Iterable[str]) -> None:
     hooks, known = new.order.hooks, bindings(new)
     check_reads(new.name, hooks, new.model, known)
     check_hooks(f"{new.name}.hooks", {n: h for n, h in hooks.items() if old.order.hooks.get(n) is not h}, new.model)
-    check_settable(new.name, hooks, bindings(evolve(new, order=HookOrder({}))))
+    check_settable(new)
 
 
 # -- the state ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,7 +15,6 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import COUNTED
-from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
@@ -69,12 +68,21 @@ class Binding:
 # -- the table ---------------------------------------------------------------------------------------------------------
 def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
     """Return the bindings of all addresses, including those ``published`` under a hook's pattern."""
-    fixed = {**_clock(), **_network(setup), **_optimiser(setup), **_times(setup)}
-    measured = ("training.loss", *(f"training.{metric}" for metric in setup.model.metrics))
     hooks = setup.order.hooks.values()
     written = [a for hook in hooks if hook.scope == "global" for a in hook.writes if literal(a)]
-    settable = {a: Binding(_settable, a, Kind(float)) for hook in hooks for a in hook.settable}
-    return {**shown(published), **fixed, **shown(measured), **shown(written), **settable}
+    numbers = {address: Binding(_settable, address, Kind(float)) for address in settable(setup)}
+    return {**shown(published), **fixed(setup), **shown(written), **numbers}
+
+
+def fixed(setup: Setup) -> dict[str, Binding]:
+    """Return the bindings of all addresses that no hook declares."""
+    measured = ("training.loss", *(f"training.{metric}" for metric in setup.model.metrics))
+    return {**_clock(), **_network(setup), **_optimiser(setup), **_times(setup), **shown(measured)}
+
+
+def settable(setup: Setup) -> dict[str, float]:
+    """Return the numbers that hooks declare as settable, with their initial values."""
+    return {address: number for hook in setup.order.hooks.values() for address, number in hook.settable.items()}
 
 
 def shown(addresses: Iterable[str]) -> dict[str, Binding]:
@@ -110,12 +118,14 @@ def _times(setup: Setup) -> dict[str, Binding]:
     }
 
 
-def check_settable(trainer: str, hooks: Mapping[str, Hook], there: Container[str]) -> None:
+def check_settable(setup: Setup) -> None:
     """Raise SigmaConfigError if a hook's settable number has an address that is taken."""
-    known = {address for hook in hooks.values() for address in hook.writes}
-    for address in (address for hook in hooks.values() for address in hook.settable):
-        if address in known or address in there:
-            raise SigmaConfigError(f"{trainer}.hooks: {address!r} exists already. Give the number another name.")
+    hooks = setup.order.hooks.values()
+    numbers = [address for hook in hooks for address in hook.settable]
+    known = {*fixed(setup), *(address for hook in hooks for address in hook.writes)} if numbers else set()
+    for address in numbers:
+        if address in known:
+            raise SigmaConfigError(f"{setup.name}.hooks: {address!r} exists already. Give the number another name.")
         known.add(address)
 
 
@@ -125,9 +135,7 @@ def _published(session: Readable, address: str) -> Any:
 
 
 def _settable(session: Readable, address: str) -> Any:
-    hooks = session.setup.order.hooks.values()
-    initial = next((hook.settable[address] for hook in hooks if address in hook.settable), NOTHING)
-    return session.state.published.get(address, initial)
+    return session.state.published.get(address, settable(session.setup).get(address, NOTHING))
 
 
 def _phase(session: Readable, phase: str) -> float:
@@ -160,19 +168,18 @@ def _time(session: Readable, name: str) -> str:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def written(state: RunState, setup: Setup, address: str, value: Any) -> RunState:
-    """Return the state with a new value, already checked by its kind, at a settable address.
+def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunState:
+    """Return the state with new values, already checked by their kinds, at settable addresses of no hook.
 
     The times and criteria of hooks are part of ``changes``: the setup has to be reconfigured for them.
     """
-    if address in state.arrays:
-        spec = setup.model.held()[address]
-        filled = setup.to_device(np.full(spec.shape, value, spec.dtype))
-        return evolve(state, arrays={**state.arrays, address: filled})
-    head, _, rest = address.partition(".")
-    if head == "hooks" and rest.rpartition(".")[0] in setup.parts.hooks:
-        name, _, what = rest.rpartition(".")
-        return evolve(state, changes=timed(state.changes, name, what, value))
-    if any(address in hook.settable for hook in setup.order.hooks.values()):
-        return evolve(state, published={**state.published, address: value})
-    return evolve(state, live=state.live.changed(dict.fromkeys(setup.group(address), value)))
+    arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.held()
+    for address, value in values.items():
+        if address in arrays:
+            arrays[address] = setup.to_device(np.full(specs[address].shape, value, specs[address].dtype))
+        elif address.startswith("hooks."):
+            name, _, what = address.removeprefix("hooks.").rpartition(".")
+            changes = timed(changes, name, what, value)
+        else:
+            live |= dict.fromkeys(setup.group(address), value)
+    return evolve(state, arrays=arrays, live=state.live.changed({**state.live.base, **live}), changes=changes)

@@ -37,7 +37,7 @@ from sigma_kernel.training.hooks.order import REPEATED, ends, seen
 from sigma_kernel.training.hooks.outlook import ended
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.runs.compatibility import made_with
-from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, shown, written
+from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
 from sigma_kernel.training.session.context import HookView
 from sigma_kernel.training.session.progress import Phase, Progress, concerned
 from sigma_kernel.training.session.setup import Setup
@@ -508,12 +508,13 @@ class Session:
         else:
             self.reconfigure(self.setup.factory.changed(self.state.changes, command))
 
-    def _write(self, address: str, value: Any) -> None:
-        state = written(self.state, self.setup, address, value)
-        if state.published is not self.state.published:
-            self.publish(address, value)
-        else:
-            self._reconfigure(state)
+    def _write(self, values: Mapping[str, Any]) -> None:
+        """Set the values at addresses of this session; the numbers of hooks are published."""
+        numbers = settable(self.setup)
+        others = {address: value for address, value in values.items() if address not in numbers}
+        self._reconfigure(written(self.state, self.setup, others))
+        for address in values.keys() - others.keys():
+            self.publish(address, values[address])
 
     def _undo(self) -> None:
         entry, there = undoable(self.setup.name, self.state), self.setup.order.hooks
@@ -772,10 +773,9 @@ class Session:
         For a pattern, return a dictionary of all matches.
         """
         found = seen({**self.observed, **self.state.published}, address, scope)
-        bound = dict(self.registry.find(address))
         if literal(address):
-            return bound.get(address) if found is None else found
-        return {**bound, **found}
+            return dict(self.registry.find(address)).get(address) if found is None else found
+        return {**dict(self.registry.find(address)), **found}
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at an address of this trainer."""

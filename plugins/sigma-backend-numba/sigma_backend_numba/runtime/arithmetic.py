@@ -108,19 +108,19 @@ def rough_tangent(x: Any) -> Any:
 
 @driver
 def larger(x: Any, y: Any) -> Any:
-    """Return the larger of two numbers, or whichever is no number."""
+    """Return the larger of two numbers, or NaN if either is NaN."""
     return sel(x >= y, x, sel(x != x, x, y))
 
 
 @driver
 def smaller(x: Any, y: Any) -> Any:
-    """Return the smaller of two numbers, or whichever is no number."""
+    """Return the smaller of two numbers, or NaN if either is NaN."""
     return sel(x <= y, x, sel(x != x, x, y))
 
 
 @driver
 def sign(x: Any, zero: Any, one: Any) -> Any:
-    """Return -1, 0 or 1, or what is no number itself."""
+    """Return -1, 0 or 1, or NaN for NaN."""
     return sel(x > zero, one, sel(x < zero, -one, sel(x == zero, zero, x)))
 
 

@@ -1,0 +1,61 @@
+"""Tests of the state machine of training: what is legal when, what a snapshot keeps, and when training leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, Progress, concerned
+
+
+def test_a_steering_command_keeps_the_state_of_an_environment_but_before_preparation_and_after_a_failure() -> None:
+    for command in STEERING:
+        assert concerned(command) == ()
+        assert {state for state, moves in LEGAL.items() if moves.get(command) == state} == {
+            "prepared", "running", "paused", "stopped",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "states"),
+    [
+        ("pause", ("running",)),
+        ("go", ("paused",)),
+        ("step", ("paused",)),
+        ("run", ("created", "prepared", "stopped")),
+        ("stop", ("running", "paused")),  # a stopped environment stays stopped
+        ("set", ()),
+    ],
+)
+def test_a_command_concerns_the_states_that_it_changes(command: str, states: tuple[str, ...]) -> None:
+    assert concerned(command) == states
+
+
+def test_training_leaves_in_all_phases_but_running_and_paused_and_when_it_is_interrupted() -> None:
+    assert {phase for phase in Phase if not Progress(phase).over} == {Phase.RUNNING, Phase.PAUSED}
+    assert all(Progress(phase, interrupted=True).over for phase in Phase)
+
+
+def test_pausing_clears_the_iteration_to_pause_at_and_no_other_phase_does() -> None:
+    running = Progress(Phase.RUNNING, pause_at=5, until=9)
+    assert running.to(Phase.PAUSED) == Progress(Phase.PAUSED, None, 9)
+    assert running.to(Phase.ENDING) == Progress(Phase.ENDING, 5, 9)
+
+
+def test_a_goal_is_due_from_its_iteration_on() -> None:
+    progress = Progress(Phase.RUNNING, pause_at=5, until=9)
+    assert [n for n in range(12) if progress.due_to_pause(n)] == [*range(5, 12)]
+    assert [n for n in range(12) if progress.due_to_end(n)] == [*range(9, 12)]
+    assert not Progress().due_to_pause(10**9)
+    assert not Progress().due_to_end(10**9)
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED])
+def test_a_snapshot_of_training_in_progress_restores_phase_and_goals(phase: Phase) -> None:
+    progress = Progress(phase, pause_at=5, until=9, interrupted=True)
+    assert Progress.restored(progress.saved()) == Progress(phase, 5, 9)  # the interruption is over
+
+
+@pytest.mark.parametrize("phase", [Phase.PREPARED, Phase.STOPPED, Phase.FAILED])
+def test_a_snapshot_of_training_that_is_not_in_progress_starts_anew(phase: Phase) -> None:
+    assert Progress.restored(Progress(phase, 5, 9).saved()) == Progress()
+    assert Progress.restored(None) == Progress()
