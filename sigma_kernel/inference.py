@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
+from sigma_kernel.clock import Moment
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Metric
 from sigma_kernel.environment import Environment
@@ -34,8 +35,10 @@ from sigma_kernel.training.runs import files as folders
 from sigma_kernel.training.runs.compatibility import check_fit, described
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.live import Live, live_values
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
+from sigma_kernel.training.step.steps import Steps
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -76,8 +79,10 @@ class Trained:
         """
         sections = samples if isinstance(samples, Mapping) else {next(iter(self.shapes)): samples}
         arrays = {name: as_array("predict", name, values) for name, values in sections.items()}
-        found = self._evaluator(arrays).predict(self._arrays, arrays)
-        return next(iter(found.values())) if len(found) == 1 else found
+        evaluator = self._evaluator(arrays)
+        model, values = evaluator.programs.model, self.checkpoint.values
+        live = Live(live_values(model), model.precision).changed(values.get("live", {}))
+        return evaluator.predict(Steps(evaluator.programs, self._arrays, live, Moment()), arrays)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss and metrics by name over a split of the data; the data are read now."""

@@ -91,7 +91,7 @@ def prepare(configuration: Configuration, environment: Environment) -> None:
     for name, trainer in environment.trainers.items():
         try:
             trainer.prepare()
-            check_cost(trainer.session.model.network)
+            check_cost(trainer.session.setup.model.network)
         except SigmaError as error:
             wrong += in_file(configuration.document, name, examine(trainer) or [((), error)])
     if wrong:

@@ -46,7 +46,7 @@ def _reasons(session: Session) -> list[Reason]:
 
 
 def _layers(session: Session) -> list[dict[str, Any]]:
-    network, shapes = session.model.network, session.model.shapes
+    network, shapes = session.setup.model.network, session.setup.model.shapes
     return [
         {
             "name": placed.name,
@@ -66,9 +66,9 @@ def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:
             "initialiser": words(initial.initialiser(address, parameter)),
             "rule": initial.rule(address),
             "settings": _settings(session, address),
-            "frozen": address in session.model.frozen,
+            "frozen": address in session.setup.model.frozen,
         }
-        for address, parameter in session.model.shapes.parameters.items()
+        for address, parameter in session.setup.model.shapes.parameters.items()
     ]
 
 
@@ -76,7 +76,7 @@ def _settings(session: Session, address: str) -> dict[str, Any]:
     """Return the optimiser's settings for one parameter, each with the rule that set it."""
     head, live = f"optimiser.{address}.", session.state.live.base
     values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
-    return {name: {"value": v, "rule": setting_rule(session.model, address, name)} for name, v in values.items()}
+    return {name: {"value": v, "rule": setting_rule(session.setup.model, address, name)} for name, v in values.items()}
 
 
 def words(initialiser: Any) -> str:

@@ -136,7 +136,4 @@ class Trainer(Settings):
         The result has one row a sample; with several outputs it is a dictionary of arrays by output layer.
         """
         session = self.session
-        inputs = session.model.network.sections(costs=False)
-        sections = samples if isinstance(samples, Mapping) else {inputs[0]: samples}
-        found = session.ask(lambda: session.setup.evaluator.predict(session.state.arrays, sections))
-        return next(iter(found.values())) if len(found) == 1 else found
+        return session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))

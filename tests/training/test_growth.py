@@ -29,7 +29,7 @@ def trainer(network: str, **settings: Any) -> Trainer:
 
 
 def model(layers: int) -> Model:
-    return trainer(DEEP.format(layers)).session.model
+    return trainer(DEEP.format(layers)).session.setup.model
 
 
 def test_preparing_a_trainer_grows_like_its_layers() -> None:

@@ -158,7 +158,7 @@ def test_the_values_of_iterations_ahead_can_be_asked_for(deep: Deep, momentum: A
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
         session.state = evolve(session.state, moment=session.moment.advanced(1))
-        steer = session.steps().steer(session.model.training(5), 2, offset=1)
+        steer = session.steps().steer(session.setup.model.training(5), 2, offset=1)
         assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0
 

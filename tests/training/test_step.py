@@ -70,7 +70,7 @@ def _in_parts(session: Session) -> None:
 
 
 def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
-    model = _session(deep()).model
+    model = _session(deep()).setup.model
     assert set(model.evaluation(5).state) == {LAYERS + address for address in WEIGHTS}
     assert model.evaluation(5).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
     prediction = model.prediction(5)
@@ -79,13 +79,13 @@ def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
 
 def test_a_training_step_writes_every_entry_of_the_state_but_the_key(deep: Deep) -> None:
     session = _session(deep())
-    step = session.model.training(5)
+    step = session.setup.model.training(5)
     assert set(step.writes) == set(session.state.arrays) - {"random.key"}
     assert step.ring == ("loss",)
 
 
 def test_the_update_of_a_batch_of_another_size_is_the_same_step_with_another_batch(deep: Deep) -> None:
-    model = _session(deep()).model
+    model = _session(deep()).setup.model
     assert (model.training(5).state, model.training(3).state) == (model.training(3).state,) * 2
     assert {node.shape[0] for node in _inputs(model.training(3))} == {3}
 
@@ -322,15 +322,12 @@ def test_an_optimiser_may_ask_for_gradients_at_other_parameters(deep: Deep) -> N
 
 def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
     """Observe the next iteration."""
-    batches = session.batches(1)
-    return session.setup.evaluator.observe(
-        session.state.arrays, session.steps().steer, batches.block, batches.rows, [f"{head}**"]
-    )
+    return session.setup.evaluator.observe(session.steps(), session.batches(1), [f"{head}**"])
 
 
 def test_such_an_optimiser_cannot_be_given_merged_gradients(deep: Deep) -> None:
     with pytest.raises(SigmaStateError, match="it asks for the loss again.*Use shards = 1."):
-        _session(deep(optimiser=Twice())).model.update()
+        _session(deep(optimiser=Twice())).setup.model.update()
 
 
 @define(eq=False, kw_only=True)
@@ -358,7 +355,7 @@ class Wrong(Optimiser):
 )
 def test_an_optimiser_that_builds_no_update_is_named_with_its_mistake(deep: Deep, gives: Any, got: str) -> None:
     with pytest.raises(SigmaGraphError) as error:
-        _session(deep(optimiser=Wrong(gives=gives))).model.training(5)
+        _session(deep(optimiser=Wrong(gives=gives))).setup.model.training(5)
     assert str(error.value) == (
         "optimiser Wrong: build() must return an Update: a node for each parameter by its address, and for each slot "
         f"by address and name (got {got}). Fix its plugin."
@@ -383,9 +380,9 @@ def test_an_optimiser_that_returns_no_value_of_a_slot_is_named_with_slot_and_add
         return Update({a: node * 0.5 for a, node in objective.parameters.items()}, kept)
 
     session = _session(deep(optimiser=Forgetful(gives=gives)))
-    assert forgotten in session.model.slots()
+    assert forgotten in session.setup.model.slots()
     with pytest.raises(SigmaGraphError) as error:
-        session.model.training(5)
+        session.setup.model.training(5)
     address, slot = forgotten
     assert str(error.value) == (
         f"optimiser Forgetful: build() does not return the slot {slot!r} of {address!r}, which slots() declares. "

@@ -36,5 +36,5 @@ def test_a_step_pools_before_it_rectifies_and_so_does_its_gradient():
         trainer.network = images + Flatten() + Output(3) + SoftmaxCrossEntropy()
         trainer.data = {"inputs": np.zeros((6, 1, 8, 8), np.float32), "targets": np.zeros(6, np.int32)}
         sigma.prepare()
-        graph = trainer.session.model.training(6).graph
+        graph = trainer.session.setup.model.training(6).graph
     assert {x.op for node in graph if node.op in ("pool_argmax", "max_pool") for x in node.inputs} == {"add"}

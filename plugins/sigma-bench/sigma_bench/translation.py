@@ -37,7 +37,7 @@ Shape = tuple[int, ...]
 def translated(trainer: Trainer) -> Work:
     """Return the work of a prepared trainer that has not started; SigmaConfigError for what peers do not support."""
     session = trainer.session
-    feed, model = session.setup.feed, session.model
+    feed, model = session.setup.feed, session.setup.model
     if feed.dataset.blocks > 1:
         raise cannot("data", f"data in {feed.dataset.blocks} blocks: they hold all of it at once")
     first, last = _ends(model)

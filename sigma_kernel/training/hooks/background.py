@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric
@@ -24,7 +24,8 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
-from sigma_kernel.training.step.evaluator import Evaluator, Steer
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.steps import Steps
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
 PATIENCE = 10.0  # seconds that the end of training waits for running firings
@@ -41,16 +42,13 @@ class Firing:
     moment: Moment
     folder: Path | None
     known: Mapping[str, Any]
+    fresh: dict[str, Any]  # published by hooks that were due at the same boundary
     memory: Any  # packed, once it has run
     evaluator: Evaluator
-    arrays: Mapping[str, np.ndarray]  # copies of the parameters, if the hook declares splits
-    steer: Steer
-    fresh: dict[str, Any] = field(factory=dict)  # published by earlier hooks at the same boundary
+    steps: Steps  # with copies of the parameters on the host, if the hook declares splits
     published: dict[str, Any] = field(factory=dict, init=False)
     commands: list[tuple[str, Any]] = field(factory=list, init=False)
     logged: list[str] = field(factory=list, init=False)
-    begun: bool = field(default=False, init=False)
-    over: bool = field(default=False, init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
     iteration: None = field(default=None, init=False)  # not available in the background
@@ -78,7 +76,7 @@ class Firing:
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split, at the parameters of the snapshot."""
-        return self.evaluator.evaluate(self._placed("evaluate"), self.steer, on, metrics)
+        return self.evaluator.evaluate(self._placed("evaluate"), on, metrics)
 
     def ends(self) -> tuple[Spec, Spec]:
         """Return the specs of one sample of the first input, and of one row of the first output."""
@@ -86,16 +84,17 @@ class Firing:
 
     def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the first output for samples of the first input, and its slopes, at the parameters of the snapshot."""
-        return self.evaluator.excite(self._placed("excite"), self.steer, samples, directions)
+        return self.evaluator.excite(self._placed("excite"), samples, directions)
 
-    def _placed(self, what: str) -> dict[str, Any]:
-        """Return the parameters of the snapshot, copied to the device."""
-        if not self.arrays:
+    def _placed(self, what: str) -> Steps:
+        """Return the snapshot, with its parameters copied to the device."""
+        if not self.steps.arrays:
             raise SigmaStateError(
                 f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
                 "Declare them, or set background = false."
             )
-        return {name: self.evaluator.programs.backend.to_device(value) for name, value in self.arrays.items()}
+        place = self.steps.programs.backend.to_device
+        return evolve(self.steps, arrays={name: place(value) for name, value in self.steps.arrays.items()})
 
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""
@@ -110,22 +109,11 @@ class Firing:
         self.logged.append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
-    def join(self, fresh: dict[str, Any]) -> None:
-        """Share published values with the other hooks that were due at the same boundary."""
-        self.fresh = fresh
-
-    def begin(self, *memory: Any) -> None:
-        """Mark the firing as begun; take a newer ``memory`` if there is one."""
-        self.begun, self.memory = True, unpacked(memory[0]) if memory else self.memory
-
-    def end(self) -> None:
-        """Mark the firing as done, for the training thread to apply it."""
-        self.over = True
-
-    def run(self) -> None:
-        """Run the hook; keep whatever it raises."""
+    def run(self, newer: Any = None) -> None:
+        """Run the hook, with a ``newer`` memory if there is one; keep whatever it raises."""
         began = perf_counter()
         try:
+            self.memory = self.memory if newer is None else unpacked(newer)
             self.hook.fire(self)
             self.memory = packed(self.memory)
         except BaseException as error:  # passed to the training thread
@@ -141,64 +129,70 @@ class Firing:
 
 @define(eq=False)
 class Background:
-    """The background firings of one session: done and not yet applied, running, and queued."""
+    """The background firings of one session, in the order of submission: done and not yet applied, running, queued."""
 
     evaluator: Evaluator
     log: Callable[[str], None]
-    _firings: deque[Firing] = field(factory=deque, init=False)  # in the order of submission
+    _done: deque[Firing] = field(factory=deque, init=False)
+    _running: Firing | None = field(default=None, init=False)
+    _waiting: deque[Firing] = field(factory=deque, init=False)
     _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
-    _bucket: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # the newest one
+    _fresh: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # of the newest boundary
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _late: set[str] = field(factory=set, init=False)  # hooks whose skipped firings were logged
 
+    def fresh(self, moment: Moment) -> dict[str, Any]:
+        """Return where the hooks that are due at the same boundary share what they publish."""
+        if self._fresh[0] is not moment:
+            self._fresh = moment, {}
+        return self._fresh[1]
+
     def submit(self, firing: Firing) -> None:
         """Queue a firing behind the earlier ones; return at once."""
         with self._gate:
-            if self._bucket[0] is not firing.moment:
-                self._bucket = firing.moment, firing.fresh
-            firing.join(self._bucket[1])
-            if all(earlier.key != firing.key for earlier in self._firings):
+            if all(earlier.key != firing.key for earlier in self._unapplied()):
                 self._memories.pop(firing.key, None)  # its results have been applied
-            if len(self._waiting()) >= MOST_WAITING:
+            if len(self._waiting) >= MOST_WAITING:
                 self._give_way(firing)
-            self._firings.append(firing)
+            self._waiting.append(firing)
             if self._thread is None:  # a daemon: a hook that hangs must not keep the process alive
                 self._thread = threading.Thread(target=self._work, name="sigma-background", daemon=True)
                 self._thread.start()
             self._gate.notify_all()
 
-    def _waiting(self) -> list[Firing]:
-        return [firing for firing in self._firings if not firing.begun]
+    def _unapplied(self) -> list[Firing]:
+        return [*self._done, *([self._running] if self._running else []), *self._waiting]
 
     def _give_way(self, new: Firing) -> None:
-        old = next((firing for firing in self._waiting() if firing.key == new.key), None)
+        old = next((firing for firing in self._waiting if firing.key == new.key), None)
         if old is None:
             return
-        self._firings.remove(old)
+        self._waiting.remove(old)
         if new.name not in self._late:
             self._late.add(new.name)
             self.log(f"hook {new.name!r} takes longer than the time between its firings: some are skipped")
 
     def result(self) -> Firing | None:
         """Remove and return the next firing that is done, or None."""
-        if not self._firings:
+        if not self._done:
             return None
         with self._gate:
-            return self._firings.popleft() if self._firings[0].over else None
+            return self._done.popleft() if self._done else None
 
     def finish(self) -> None:
         """Wait until all firings are done, at most ``PATIENCE`` seconds."""
         with self._gate:
-            self._gate.wait_for(lambda: all(firing.over for firing in self._firings), PATIENCE)
+            self._gate.wait_for(lambda: not self._waiting and self._running is None, PATIENCE)
 
     def forget(self) -> list[str]:
         """Drop all firings that were not applied yet; return the names of their hooks."""
         with self._gate:
-            left = sorted({firing.name for firing in self._firings})
-            self._firings.clear()
+            left = sorted({firing.name for firing in self._unapplied()})
+            self._done.clear()
+            self._waiting.clear()
             self._memories.clear()
-            self._thread = None  # a thread that still runs then ends
+            self._running = self._thread = None  # a thread that still runs then ends
             self._gate.notify_all()
         return left
 
@@ -216,22 +210,22 @@ class Background:
     # -- the thread ----------------------------------------------------------------------------------------------------
     def _work(self) -> None:
         while (firing := self._next()) is not None:
-            firing.run()
+            hook, memory = self._memories.get(firing.key, (None, None))
+            firing.run(memory if hook is firing.hook else None)
             with self._gate:
-                firing.end()
-                if self._wanted() and firing.error is None:
-                    self._memories[firing.key] = firing.hook, firing.memory
+                if self._wanted():
+                    self._running = None
+                    self._done.append(firing)
+                    if firing.error is None:
+                        self._memories[firing.key] = firing.hook, firing.memory
                 self._gate.notify_all()
 
     def _next(self) -> Firing | None:
         with self._gate:
-            self._gate.wait_for(lambda: self._waiting() or not self._wanted())
-            if not self._wanted():
-                return None
-            firing = self._waiting()[0]
-            hook, memory = self._memories.get(firing.key, (None, None))
-            firing.begin(*([memory] if hook is firing.hook else []))
-            return firing
+            self._gate.wait_for(lambda: self._waiting or not self._wanted())
+            if self._wanted():
+                self._running = self._waiting.popleft()
+            return self._running if self._wanted() else None
 
     def _wanted(self) -> bool:
         return self._thread is threading.current_thread()

@@ -72,7 +72,7 @@ def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
 def _digest(sessions: Mapping[str, Session]) -> str:
     digest = hashlib.sha256()
     for session in sessions.values():
-        for name in sorted(LAYERS + address for address in session.model.shapes.parameters):
+        for name in sorted(LAYERS + address for address in session.setup.model.shapes.parameters):
             values = session.ask(partial(session.host, name))
             digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()

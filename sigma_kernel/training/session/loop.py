@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, until_due
-from sigma_kernel.contracts import Batches, Burst, Compute, Metric
+from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
+from sigma_kernel.training.checkpoints.encoding import unpacked
 from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
@@ -32,20 +36,19 @@ from sigma_kernel.training.commands.reconfigure import reconfigured
 from sigma_kernel.training.commands.undo import recorded, undoable, undone
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
-from sigma_kernel.training.hooks.background import Background
-from sigma_kernel.training.hooks.order import REPEATED, ends, seen
+from sigma_kernel.training.hooks.background import Background, Firing
+from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
 from sigma_kernel.training.hooks.outlook import ended
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.runs.compatibility import made_with
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
-from sigma_kernel.training.session.context import HookView
 from sigma_kernel.training.session.progress import Phase, Progress, concerned
 from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.iteration import Iteration
-from sigma_kernel.training.step.model import LAYERS, OPTIMISER, Model
+from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
 from sigma_kernel.training.step.steps import Steps, fused
 
 Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
@@ -82,7 +85,9 @@ class Session:
         """Copy the initial state to the device, and bind every address."""
         self.background = Background(evolve(self.setup.evaluator), self.recorder.log)
         self.state = restored(Checkpoint(self.initial.arrays(), {}), self.setup)
-        self._bind()
+        for placed in self.setup.model.network.layers:
+            self.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
+        self._rebind()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
@@ -180,7 +185,7 @@ class Session:
 
         ``compute`` replaces the fused program, for operators that cut batches into shards.
         """
-        with self.timed("data"):
+        with Timed(self.phases, "data"):
             batches = self.batches(n)
         compute = compute or fused
         wanted, self.observed = self._observed_after(batches), {}
@@ -189,7 +194,7 @@ class Session:
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._run(before, compute) if len(before.rows) else 0
         if done == len(before.rows) and (not done or self._finite()):
-            self.observed = self._observe(last, wanted)
+            self.observed = self.setup.evaluator.observe(self.steps(), last, wanted)
             done += self._run(last, compute, REPEATED in wanted)
         return done
 
@@ -203,7 +208,7 @@ class Session:
         self._settled = now
         due = self._due(before, now)
         with self._together():
-            with self.timed("hooks"):
+            with Timed(self.phases, "hooks"):
                 for name in due if self._finite() else self._guards(due):
                     self.fire(name)
             now = self.moment  # a hook may have rewound the run
@@ -261,14 +266,10 @@ class Session:
         """Return the steps that compute iterations from the current state."""
         return Steps(self.setup.programs, self.state.arrays, self.state.live, self.moment)
 
-    def timed(self, phase: str) -> Timed:
-        """Add the seconds spent inside to a phase."""
-        return Timed(self.phases, phase)
-
     def _run(self, batches: Batches, compute: Compute, repeatable: bool = False) -> int:
         steps = self.steps()
         begun = Iteration.begun(compute, steps, batches) if repeatable else None
-        with self.timed("burst"):
+        with Timed(self.phases, "burst"):
             result = compute(steps, batches)
         self.iteration = begun and begun.ended(result)
         self._count(batches, result)
@@ -308,10 +309,6 @@ class Session:
         then = evolve(now.advanced(n, batches.rows.size), epoch=now.epoch + turns, second=inf)
         due = self.setup.order.due(self.state.memory, now, then)
         return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
-
-    def _observe(self, batches: Batches, wanted: Sequence[str]) -> Mapping[str, np.ndarray]:
-        steer = partial(self.state.live.at, now=self.moment)
-        return self.setup.evaluator.observe(self.state.arrays, steer, batches.block, batches.rows, wanted)
 
     def _seconds(self) -> float:
         """Return the seconds since the last call, or since training continued."""
@@ -573,19 +570,18 @@ class Session:
             raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
         if self.progress.interrupted and self.queue.busy:
             return  # the stop has saved already
-        if self._saves is None:
-            self._write_checkpoint([(self.recorder.by, command)])
-        else:
-            self._saves.append((self.recorder.by, command))
+        with self._together() as saves:
+            saves.append((self.recorder.by, command))
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
+    def _together(self) -> Iterator[list[tuple[str, commands.Save]]]:
         """Save once, after all hooks inside, if any of them asked: a checkpoint belongs between two boundaries."""
-        outer, self._saves = self._saves, [] if self._saves is None else self._saves
+        outer = self._saves
+        saves = self._saves = [] if outer is None else outer
         try:
-            yield
+            yield saves
         finally:
-            saves, self._saves = self._saves, outer
+            self._saves = outer
         if saves and outer is None:
             with self.recorder.on_behalf(saves[-1][0]):
                 self._write_checkpoint(saves)
@@ -730,39 +726,29 @@ class Session:
             former.evaluator.close()
             self.background.evaluate_by(evolve(setup.evaluator))
         if setup is not former:
-            self._bind()
+            self._rebind()
         else:
             self._show(state.published)
 
-    def _bind(self) -> None:
-        """Bind every address again, and remove those that are gone."""
+    def _rebind(self) -> None:
+        """Bind the addresses of the setup, and remove those that are gone."""
         wanted = bindings(self.setup, self.state.published)
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)
-        for placed in self.setup.model.network.layers if not self._bound else ():
-            self.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
-        for address, binding in wanted.items():
-            if self._bound.get(address) != binding:
-                self._bind_one(address, binding)
-        self._bound = wanted
+            del self._bound[address]
+        self._bind({address: binding for address, binding in wanted.items() if self._bound.get(address) != binding})
 
-    def _show(self, addresses: Mapping[str, Any]) -> None:
+    def _show(self, addresses: Iterable[str]) -> None:
         """Bind published values at addresses that are not bound yet."""
-        new = [address for address in addresses if address not in self._bound]
-        for address, binding in shown(new).items() if new else ():
-            self._bind_one(address, binding)
+        self._bind(shown(address for address in addresses if address not in self._bound))
+
+    def _bind(self, new: Mapping[str, Binding]) -> None:
+        for address, binding in new.items():
+            put = None if binding.kind is None else partial(self.set, address)
+            self.registry.bind(address, partial(binding.read, self, binding.name), put, binding.kind, remote=True)
             self._bound[address] = binding
 
-    def _bind_one(self, address: str, binding: Binding) -> None:
-        put = None if binding.kind is None else partial(self.set, address)
-        self.registry.bind(address, partial(binding.read, self, binding.name), put, binding.kind, remote=True)
-
     # -- reading and publishing ----------------------------------------------------------------------------------------
-    @property
-    def model(self) -> Model:
-        """Return the model."""
-        return self.setup.model
-
     def host(self, name: str) -> np.ndarray:
         """Return a copy of an array of the state; for the training thread, or inside a request."""
         return self.setup.to_host(self.state.arrays[name])
@@ -783,13 +769,12 @@ class Session:
         self.state = evolve(self.state, published={**self.state.published, address: value})
         if isinstance(value, int | float) and not isinstance(value, bool):
             self.recorder.measured({address: np.array([value], float)})
-        self._show({address: value})
+        self._show([address])
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data, at the current parameters."""
-        with self.timed("evaluation"):
-            steer = partial(self.state.live.at, now=self.moment)
-            return self.setup.evaluator.evaluate(self.state.arrays, steer, on, metrics)
+        with Timed(self.phases, "evaluation"):
+            return self.setup.evaluator.evaluate(self.steps(), on, metrics)
 
     def keep(self, hook: str) -> None:
         """Keep a copy of the parameters, of layer state and of the optimiser's slots, for a hook."""
@@ -810,3 +795,111 @@ class Session:
             self.send(commands.Stop())
         self.setup.close()
         self.background.close()
+
+
+# -- what hooks see of it ----------------------------------------------------------------------------------------------
+@define(eq=False)
+class HookView:
+    """The context of one hook; a local scope is a prefix of addresses, such as ``workers.0.``."""
+
+    session: Session
+    name: str
+    scope: str = ""
+    hook: Hook = field(init=False)
+    _memory: dict[str, Any] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Hold the hook and its memory, as the hook may detach itself."""
+        self.hook, self._memory = self.session.setup.order.hooks[self.name], self.session.state.memory[self.name]
+
+    @property
+    def moment(self) -> Moment:
+        """Return the current moment."""
+        return self.session.state.moment
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Return the hook's own memory."""
+        memory: dict[str, Any] = self.session.state.memory.get(self.name, self._memory)["hook"]
+        return memory.setdefault(self.scope, {}) if self.scope else memory
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the run's folder, if it has one."""
+        path = self.session.recorder.journal.path
+        return None if path is None else path.parent
+
+    def read(self, address: str) -> Any:
+        """Return a value that the hook declared in ``reads``, or None if there is none yet."""
+        check_read(self.name, self.hook, address)
+        return self.session.lookup(address, self.scope)
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""
+        check_write(self.name, self.hook, address)
+        if self.session.setup.order.hooks.get(self.name) is self.hook:
+            self.session.publish(self.scope + address, value)
+
+    def command(self, command: str, **arguments: Any) -> None:
+        """Apply a command at this boundary."""
+        with self.session.recorder.on_behalf(self.name):
+            self.session.act(commands.command(command, arguments))
+
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data."""
+        return self.session.evaluate(on, metrics)
+
+    def ends(self) -> tuple[Spec, Spec]:
+        """Return the specs of one sample of the first input, and of one row of the first output."""
+        return self.session.setup.model.ends()
+
+    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first output for samples of the first input, and its slopes along directions."""
+        return self.session.setup.evaluator.excite(self.session.steps(), samples, directions)
+
+    @property
+    def iteration(self) -> Iteration | None:
+        """Return the last iteration, if a hook is due that repeats it."""
+        return self.session.iteration
+
+    def keep(self) -> None:
+        """Keep a copy of the parameters, of layer state, and of the optimiser's slots."""
+        self.session.keep(self.name)
+
+    def bring_back(self) -> None:
+        """Restore the copy that was kept last."""
+        self.session.bring_back(self.name)
+
+    def log(self, text: str) -> None:
+        """Log a message for people."""
+        self.session.recorder.log(text)
+
+    # -- the background ------------------------------------------------------------------------------------------------
+    def freeze(self) -> Firing:
+        """Return a background firing of the hook, on copies of everything that it declared."""
+        steps, hook, background = self.session.steps(), self.hook, self.session.background
+        known: dict[str, Any] = {}
+        for address in reads(hook):
+            found = self.session.lookup(address, self.scope)
+            known |= {address: found} if literal(address) else {**found, **self.session.lookup(self.scope + address)}
+        arrays = {n: self.session.host(n) for n in steps.arrays if hook.splits and not n.startswith(SLOTS)}
+        return Firing(
+            self.name, self.scope, hook, self.moment, self.folder,
+            known=deepcopy(known),
+            fresh=background.fresh(self.moment),
+            memory=deepcopy(self.memory),
+            evaluator=background.evaluator,
+            steps=evolve(steps, arrays=arrays),
+        )  # fmt: skip
+
+    def apply(self, row: Mapping[str, Any]) -> None:
+        """Apply the results of a background firing from its journal row."""
+        if "memory" in row:
+            self.memory.clear()
+            self.memory.update(unpacked(row["memory"]))
+        for text in row["logged"]:
+            self.log(text)
+        for address, value in row["published"].items():
+            self.publish(address, unpacked(value))
+        for command, arguments in row["commands"]:
+            self.command(command, **unpacked(arguments))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.contracts import Dataset, Metric, Step
+from sigma_kernel.contracts import Batches, Dataset, Metric, Step
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, as_array
@@ -19,13 +19,12 @@ from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.model import DIRECTIONS, TOTALS, Model
 from sigma_kernel.training.step.programs import Programs
-
-Steer = Callable[[Step], Mapping[str, Any]]
+from sigma_kernel.training.step.steps import Steps
 
 
 @define(eq=False)
 class Evaluator:
-    """Evaluate and predict with a model, for parameters given as device arrays.
+    """Evaluate and predict with a model, for a state given as its ``steps``.
 
     ``prepare`` preprocesses samples as it did the training data; ``ready`` also checks a whole block.
     """
@@ -39,9 +38,7 @@ class Evaluator:
     _feeds: dict[str, Feed] = field(factory=dict, init=False)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
-    def evaluate(
-        self, arrays: Mapping[str, Any], steer: Steer, on: str, metrics: Mapping[str, Metric]
-    ) -> dict[str, Any]:
+    def evaluate(self, steps: Steps, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them."""
         metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, metrics)
         losses, rows, totals, costs = 0.0, 0, dict[str, Any](), dict[str, Any]()
@@ -50,16 +47,15 @@ class Evaluator:
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
-                block, picked = batches.block, batches.rows
-                ring = self._ring(Model.evaluation, arrays, steer, block, picked, tuple(metrics.items()))
-                losses += float(np.mean(ring.get("loss", 0.0), dtype=np.float64)) * picked.size
+                ring = self._ring(Model.evaluation, steps, batches, tuple(metrics.items()))
+                losses += float(np.mean(ring.get("loss", 0.0), dtype=np.float64)) * batches.rows.size
                 for name in (name for name in ring if name.startswith(TOTALS)):
                     costs[name] = costs.get(name, 0.0) + ring[name].sum(0, dtype=np.float64)
-                rows += picked.size
+                rows += batches.rows.size
                 for name, metric in metrics.items():
                     found = reduce(metric.merge, ring[f"metrics.{name}"])
                     totals[name] = metric.merge(totals[name], found) if name in totals else found
-                at = feed.after(at, batches, len(picked))
+                at = feed.after(at, batches, len(batches.rows))
         loss = losses / rows + sum(total / (weight or 1.0) for total, weight in costs.values())
         return {"loss": float(loss), **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
 
@@ -70,13 +66,10 @@ class Evaluator:
             self._feeds[on] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
         return self._feeds[on]
 
-    def _ring(
-        self, kind: Callable[..., Step], arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any],
-        rows: np.ndarray, *about: Any,
-    ) -> Mapping[str, np.ndarray]:  # fmt: skip
+    def _ring(self, kind: Callable[..., Step], steps: Steps, at: Batches, *about: Any) -> Mapping[str, np.ndarray]:
         """Return the records of a step of some kind over consecutive minibatches."""
-        step, program = self.programs.get(kind, rows.shape[1], *about)
-        return program.run(arrays, block, rows, steer(step), len(rows)).ring
+        step, program = self.programs.get(kind, at.rows.shape[1], *about)
+        return program.run(steps.arrays, at.block, at.rows, steps.steer(step), len(at.rows)).ring
 
     def close(self) -> None:
         """Stop prefetching."""
@@ -84,21 +77,27 @@ class Evaluator:
             feed.close()
 
     # -- prediction ----------------------------------------------------------------------------------------------------
-    def predict(self, arrays: Mapping[str, Any], samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return predictions by output, for samples by section, one row per sample."""
-        block = self._samples(samples)
-        count = len(next(iter(block.values())))
+    def predict(self, steps: Steps, samples: Any) -> Any:
+        """Return predictions for samples, an array or one for each section of inputs, with one row per sample.
+
+        Those of several outputs are a dictionary by output.
+        """
+        samples = self._samples(samples)
+        count, place = len(next(iter(samples.values()))), self.programs.backend.to_device
+        block, rows = {name: place(values) for name, values in samples.items()}, np.arange(count, dtype=np.int32)
         size = min(self.batch_size, count)
         full = count - count % size
-        parts = [self._predicted(arrays, block, np.arange(full, dtype=np.int32).reshape(-1, size))]
+        parts = [self._predicted(steps, Batches(block, rows[:full].reshape(-1, size)))]
         if full < count:
-            parts.append(self._predicted(arrays, block, np.arange(full, count, dtype=np.int32).reshape(1, -1)))
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            parts.append(self._predicted(steps, Batches(block, rows[full:][None])))
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return next(iter(found.values())) if len(found) == 1 else found
 
-    def _samples(self, samples: Mapping[str, np.ndarray]) -> Host:
+    def _samples(self, samples: Any) -> Host:
         model = self.programs.model
         wanted = {name: model.sections[name] for name in model.network.sections(costs=False)}
-        arrays = {name: as_array("predict", name, values) for name, values in samples.items()}
+        given = samples if isinstance(samples, Mapping) else {next(iter(wanted)): samples}
+        arrays = {name: as_array("predict", name, values) for name, values in given.items()}
         for name, spec in wanted.items():
             if name in arrays and arrays[name].shape == spec.shape:
                 raise SigmaDataError(
@@ -111,25 +110,20 @@ class Evaluator:
             raise SigmaDataError(f"predict: sections must have equally many rows, at least one (got {counts}).")
         return block
 
-    def _predicted(self, arrays: Mapping[str, Any], block: Host, rows: np.ndarray) -> dict[str, np.ndarray]:
-        device = {name: self.programs.backend.to_device(values) for name, values in block.items()}
-        ring = self._ring(Model.prediction, arrays, lambda step: {}, device, rows)
-        return {name: values.reshape(rows.size, *values.shape[2:]) for name, values in ring.items()}
+    def _predicted(self, steps: Steps, at: Batches) -> dict[str, np.ndarray]:
+        ring = self._ring(Model.prediction, steps, at)
+        return {name: values.reshape(at.rows.size, *values.shape[2:]) for name, values in ring.items()}
 
     # -- observation ---------------------------------------------------------------------------------------------------
-    def observe(
-        self, arrays: Mapping[str, Any], steer: Steer, block: Mapping[str, Any], rows: np.ndarray, wanted: Sequence[str]
-    ) -> dict[str, np.ndarray]:
+    def observe(self, steps: Steps, at: Batches, wanted: Sequence[str]) -> dict[str, np.ndarray]:
         """Compute the matching gradients, updates and activations of the next iteration, without changing the state."""
         names = self.programs.model.observable(wanted)
         if not names:
             return {}
-        ring = self._ring(Model.observing, arrays, steer, block, rows[:1], names)
+        ring = self._ring(Model.observing, steps, at, names)
         return {name: values[0] for name, values in ring.items()}
 
-    def excite(
-        self, arrays: Mapping[str, Any], steer: Steer, samples: np.ndarray, directions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def excite(self, steps: Steps, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the first output for prepared samples, before costs, and its slopes along directions.
 
         All other inputs are held at 0.
@@ -139,5 +133,5 @@ class Evaluator:
         rows, held = np.arange(len(samples), dtype=np.int32), [(name, model.sections[name]) for name in others]
         block = {name: place(np.zeros((len(samples), *spec.shape), spec.dtype)) for name, spec in held}
         block |= {first: place(samples), DIRECTIONS: place(directions)}
-        ring = self._ring(Model.excitation, arrays, steer, block, rows[None])
+        ring = self._ring(Model.excitation, steps, Batches(block, rows[None]))
         return ring["output"][0], ring["slopes"][0]

@@ -32,7 +32,7 @@ class Sigma(Contestant):
         session = self.trainer.session
         self.name = backend or session.backend_name
         if not drops:
-            rates = [f"{LAYERS}{p.name}.rate" for p in session.model.network.layers if type(p.layer) is Dropout]
+            rates = [f"{LAYERS}{p.name}.rate" for p in session.setup.model.network.layers if type(p.layer) is Dropout]
             for rate in rates:
                 session.set(rate, 0.0)
 
