@@ -33,6 +33,7 @@ from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.components import Settings
 from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import files as folder, resume as resuming
 from sigma_kernel.training.runs.run_folder import RunFolder
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
@@ -103,9 +104,15 @@ class Environment:
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
         refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Settings)[2:]])
-        common, branch = {"seed": self.seed, "precision": self.precision}, self.registry.branch(name, "trainer")
-        made = Trainer(name, Resolver(self.catalogue), registry=branch, home=self, **{**common, **settings})
-        return self.trainers.setdefault(name, made)
+        self.trainers[name] = Trainer(
+            name=name,
+            resolve=Resolver(self.catalogue),
+            registry=self.registry.branch(name, "trainer"),
+            recorder=Recorder(name, self.messages.log),
+            fitting=self.fitting,
+            **{"seed": self.seed, "precision": self.precision, **settings},
+        )
+        return self.trainers[name]
 
     def trainer(self, name: str) -> Trainer:
         """Return the trainer of a name."""

@@ -29,7 +29,6 @@ from sigma_kernel.training.components import Settings
 from sigma_kernel.training.data.dataset import Host, specs
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
-from sigma_kernel.training.hooks.order import HookOrder
 from sigma_kernel.training.hooks.outlook import Prospect, check_hooks, check_one, check_reads
 from sigma_kernel.training.session.bindings import bindings, check_settable
 from sigma_kernel.training.session.setup import Setup
@@ -230,8 +229,6 @@ def assembled(made: Stages) -> Setup:
         programs=programs,
         feed=feed,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready),
-        order=HookOrder(parts.hooks),
-        live_values=live_values(model),
         learned=learned,
         classes=tuple(map(str, choices.class_names(splits["training"], model.network) or named)),
     )

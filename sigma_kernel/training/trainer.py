@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import define, field, fields_dict
 
@@ -17,35 +17,21 @@ from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training.components import Settings, one, several
-from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.preparation import prepared
 from sigma_kernel.training.session.loop import Session
 
 
-class Home(Protocol):
-    """The environment of a trainer."""
-
-    messages: Messages
-
-    def fitting(self, trainer: Trainer) -> AbstractContextManager[None]:
-        """Open and lock the run folder while ``fit`` trains one trainer."""
-
-
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Trainer(Settings):
     """Hold the settings of a trainer; prepare its session on first use, which fixes them."""
 
-    registry: Registry = field(factory=Registry)
-    home: Home | None = None  # its environment
-    recorder: Recorder = field(init=False)
+    registry: Registry
+    recorder: Recorder
+    fitting: Callable[[Trainer], AbstractContextManager[None]]  # opens and locks the run folder while ``fit`` trains
     _session: Session | None = field(default=None, init=False)
     _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # several threads may ask for the session
-
-    def __attrs_post_init__(self) -> None:
-        """Make the recorder, which keeps the history in memory even without a run folder."""
-        self.recorder = Recorder(self.name, self.home.messages.log) if self.home else Recorder(self.name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse unknown settings, and changes after preparation, which would have no effect."""
@@ -94,8 +80,7 @@ class Trainer(Settings):
                 raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
         session = self.session
         session.claim()
-        home = self.home.fitting(self) if self.home else nullcontext()
-        with Signals(ENDING[:1], patience=1, heed=lambda number: session.hurry()) as signals, home:
+        with Signals(ENDING[:1], patience=1, heed=lambda number: session.hurry()) as signals, self.fitting(self):
             self.train(epochs, iterations)
         if signals.came:
             raise KeyboardInterrupt

@@ -16,12 +16,12 @@ from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.commands.changes import Changes, Parts
 from sigma_kernel.training.components import check_precision
-from sigma_kernel.training.hooks.order import HookOrder, inner
+from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.bindings import bindings, check_settable
 from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.state import RunState
-from sigma_kernel.training.step.live import Live, live_values, optimised
+from sigma_kernel.training.step.live import Live, optimised
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.programs import Programs
 
@@ -34,14 +34,13 @@ def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, Ru
     if state.changes == now:
         return setup, state
     new = _built(setup, setup.factory.made(setup.parts, now, state.changes))
-    gone = _orphans(setup, new, state.published)
-    _check(setup, new, gone)
-    return new, _moved(state, setup, new, gone)
+    _check(setup, new)
+    return new, _moved(state, setup, new)
 
 
 # -- the setup ---------------------------------------------------------------------------------------------------------
 def _built(setup: Setup, parts: Parts) -> Setup:
-    programs, model, feed = _programs(setup, parts), setup.model, setup.feed
+    programs, feed = _programs(setup, parts), setup.feed
     if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
         feed = evolve(feed, iterator=parts.iterator, place=parts.backend.to_device)
     return evolve(
@@ -50,8 +49,6 @@ def _built(setup: Setup, parts: Parts) -> Setup:
         programs=programs,
         feed=feed,
         evaluator=setup.evaluator if programs is setup.programs else evolve(setup.evaluator, programs=programs),
-        order=HookOrder(parts.hooks),
-        live_values=setup.live_values if programs.model is model else live_values(programs.model),
     )
 
 
@@ -85,16 +82,17 @@ def _among(address: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, address) for pattern in patterns)
 
 
-def _check(old: Setup, new: Setup, gone: Iterable[str]) -> None:
+def _check(old: Setup, new: Setup) -> None:
     """Raise a SigmaError for hooks that would fail, or read an address that is no longer published."""
-    hooks, known = new.order.hooks, bindings(new)
-    check_reads(new.name, hooks, new.model, known)
+    hooks = new.order.hooks
+    check_reads(new.name, hooks, new.model, bindings(new))
     check_hooks(f"{new.name}.hooks", {n: h for n, h in hooks.items() if old.order.hooks.get(n) is not h}, new.model)
     check_settable(new)
 
 
 # -- the state ---------------------------------------------------------------------------------------------------------
-def _moved(state: RunState, old: Setup, new: Setup, gone: Iterable[str]) -> RunState:
+def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
+    gone = _orphans(old, new, state.published)
     left = tuple(f"{KEPT}{name}." for name in old.parts.hooks if name not in new.parts.hooks)
     return evolve(
         state,

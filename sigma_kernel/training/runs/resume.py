@@ -139,15 +139,12 @@ def fit(path: Path, found: Checkpoint, session: Session) -> None:
 
     Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit.
     """
-    before = session.setup, session.state, session.progress
+    name = session.setup.name
     try:
-        session.reconfigure(found.values.get("changes", {}))
-        check_fit(path, found, session.setup.name, described(session.state.arrays))
-        session.restore(found)
+        session.restore(found, check=lambda arrays: check_fit(path, found, name, described(arrays)))
+    except SigmaCheckpointError:
+        raise
     except Exception as error:
-        session.adopt(*before)
-        if isinstance(error, SigmaCheckpointError):
-            raise
         raise SigmaCheckpointError(f"{path}: does not fit: {said(error):.200} Use another checkpoint.") from error
 
 

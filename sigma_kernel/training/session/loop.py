@@ -30,7 +30,6 @@ from sigma_kernel.training.checkpoints.encoding import unpacked
 from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.commands.changes import Changes
 from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.reconfigure import reconfigured
 from sigma_kernel.training.commands.undo import recorded, undoable, undone
@@ -49,7 +48,7 @@ from sigma_kernel.training.session.state import RunState
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.iteration import Iteration
 from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
-from sigma_kernel.training.step.steps import Steps, fused
+from sigma_kernel.training.step.steps import Arrays, Steps, fused
 
 Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
@@ -503,20 +502,21 @@ class Session:
         if isinstance(command, commands.Set):
             self.registry.set(command.pattern, command.value, self._write)
         else:
-            self.reconfigure(self.setup.factory.changed(self.state.changes, command))
+            changes = self.setup.factory.changed(self.state.changes, command)
+            self._adopt(*self._reconfigured(evolve(self.state, changes=changes)))
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Set the values at addresses of this session; the numbers of hooks are published."""
         numbers = settable(self.setup)
         others = {address: value for address, value in values.items() if address not in numbers}
-        self._reconfigure(written(self.state, self.setup, others))
+        self._adopt(*self._reconfigured(written(self.state, self.setup, others)))
         for address in values.keys() - others.keys():
             self.publish(address, values[address])
 
     def _undo(self) -> None:
         entry, there = undoable(self.setup.name, self.state), self.setup.order.hooks
-        self.reconfigure(entry["changes"])
-        self._adopt(self.setup, undone(self.state, self.setup, entry, there))
+        setup, state = self._reconfigured(evolve(self.state, changes=entry["changes"]))
+        self._adopt(setup, undone(state, setup, entry, there))
         self.note({**commands.Undo().to_dict(), "undoes": entry["command"]})
 
     def _steer(self, command: commands.Command) -> None:
@@ -692,30 +692,25 @@ class Session:
         found = snapshot(self.state, self.setup)
         return evolve(found, values={**found.values, "progress": self.progress.saved()})
 
-    def restore(self, saved: Checkpoint, progress: Progress | None = None) -> None:
-        """Restore a snapshot; training in progress keeps its own progress."""
-        self.reconfigure(saved.values.get("changes", {}))
-        self._enter(restored(saved, self.setup), progress or Progress.restored(saved.values.get("progress")))
+    def restore(
+        self, saved: Checkpoint, progress: Progress | None = None, check: Callable[[Arrays], Any] = lambda arrays: None
+    ) -> None:
+        """Restore a snapshot, with its components; training in progress keeps its own progress.
 
-    def adopt(self, setup: Setup, state: RunState, progress: Progress) -> None:
-        """Restore a former setup, state and progress."""
-        self._adopt(setup, state)
-        self.progress = progress
-
-    def _enter(self, state: RunState, progress: Progress) -> None:
-        """Continue from another state."""
+        Whatever ``check`` raises about the arrays that these components have leaves everything as it was.
+        """
+        setup, state = self._reconfigured(evolve(self.state, changes=saved.values.get("changes", {})))
+        check(state.arrays)
+        state, progress = restored(saved, setup), progress or Progress.restored(saved.values.get("progress"))
         self.background.forget()
-        self._adopt(self.setup, state)
+        self._adopt(setup, state)
         self._settled, self.observed = self.moment, {}
         if not self.queue.busy and (progress.underway or self.progress.underway):
             self.progress = progress
 
-    def reconfigure(self, changes: Changes) -> None:
-        """Replace components so that they differ from the settings by ``changes``; parameters stay."""
-        self._reconfigure(evolve(self.state, changes=changes))
-
-    def _reconfigure(self, state: RunState) -> None:
-        self._adopt(*reconfigured(self.setup, state, self.state.changes))
+    def _reconfigured(self, state: RunState) -> tuple[Setup, RunState]:
+        """Return the setup with the components that a state asks for, and the state adapted to them."""
+        return reconfigured(self.setup, state, self.state.changes)
 
     def _adopt(self, setup: Setup, state: RunState) -> None:
         """Replace setup and state; drop what the former setup computes in the background."""

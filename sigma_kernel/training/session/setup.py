@@ -12,7 +12,7 @@ from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.live import LiveValue
+from sigma_kernel.training.step.live import LiveValue, live_values
 from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.step.programs import Programs
 
@@ -27,10 +27,18 @@ class Setup:
     programs: Programs
     feed: Feed
     evaluator: Evaluator
-    order: HookOrder
-    live_values: dict[str, LiveValue]
     classes: Sequence[str] = ()  # class names of the data set, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
+    order: HookOrder = field(init=False)
+    live_values: dict[str, LiveValue] = field(init=False)
+
+    @order.default
+    def _(self) -> HookOrder:
+        return HookOrder(self.parts.hooks)
+
+    @live_values.default
+    def _(self) -> dict[str, LiveValue]:
+        return live_values(self.model)
 
     @property
     def model(self) -> Model:

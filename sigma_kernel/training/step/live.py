@@ -66,21 +66,19 @@ def patterns(optimiser: Optimiser | None) -> Iterator[tuple[str, str]]:
         yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
-def frozen_parameters(model: Model) -> frozenset[str]:
-    """Return the parameters that the optimiser's rules freeze; raise SigmaConfigError for invalid rules."""
-    if model.optimiser is None:
-        return frozenset()
-    check_rules(model.optimiser, model.precision)
-    found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
-    return frozenset(address for address, rule in found.items() if rule and model.optimiser.settings[rule]["frozen"])
-
-
 def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
-    """Set the optimiser of a model, and freeze parameters by its rules; SigmaConfigError for a rule without a match."""
+    """Set the optimiser of a model, and freeze parameters by its rules.
+
+    Raises SigmaConfigError for an invalid rule, and for one without a match.
+    """
     model = evolve(model, optimiser=optimiser, frozen=frozenset())
-    model = evolve(model, frozen=frozen_parameters(model))
+    if optimiser is None:
+        return model
+    check_rules(optimiser, model.precision)
     check_matches(trainer, dict(patterns(optimiser)), model)
-    return model
+    found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
+    frozen = frozenset(address for address, rule in found.items() if rule and optimiser.settings[rule]["frozen"])
+    return evolve(model, frozen=frozen)
 
 
 @frozen
@@ -99,13 +97,12 @@ def live_values(model: Model) -> dict[str, LiveValue]:
 
 
 def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
-    settings, rules = live_settings(optimiser), {name: rule["match"] for name, rule in optimiser.settings.items()}
-    values: dict[str, LiveValue] = {}
+    values, settings = dict[str, LiveValue](), live_settings(optimiser)
     for address in model.trainable():
-        decisive = [optimiser.settings[rule] for rule in hits(model, rules, address)]
         for name, setting in settings.items():
-            base = next((rule[name] for rule in decisive if name in rule), setting.value)
-            values[f"optimiser.{address}.{name}"] = LiveValue(setting, float(base), optimiser.schedules.get(name))
+            rule = setting_rule(model, address, name)
+            base = float(optimiser.settings[rule][name]) if rule else setting.value
+            values[f"optimiser.{address}.{name}"] = LiveValue(setting, base, optimiser.schedules.get(name))
     for group in ("transforms", "modifiers"):
         for owner, change in getattr(optimiser, group, {}).items():
             for name, setting in live_settings(change).items():
