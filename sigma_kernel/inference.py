@@ -35,10 +35,9 @@ from sigma_kernel.training.runs import files as folders
 from sigma_kernel.training.runs.compatibility import check_fit, described
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.live import Live, live_values
+from sigma_kernel.training.step.live import live_values
 from sigma_kernel.training.step.model import LAYERS, Model
-from sigma_kernel.training.step.programs import Programs
-from sigma_kernel.training.step.steps import Steps
+from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -57,13 +56,8 @@ class Trained:
     summary: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
     _stages: Stages
-    _arrays: dict[str, Any] = field(init=False)  # on the device
+    _arrays: Mapping[str, Any]  # parameters and layer state, on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        """Copy the parameters and state of layers to the device."""
-        held = self.checkpoint.arrays.items()
-        self._arrays = {name: self._stages.backend.to_device(value) for name, value in held if name.startswith(LAYERS)}
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -80,8 +74,7 @@ class Trained:
         sections = samples if isinstance(samples, Mapping) else {next(iter(self.shapes)): samples}
         arrays = {name: as_array("predict", name, values) for name, values in sections.items()}
         evaluator = self._evaluator(arrays)
-        model, values = evaluator.programs.model, self.checkpoint.values
-        live = Live(live_values(model), model.precision).changed(values.get("live", {}))
+        live = live_values(evaluator.programs.model).changed(self.checkpoint.values.get("live", {}))
         return evaluator.predict(Steps(evaluator.programs, self._arrays, live, Moment()), arrays)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
@@ -104,7 +97,8 @@ class Trained:
         key = tuple(types.get(name, "") for name in self.shapes)
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
-            self._evaluators[key] = Evaluator(programs, {}, self._batch_size(), prepare, prepare)
+            size = int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
+            self._evaluators[key] = Evaluator(programs, {}, size, prepare, prepare)
         return self._evaluators[key]
 
     def _model(self, types: Mapping[str, str]) -> Model:
@@ -117,9 +111,6 @@ class Trained:
         homes = {name: f"{FITTED}{name}." for name in steps}
         fitted = {n: {a.removeprefix(home): x for a, x in arrays if a.startswith(home)} for n, home in homes.items()}
         return Preparation(self.trainer.precision, steps, fitted)
-
-    def _batch_size(self) -> int:
-        return int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
 
 
 def load(
@@ -157,7 +148,8 @@ def load(
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
     summary = document_in(folder / "summary.json", log)
-    return Trained(chosen, stages.network, path, found, summary, shapes, stages)
+    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in wanted}
+    return Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)
 
 
 def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:

@@ -14,6 +14,7 @@ from sigma_kernel import Environment, SigmaCheckpointError, SigmaConfigError, Si
 from sigma_kernel.config import build, load as read
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_layers import Dropout
 
 DIGITS = """
 format = 1
@@ -96,6 +97,23 @@ def test_predictions_are_what_numpy_computes_from_the_parameters(digits):
     hidden = np.maximum(x @ p["2-dense.weights"] + p["2-dense.biases"], 0)
     scores = np.exp(hidden @ p["3-output.weights"] + p["3-output.biases"])
     assert np.allclose(model.predict(images()), scores / scores.sum(axis=1, keepdims=True), atol=1e-5)
+
+
+def test_predictions_use_the_live_settings_of_layers_as_they_were_set(tmp_path, monkeypatch):
+    monkeypatch.setattr(Dropout, "forward", lambda self, context, x: x * context.live["rate"])
+    text = "format = 1\n" + XOR.format(name="a").replace("+ output", "+ dropout(0.5) + output")
+    cases = np.array([[0.0, 0.0], [1.0, 0.0]])
+    with build(read(text), catalogue(), tmp_path) as environment:
+        environment.prepare()
+        environment.set("**.rate", 0.25)
+        environment.run()
+        expected = environment.trainer("a").predict(cases)
+    model = load(environment.run_folder)
+    assert np.array_equal(model.predict(cases), expected)
+    p = {address.removeprefix("network.layers."): v for address, v in model.parameters().items()}
+    hidden = 0.25 * np.tanh(cases @ p["1-dense.weights"] + p["1-dense.biases"])
+    scores = np.exp(hidden @ p["3-output.weights"] + p["3-output.biases"])
+    assert np.allclose(expected, scores / scores.sum(axis=1, keepdims=True), atol=1e-5)
 
 
 def test_predicting_reads_no_training_data(digits, monkeypatch):
@@ -203,7 +221,8 @@ def test_one_of_several_trainers_must_be_named(tmp_path):
         load(environment.run_folder, "c")
     model = load(environment.run_folder, "b")
     found = model.predict(cases)
-    assert model._batch_size() == 4  # as all four rows were one batch, so that bits agree for more samples, too
+    (evaluator,) = model._evaluators.values()
+    assert evaluator.batch_size == 4  # as all four rows were one batch, so that bits agree for more samples, too
     assert np.array_equal(found, environment.trainer("b").predict(cases))
 
 

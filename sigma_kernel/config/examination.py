@@ -19,10 +19,9 @@ from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, ready_block
 from sigma_kernel.training.step.live import check_matches, check_rules, patterns
-from sigma_kernel.training.trainer import Trainer
 
 
-def examine(trainer: Trainer, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:
+def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:
     """Return every mistake, each with its path in the trainer's tables, except in stages that are ``left_out``.
 
     The stages are ``backend``, ``data``, ``network`` and ``hooks``.

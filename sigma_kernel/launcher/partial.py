@@ -20,7 +20,7 @@ from sigma_kernel.config.schema import Run, Trainer as Declared
 from sigma_kernel.config.structure import Structure, Wrong
 from sigma_kernel.environment import Resolver
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.training.components import Settings
 
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 
@@ -73,7 +73,7 @@ class _Parts:
         declared = cast("Declared", SimpleNamespace(**self.found))  # the fields are validated already
         chosen = settings_of(run, declared, self.structure.catalogue)
         name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
-        trainer = Trainer(name, Resolver(self.structure.catalogue), precision=precision, **chosen)
+        trainer = Settings(name, Resolver(self.structure.catalogue), precision=precision, **chosen)
         return [placed(values, head, path, error) for path, error in examine(trainer, self.missing)]
 
     def _read(self, name: str, value: Any, type_: Any) -> Any:

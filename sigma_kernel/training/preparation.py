@@ -31,12 +31,12 @@ from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_hooks, check_one, check_reads
 from sigma_kernel.training.session.bindings import bindings, check_settable
-from sigma_kernel.training.session.setup import Setup
+from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.live import Live, check_matches, live_values, optimised
+from sigma_kernel.training.step.live import check_matches, live_values, optimised
 from sigma_kernel.training.step.model import Model
-from sigma_kernel.training.step.programs import Programs
+from sigma_kernel.training.step.steps import Programs
 
 BATCH = 100  # default rows of a minibatch
 ARCHITECTURE = ("network", "architecture")  # path of the network in a trainer's tables
@@ -195,7 +195,7 @@ class Stages:
         shapes = network.declare(sections, precision, resolve)
         model = Model(network, shapes, sections, precision, resolve, metrics=self.chosen.metrics)
         check_memory(model)
-        Live(live_values(model), precision)
+        live_values(model)
         return model
 
 

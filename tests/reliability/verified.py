@@ -34,7 +34,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.rewrite import rewrite
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.step.iteration import Iteration
+from sigma_kernel.training.step.steps import Iteration
 
 RECIPES = ("iris", "xor", "wdbc", "digits")
 Arrays = Mapping[str, np.ndarray]

@@ -16,7 +16,7 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
-from sigma_kernel.training.step.iteration import Iteration
+from sigma_kernel.training.step.steps import Iteration
 
 Outcome = dict[str, np.ndarray]
 

@@ -17,7 +17,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.training.data.iterators import InOrder
-from sigma_kernel.training.step.programs import Programs
+from sigma_kernel.training.step.steps import Programs
 
 Deep = Callable[..., Environment]
 NO_MODEL: Any = None

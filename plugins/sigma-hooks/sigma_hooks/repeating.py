@@ -9,8 +9,7 @@ import numpy as np
 from attrs import define, evolve
 
 from sigma_kernel.contracts import Backend, Step
-from sigma_kernel.training.step.iteration import Iteration, outcome
-from sigma_kernel.training.step.programs import Compiled, Programs
+from sigma_kernel.training.step.steps import Compiled, Iteration, Programs, outcome
 
 
 @define(eq=False)

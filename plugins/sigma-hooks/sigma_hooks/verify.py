@@ -13,7 +13,7 @@ from sigma_kernel.clock import COUNTED, TimeScale, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.settings import ge
-from sigma_kernel.training.step.iteration import Iteration
+from sigma_kernel.training.step.steps import Iteration
 
 
 @define(eq=False, kw_only=True)

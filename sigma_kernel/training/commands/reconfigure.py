@@ -19,11 +19,10 @@ from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.bindings import bindings, check_settable
-from sigma_kernel.training.session.setup import Setup
-from sigma_kernel.training.session.state import RunState
+from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Live, optimised
 from sigma_kernel.training.step.model import LAYERS, Model
-from sigma_kernel.training.step.programs import Programs
+from sigma_kernel.training.step.steps import Programs
 
 
 def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, RunState]:
@@ -98,7 +97,7 @@ def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
         state,
         arrays=_arrays(state, old, new),
         kept={name: value for name, value in state.kept.items() if not name.startswith(left)},
-        live=state.live if new.model is old.model else _live(state.live, new),
+        live=state.live if new.model is old.model else new.live.changed(_layers(state.live)),
         memory=new.order.blank() | _memory(state, old, new),
         published={address: value for address, value in state.published.items() if address not in gone},
     )
@@ -115,9 +114,8 @@ def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
     return arrays
 
 
-def _live(live: Live, new: Setup) -> Live:
-    layers = {name: base for name, base in live.base.items() if name.startswith(LAYERS)}
-    return Live(new.live_values, live.dtype).changed(layers)
+def _layers(live: Live) -> dict[str, float]:
+    return {name: base for name, base in live.base.items() if name.startswith(LAYERS)}
 
 
 def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:

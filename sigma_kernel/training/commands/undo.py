@@ -15,8 +15,7 @@ from attrs import evolve
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO
-from sigma_kernel.training.session.setup import Setup
-from sigma_kernel.training.session.state import RunState, plain
+from sigma_kernel.training.session.state import RunState, Setup, plain
 from sigma_kernel.training.step.model import OPTIMISER
 
 MOST = 16  # commands that can be undone

@@ -20,8 +20,7 @@ from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
 from sigma_kernel.training.commands.changes import TIMES, read_time, timed
-from sigma_kernel.training.session.setup import Setup
-from sigma_kernel.training.session.state import RunState
+from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, Number
 
 PHASES = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
@@ -76,8 +75,19 @@ def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
 
 def fixed(setup: Setup) -> dict[str, Binding]:
     """Return the bindings of all addresses that no hook declares."""
-    measured = ("training.loss", *(f"training.{metric}" for metric in setup.model.metrics))
-    return {**_clock(), **_network(setup), **_optimiser(setup), **_times(setup), **shown(measured)}
+    model, number = setup.model, partial(Number, dtype=setup.model.precision)
+    groups = live_settings(model.optimiser).values() if model.optimiser is not None else ()
+    times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]
+    return {
+        **{f"phases.{phase}": Binding(_phase, phase) for phase in PHASES},
+        **{scale.value: Binding(_count, scale.value) for scale in COUNTED},
+        "goal": Binding(_goal, "goal"),
+        **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
+        **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
+        **{f"optimiser.{x.name}": Binding(_group, x.name, number(setting=x)) for x in groups},
+        **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
+        **shown(("training.loss", *(f"training.{metric}" for metric in model.metrics))),
+    }
 
 
 def settable(setup: Setup) -> dict[str, float]:
@@ -88,34 +98,6 @@ def settable(setup: Setup) -> dict[str, float]:
 def shown(addresses: Iterable[str]) -> dict[str, Binding]:
     """Return the bindings of published values."""
     return {address: Binding(_published, address) for address in addresses}
-
-
-def _clock() -> dict[str, Binding]:
-    found = {f"phases.{phase}": Binding(_phase, phase) for phase in PHASES}
-    found |= {scale.value: Binding(_count, scale.value) for scale in COUNTED}
-    return {**found, "goal": Binding(lambda session, name: session.goal(), "goal")}
-
-
-def _network(setup: Setup) -> dict[str, Binding]:
-    return {name: Binding(_array, name, Elements(spec=spec)) for name, spec in setup.model.held().items()}
-
-
-def _optimiser(setup: Setup) -> dict[str, Binding]:
-    """Return the bindings of all live values, and of each optimiser setting for all parameters at once."""
-    number, optimiser = partial(Number, dtype=setup.model.precision), setup.model.optimiser
-    found = {name: Binding(_base, name, number(setting=value.setting)) for name, value in setup.live_values.items()}
-    groups = live_settings(optimiser).values() if optimiser is not None else ()
-    return found | {
-        f"optimiser.{setting.name}": Binding(_group, setting.name, number(setting=setting)) for setting in groups
-    }
-
-
-def _times(setup: Setup) -> dict[str, Binding]:
-    return {
-        f"hooks.{name}.{what}": Binding(_time, f"{name}.{what}", Time(what=what))
-        for name in setup.parts.hooks
-        for what in TIMES
-    }
 
 
 def check_settable(setup: Setup) -> None:
@@ -140,6 +122,10 @@ def _settable(session: Readable, address: str) -> Any:
 
 def _phase(session: Readable, phase: str) -> float:
     return session.phases[phase]
+
+
+def _goal(session: Readable, _: str) -> int | None:
+    return session.goal()
 
 
 def _count(session: Readable, scale: str) -> float:

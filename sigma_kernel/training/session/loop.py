@@ -42,13 +42,11 @@ from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.runs.compatibility import made_with
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
 from sigma_kernel.training.session.progress import Phase, Progress, concerned
-from sigma_kernel.training.session.setup import Setup
 from sigma_kernel.training.session.snapshot import restored, snapshot
-from sigma_kernel.training.session.state import RunState
+from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.iteration import Iteration
 from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
-from sigma_kernel.training.step.steps import Arrays, Steps, fused
+from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
 
 Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
@@ -550,8 +548,7 @@ class Session:
             return
         self.progress = evolve(self.progress, interrupted=True)
         if self.saves:
-            with self.recorder.on_behalf(STOP):
-                self._write_checkpoint([(STOP, commands.Save(command.cause))], place)
+            self._write_checkpoint([(STOP, commands.Save(command.cause))], place)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
     @property
@@ -583,8 +580,7 @@ class Session:
         finally:
             self._saves = outer
         if saves and outer is None:
-            with self.recorder.on_behalf(saves[-1][0]):
-                self._write_checkpoint(saves)
+            self._write_checkpoint(saves)
 
     def _write_checkpoint(self, wanted: Saves, place: int | None = None) -> None:
         """Write one checkpoint, with its position in the journal, by default the current one.
@@ -597,7 +593,8 @@ class Session:
                 self.note(save.to_dict())
         found = self.snapshot()
         recorder.past.keep(self.moment, found)  # as a resume does, so that both rewind to the same state
-        recorder.digest(self.moment, found, self.setup.order)
+        with recorder.on_behalf(wanted[-1][0]):
+            recorder.digest(self.moment, found, self.setup.order)
         if self.saver is None:
             return
         values = {"journal": recorder.position if place is None else place, "branch": recorder.branch}

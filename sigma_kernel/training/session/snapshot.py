@@ -13,9 +13,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 from sigma_kernel.training.data.feed import Cursor
-from sigma_kernel.training.session.setup import Setup
-from sigma_kernel.training.session.state import RunState, plain
-from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.session.state import RunState, Setup, plain
 
 
 def snapshot(state: RunState, setup: Setup) -> Checkpoint:
@@ -46,13 +44,12 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
     values = saved.values
     kept = {name: value for name, value in saved.arrays.items() if name.startswith((KEPT, UNDO))}
     memory = {n: m for n, m in deepcopy(values.get("hooks", {})).items() if n in setup.order.hooks}
-    live = Live(setup.live_values, setup.model.precision)
     return RunState(
         arrays={name: setup.to_device(value) for name, value in saved.arrays.items() if name not in kept},
         kept=kept,
         moment=Moment(**values.get("clock", {})),
         cursor=Cursor(*values["cursor"]) if "cursor" in values else setup.feed.start(),
-        live=live.changed(_steered(live.configured(), values)),
+        live=setup.live.changed(_steered(setup.live.configured(), values)),
         memory=setup.order.blank() | memory,
         published=dict(values.get("published", {})),
         changes=values.get("changes", {}),

@@ -1,6 +1,6 @@
-"""The state of a run: everything that its future depends on, as plain data.
+"""The setup of a run, which computes it, and its state: everything that its future depends on, as plain data.
 
-A state is never modified: functions return a new one.  So a command that fails leaves no trace, and undo, rewind and
+Neither is ever modified: functions return new ones.  So a command that fails leaves no trace, and undo, rewind and
 resume restore former values.
 """
 
@@ -13,10 +13,62 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.training.commands.changes import Changes
-from sigma_kernel.training.data.feed import Cursor
-from sigma_kernel.training.hooks.order import Memory
-from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.commands.changes import Changes, Factory, Parts
+from sigma_kernel.training.data.feed import Cursor, Feed
+from sigma_kernel.training.hooks.order import HookOrder, Memory
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.live import Live, live_values
+from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.steps import Programs
+
+
+@frozen(eq=False, kw_only=True)
+class Setup:
+    """Everything that computes a run.  A command that changes a component replaces the whole setup."""
+
+    name: str  # of the trainer
+    factory: Factory
+    parts: Parts
+    programs: Programs
+    feed: Feed
+    evaluator: Evaluator
+    classes: Sequence[str] = ()  # class names of the data set, by index
+    learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
+    order: HookOrder = field(init=False)
+    live: Live = field(init=False)  # the live values as configured
+
+    @order.default
+    def _(self) -> HookOrder:
+        return HookOrder(self.parts.hooks)
+
+    @live.default
+    def _(self) -> Live:
+        return live_values(self.model)
+
+    @property
+    def model(self) -> Model:
+        """Return the model."""
+        return self.programs.model
+
+    def to_device(self, value: np.ndarray) -> Any:
+        """Return a copy of a host array on the device."""
+        return self.programs.backend.to_device(value)
+
+    def to_host(self, value: Any) -> np.ndarray:
+        """Return a copy of a device array on the host."""
+        return self.programs.backend.to_host(value)
+
+    def group(self, address: str) -> list[str]:
+        """Return the live values that an address sets: one, or one per parameter (``optimiser.<setting>``)."""
+        if address in self.live.base:
+            return [address]
+        setting = address.removeprefix("optimiser.")
+        return [f"optimiser.{parameter}.{setting}" for parameter in self.model.trainable()]
+
+    def close(self) -> None:
+        """Stop all background work."""
+        self.feed.close()
+        self.evaluator.close()
 
 
 @frozen(eq=False, kw_only=True, repr=False)

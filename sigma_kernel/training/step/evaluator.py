@@ -18,8 +18,7 @@ from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.model import DIRECTIONS, TOTALS, Model
-from sigma_kernel.training.step.programs import Programs
-from sigma_kernel.training.step.steps import Steps
+from sigma_kernel.training.step.steps import Programs, Steps
 
 
 @define(eq=False)

@@ -90,10 +90,13 @@ class LiveValue:
     schedule: Schedule | None = None
 
 
-def live_values(model: Model) -> dict[str, LiveValue]:
-    """Return every live value of a model by name."""
+def live_values(model: Model) -> Live:
+    """Return the live values of a model as configured.
+
+    Raises SigmaConfigError for one that the precision cannot hold.
+    """
     values = {LAYERS + address: LiveValue(s, s.value) for address, s in model.shapes.live.items()}
-    return {**values, **(_optimiser_values(model, model.optimiser) if model.optimiser else {})}
+    return Live({**values, **(_optimiser_values(model, model.optimiser) if model.optimiser else {})}, model.precision)
 
 
 def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:

@@ -1,4 +1,4 @@
-"""Run iterations from a state: fused into bursts, or in parts, for operators that cut batches into shards.
+"""Compile the steps of a model, and run iterations: fused into bursts, or in shards of a batch.
 
 A shard is some rows of a batch.  Its gradients are computed separately, merged with those of the other shards, and
 applied in one update.
@@ -6,23 +6,54 @@ applied in one update.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Batches, Burst, Iterations, Metric, Share, Step
+from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import GRADIENTS, WEIGHTS, Model
-from sigma_kernel.training.step.programs import Programs
 
 Arrays = Mapping[str, Any]  # on the device, by name
 Records = dict[str, np.ndarray]
+Compiled = tuple[Step, Program]
 _NOTHING = np.zeros((1, 0), np.int32)
 
 
+# -- programs ----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Programs:
+    """The compiled steps of a model, compiled on first use; safe to use from several threads."""
+
+    model: Model
+    backend: Backend
+    compiling: bool = field(default=False, init=False)
+    _made: dict[Any, Compiled] = field(factory=dict, init=False)
+    _lock: threading.RLock = field(factory=threading.RLock, init=False)
+
+    def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+        """Return a step and its program: of a kind, such as ``Model.training``, with its arguments."""
+        key = (kind, *about)
+        if key not in self._made:  # no lock for a cached one: another thread may be compiling
+            with self._lock:
+                if key not in self._made:
+                    self._made[key] = self._compiled(kind, *about)
+        return self._made[key]
+
+    def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+        self.compiling = True
+        try:
+            step = kind(self.model, *about)
+            return step, self.backend.compile(step)
+        finally:
+            self.compiling = False
+
+
+# -- iterations --------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Steps:
     """Compute iterations from a state: its arrays, and the live values in force."""
@@ -93,3 +124,33 @@ class Steps:
 def fused(steps: Iterations, batches: Batches) -> Burst:
     """Compute a burst with the fused program."""
     return steps.fused(batches)
+
+
+# -- one iteration to repeat -------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class Iteration:
+    """An iteration: how it was computed, from which arrays (host copies) and rows, and its outcome."""
+
+    compute: Compute
+    steps: Steps
+    batches: Batches  # one minibatch, all rows of its block
+    outcome: dict[str, np.ndarray] = field(factory=dict)
+
+    @classmethod
+    def begun(cls, compute: Compute, steps: Steps, batches: Batches) -> Iteration:
+        """Return the iteration that is about to run."""
+        backend, rows = steps.programs.backend, batches.rows[0]
+        sections = steps.programs.model.sections
+        block = {name: backend.to_host(backend.take(batches.block[name], rows)) for name in sections}
+        before = {name: backend.to_host(value) for name, value in steps.arrays.items()}
+        return cls(compute, evolve(steps, arrays=before), Batches(block, np.arange(len(rows), dtype=np.int32)[None]))
+
+    def ended(self, result: Burst) -> Iteration:
+        """Return the iteration with its outcome."""
+        return evolve(self, outcome=outcome(result, self.steps.programs.backend))
+
+
+def outcome(result: Burst, backend: Backend) -> dict[str, np.ndarray]:
+    """Return the outcome of an iteration: new state, ``training.loss`` and totals of metrics, by name."""
+    measured = {f"training.{name.removeprefix('metrics.')}": values[0] for name, values in result.ring.items()}
+    return {**{name: backend.to_host(value) for name, value in result.state.items()}, **measured}
