@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
-from sigma_kernel.training.components import Settings, one, several
+from sigma_kernel.training.components import Settings, one
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.preparation import prepared
@@ -112,8 +112,7 @@ class Trainer(Settings):
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, by name."""
-        found = several(self.resolve, "evaluate", "metric", Metric, metrics or {})
-        return dict(self.session.ask(partial(self.session.evaluate, on, found)))
+        return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {})))
 
     def predict(self, samples: Any) -> Any:
         """Return predictions for samples: an array, or one for each input section.

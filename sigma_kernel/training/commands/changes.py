@@ -49,38 +49,28 @@ class Factory:
         return name_of(changes.get("backend", self.backend), "Backend")
 
     def changed(self, changes: Changes, command: Command) -> Changes:
-        """Return changes after a command that attaches, detaches or swaps a component."""
+        """Return changes after a command that attaches, detaches or swaps a component.
+
+        Raises SigmaConfigError for a component of the wrong kind, for a name that is taken, and for an unknown hook.
+        """
+        there, hooks = self.named(changes), _attached(changes)
         match command:
             case Attach(name, hook):
-                return self.attached(changes, name, hook)
+                if name in there:
+                    raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
+                self._hook(name, hook)
+                return _with(changes, hooks={**hooks, name: hook})
             case Detach(name):
-                return self.detached(changes, name)
+                if name not in there:
+                    known = near(name, there) or f" There are: {', '.join(there) or 'none'}."
+                    raise SigmaConfigError(f"detach: there is no hook {name!r}.{known}")
+                hooks.pop(name, None)
+                times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
+                return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
             case Swap(slot, component):
-                return self.swapped(changes, slot, component)
+                self.component(slot, component)
+                return _with(changes, **{slot: component})
         return changes
-
-    # -- changes ------------------------------------------------------------------------------------------------
-    def attached(self, changes: Changes, name: str, hook: Any) -> Changes:
-        """Return changes with one more hook; raise SigmaConfigError if it is not a hook, or the name is taken."""
-        if name in self.named(changes):
-            raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
-        self._hook(name, hook)
-        return _with(changes, hooks={**_attached(changes), name: hook})
-
-    def detached(self, changes: Changes, name: str) -> Changes:
-        """Return changes without a hook; raise SigmaConfigError if there is none of that name."""
-        there = self.named(changes)
-        if name not in there:
-            known = near(name, there) or f" There are: {', '.join(there) or 'none'}."
-            raise SigmaConfigError(f"detach: there is no hook {name!r}.{known}")
-        hooks = {other: hook for other, hook in _attached(changes).items() if other != name}
-        times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
-        return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
-
-    def swapped(self, changes: Changes, slot: str, component: Any) -> Changes:
-        """Return changes with another component in a slot; raise SigmaConfigError if it does not fit."""
-        self.component(slot, component)
-        return _with(changes, **{slot: component})
 
     def named(self, changes: Changes) -> list[str]:
         """Return the names of all hooks."""

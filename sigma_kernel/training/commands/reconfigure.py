@@ -20,7 +20,7 @@ from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.bindings import bindings, check_settable
 from sigma_kernel.training.session.state import RunState, Setup
-from sigma_kernel.training.step.live import Live, optimised
+from sigma_kernel.training.step.live import optimised
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.steps import Programs
 
@@ -93,11 +93,12 @@ def _check(old: Setup, new: Setup) -> None:
 def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
     gone = _orphans(old, new, state.published)
     left = tuple(f"{KEPT}{name}." for name in old.parts.hooks if name not in new.parts.hooks)
+    layers = {name: base for name, base in state.live.base.items() if name.startswith(LAYERS)}
     return evolve(
         state,
         arrays=_arrays(state, old, new),
         kept={name: value for name, value in state.kept.items() if not name.startswith(left)},
-        live=state.live if new.model is old.model else new.live.changed(_layers(state.live)),
+        live=state.live if new.model is old.model else new.live.changed(layers),
         memory=new.order.blank() | _memory(state, old, new),
         published={address: value for address, value in state.published.items() if address not in gone},
     )
@@ -112,10 +113,6 @@ def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
         arrays = {name: value for name, value in arrays.items() if not name.startswith("optimiser.")}
         arrays |= {name: new.to_device(value) for name, value in new.model.first_slots().items()}
     return arrays
-
-
-def _layers(live: Live) -> dict[str, float]:
-    return {name: base for name, base in live.base.items() if name.startswith(LAYERS)}
 
 
 def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:

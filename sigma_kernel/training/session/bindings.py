@@ -69,7 +69,7 @@ def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
     """Return the bindings of all addresses, including those ``published`` under a hook's pattern."""
     hooks = setup.order.hooks.values()
     written = [a for hook in hooks if hook.scope == "global" for a in hook.writes if literal(a)]
-    numbers = {address: Binding(_settable, address, Kind(float)) for address in settable(setup)}
+    numbers = {address: Binding(_published, address, Kind(float)) for address in settable(setup)}
     return {**shown(published), **fixed(setup), **shown(written), **numbers}
 
 
@@ -113,11 +113,8 @@ def check_settable(setup: Setup) -> None:
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def _published(session: Readable, address: str) -> Any:
-    return session.state.published.get(address, NOTHING)
-
-
-def _settable(session: Readable, address: str) -> Any:
-    return session.state.published.get(address, settable(session.setup).get(address, NOTHING))
+    published = session.state.published
+    return published[address] if address in published else settable(session.setup).get(address, NOTHING)
 
 
 def _phase(session: Readable, phase: str) -> float:

@@ -763,7 +763,7 @@ class Session:
             self.recorder.measured({address: np.array([value], float)})
         self._show([address])
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    def evaluate(self, on: str, metrics: Mapping[str, Metric | str]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data, at the current parameters."""
         with Timed(self.phases, "evaluation"):
             return self.setup.evaluator.evaluate(self.steps(), on, metrics)

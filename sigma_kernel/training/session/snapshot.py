@@ -23,7 +23,7 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "clock": asdict(state.moment),
         "cursor": [state.cursor.epoch, state.cursor.block, state.cursor.row],
         "live": dict(state.live.base),
-        "configured": state.live.configured(),
+        "configured": dict(setup.live.base),
         "hooks": {name: _copied(name, memory) for name, memory in state.memory.items()},
         "streams": dict(setup.model.shapes.streams.numbers),
         "classes": list(setup.classes),  # this and the next two are for predictions without the data
@@ -49,7 +49,7 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
         kept=kept,
         moment=Moment(**values.get("clock", {})),
         cursor=Cursor(*values["cursor"]) if "cursor" in values else setup.feed.start(),
-        live=setup.live.changed(_steered(setup.live.configured(), values)),
+        live=setup.live.changed(_steered(setup.live.base, values)),
         memory=setup.order.blank() | memory,
         published=dict(values.get("published", {})),
         changes=values.get("changes", {}),

@@ -37,9 +37,9 @@ class Evaluator:
     _feeds: dict[str, Feed] = field(factory=dict, init=False)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
-    def evaluate(self, steps: Steps, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    def evaluate(self, steps: Steps, on: str, chosen: Mapping[str, Metric | str]) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them."""
-        metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, metrics)
+        metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, chosen)
         losses, rows, totals, costs = 0.0, 0, dict[str, Any](), dict[str, Any]()
         with self.alone:
             feed = self._feed(on)

@@ -206,10 +206,6 @@ class Live:
         """Return live values with new bases, already checked by :class:`Number`; ignore unknown names."""
         return Live(self.values, self.dtype, {name: base.get(name, old) for name, old in self.base.items()})
 
-    def configured(self) -> dict[str, float]:
-        """Return the configured bases."""
-        return {name: value.base for name, value in self.values.items()}
-
     def at(self, step: Step, now: Moment, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the values in force for ``n`` iterations of a step, ``offset`` iterations from a moment.
 
