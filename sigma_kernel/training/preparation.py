@@ -1,9 +1,9 @@
 """Build a session from a trainer's settings, in stages.
 
 Each stage is a cached property of :class:`Stages`, computed from earlier ones: resolve names and tables to components,
-read the data and fit preprocessors, infer shapes; :func:`prepared` assembles the session's setup.  A stage raises the
-first mistake.  Where mistakes are collected instead, each with its path in the trainer's tables, the stages that depend
-on a failed one are skipped.
+read the data and fit preprocessors, infer shapes; :func:`prepared` makes the session's setup of them.  A stage raises
+the first mistake.  Where mistakes are collected instead, each with its path in the trainer's tables, the stages that
+depend on a failed one are skipped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sigma_kernel.training.components import Settings
 from sigma_kernel.training.data.dataset import Host, specs
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
-from sigma_kernel.training.hooks.outlook import Prospect, check_hooks, check_one, check_reads
-from sigma_kernel.training.session.bindings import bindings, check_settable
+from sigma_kernel.training.hooks.outlook import Prospect, check_one
+from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
@@ -138,7 +138,7 @@ class Stages:
 
     @stage("data", "batch_size")
     def feed(self) -> Feed:
-        """Return the feed of minibatches, not preprocessed and on the host; :func:`assembled` adds both."""
+        """Return the feed of minibatches, not preprocessed and on the host; :func:`prepared` adds both."""
         settings, training = self.settings, self.encoded["training"]
         size, last = settings.batch_size, settings.last_batch
         if size is None:
@@ -202,29 +202,18 @@ class Stages:
 # -- the session -------------------------------------------------------------------------------------------------------
 def prepared(settings: Settings) -> tuple[Setup, Initial]:
     """Return the setup of a session and its initial state; raise the first mistake."""
-    stages = Stages(settings)
-    setup, name = assembled(stages), settings.name
-    hooks, model, preparation = setup.parts.hooks, setup.model, stages.rows[0]
-    check_settable(setup)
-    check_reads(name, hooks, model, bindings(setup))
-    check_hooks(f"{name}.hooks", hooks, model)
-    check_one(f"{name}.metrics", Prospect(model).measure, stages.chosen.metrics)
-    return setup, evolve(stages.initial, model=model, fitted=preparation.arrays())
-
-
-def assembled(made: Stages) -> Setup:
-    """Assemble the setup: programs, feed, evaluator and hook order."""
-    settings, chosen = made.settings, made.chosen
-    parts = Parts(made.hooks, chosen.optimiser, made.backend, chosen.iterator)
-    preparation, _ = made.rows
-    model = optimised(settings.name, made.model, chosen.optimiser)
-    splits = choices.encoded(made.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
+    stages, name = Stages(settings), settings.name
+    chosen = stages.chosen
+    parts = Parts(stages.hooks, chosen.optimiser, stages.backend, chosen.iterator)
+    preparation, _ = stages.rows
+    model = optimised(name, stages.model, chosen.optimiser)
+    splits = choices.encoded(stages.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
     named, learned = getattr(chosen.data, "classes", ()), getattr(chosen.data, "learned", {})  # of all splits
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
-    feed = evolve(made.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
-    return Setup(
-        name=settings.name,
-        factory=Factory(settings.name, parts, settings.resolve, splits, settings.backend),
+    feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
+    setup = Setup(
+        name=name,
+        factory=Factory(name, parts, settings.resolve, splits, settings.backend),
         parts=parts,
         programs=programs,
         feed=feed,
@@ -232,6 +221,9 @@ def assembled(made: Stages) -> Setup:
         learned=learned,
         classes=tuple(map(str, choices.class_names(splits["training"], model.network) or named)),
     )
+    check_declared(setup)
+    check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)
+    return setup, evolve(stages.initial, model=model, fitted=preparation.arrays())
 
 
 def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:

@@ -17,8 +17,7 @@ from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.commands.changes import Changes, Parts
 from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.hooks.order import inner
-from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
-from sigma_kernel.training.session.bindings import bindings, check_settable
+from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import optimised
 from sigma_kernel.training.step.model import LAYERS, Model
@@ -33,7 +32,7 @@ def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, Ru
     if state.changes == now:
         return setup, state
     new = _built(setup, setup.factory.made(setup.parts, now, state.changes))
-    _check(setup, new)
+    check_declared(new, setup.order.hooks)
     return new, _moved(state, setup, new)
 
 
@@ -79,14 +78,6 @@ def _declared(hooks: Iterable[Hook]) -> list[str]:
 
 def _among(address: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, address) for pattern in patterns)
-
-
-def _check(old: Setup, new: Setup) -> None:
-    """Raise a SigmaError for hooks that would fail, or read an address that is no longer published."""
-    hooks = new.order.hooks
-    check_reads(new.name, hooks, new.model, bindings(new))
-    check_hooks(f"{new.name}.hooks", {n: h for n, h in hooks.items() if old.order.hooks.get(n) is not h}, new.model)
-    check_settable(new)
 
 
 # -- the state ---------------------------------------------------------------------------------------------------------

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import COUNTED
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
 from sigma_kernel.training.commands.changes import TIMES, read_time, timed
+from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, Number
 
@@ -100,8 +103,18 @@ def shown(addresses: Iterable[str]) -> dict[str, Binding]:
     return {address: Binding(_published, address) for address in addresses}
 
 
-def check_settable(setup: Setup) -> None:
-    """Raise SigmaConfigError if a hook's settable number has an address that is taken."""
+def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType({})) -> None:
+    """Raise SigmaConfigError for the first mistake in what hooks declare, or for a hook that would fail on the model.
+
+    Whether those that were ``checked`` before would fail is not asked again.
+    """
+    hooks = setup.order.hooks
+    _check_settable(setup)
+    check_reads(setup.name, hooks, setup.model, bindings(setup))
+    check_hooks(f"{setup.name}.hooks", {n: h for n, h in hooks.items() if checked.get(n) is not h}, setup.model)
+
+
+def _check_settable(setup: Setup) -> None:
     hooks = setup.order.hooks.values()
     numbers = [address for hook in hooks for address in hook.settable]
     known = {*fixed(setup), *(address for hook in hooks for address in hook.writes)} if numbers else set()
