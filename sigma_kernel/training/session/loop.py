@@ -1,4 +1,4 @@
-"""The session: a prepared trainer, its training loop, and the commands that it applies.
+"""The session: a prepared trainer, its training loop, the commands that it applies, and what its hooks see of it.
 
 An operator's loop is: ``boundary()`` (apply commands; False when training is over) - ``distance()`` (iterations until
 something is due) - ``advance(n)`` (one burst) - ``settle()`` (publish, run due hooks) - again.  All four belong to the
@@ -73,7 +73,7 @@ class Session:
     _bound: dict[str, Binding] = field(factory=dict, init=False)
     _saves: list[tuple[str, commands.Save]] | None = field(default=None, init=False)  # of hooks that are due together
     _changing: bool = field(default=False, init=False)  # a command is applied that is undone as a whole
-    _goals: tuple[int | None, int | None] = field(default=(None, None), init=False)  # of the replayed run
+    _own_goals: Progress = field(factory=Progress, init=False)  # the goals before those of a replayed ``begin``
     _hurried: bool = field(default=False, init=False)  # end at the next boundary, by a signal
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
@@ -100,18 +100,14 @@ class Session:
         replay, before = self.recorder.replay, self.progress
         if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
-        more = epochs is not None or iterations is not None
-        goals = before.pause_at, before.until
-        if not before.underway or more:
-            goals = None, self.ahead(epochs, iterations)
-        self._goals = (before.pause_at, before.until) if before.underway else goals
-        phase = before.phase if before.underway else Phase.RUNNING
-        if phase in (Phase.ENDING, Phase.ENDED) and more:
-            phase = Phase.RUNNING
-        progress = Progress(phase, *goals)
-        if progress.due_to_end(self.moment.iteration) and phase is not Phase.ENDED:
-            progress = progress.to(Phase.ENDING)
-        self.progress = progress
+        if before.underway and epochs is None and iterations is None:
+            self.progress = evolve(before, interrupted=False)
+        else:
+            phase = Phase.PAUSED if before.phase is Phase.PAUSED else Phase.RUNNING
+            self.progress = Progress(phase, until=self.ahead(epochs, iterations))
+        self._own_goals = before if before.underway else self.progress
+        if self.progress.due_to_end(self.moment.iteration) and self.progress.phase is not Phase.ENDED:
+            self.progress = self.progress.to(Phase.ENDING)
         self._seconds()
         if not before.underway:
             self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
@@ -180,7 +176,8 @@ class Session:
     def advance(self, n: int, compute: Compute | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
-        ``compute`` replaces the fused program, for operators that cut batches into shards.
+        The feed gives a block on the device and the rows of its next minibatches, of which the compiled step takes one
+        in each iteration.  ``compute`` replaces the fused program, for operators that cut batches into shards.
         """
         with Timed(self.phases, "data"):
             batches = self.batches(n)
@@ -679,7 +676,7 @@ class Session:
         early = self.over and replay.ahead(self.moment.iteration)
         if self.queue.awaits(commands.Stop) or early:
             phase = Phase.RUNNING if self.progress.phase is Phase.ENDING else self.progress.phase
-            self.progress, self._hurried = Progress(phase, *self._goals), False
+            self.progress, self._hurried = evolve(self._own_goals, phase=phase, interrupted=False), False
             replay.leave()
             self.act(commands.Stop("interrupted"))
 
