@@ -34,7 +34,10 @@ PATIENCE = 10.0  # seconds that the end of training waits for running firings
 # -- what a hook sees --------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Firing:
-    """One run of a background hook: its snapshot of the session, and a record of what it does."""
+    """One run of a background hook: its snapshot of the session, and the journal row that holds its results.
+
+    The results are applied from that row.
+    """
 
     name: str
     scope: str
@@ -43,15 +46,18 @@ class Firing:
     folder: Path | None
     known: Mapping[str, Any]
     fresh: dict[str, Any]  # published by hooks that were due at the same boundary
-    memory: Any  # packed, once it has run
+    memory: Any
     evaluator: Evaluator
     steps: Steps  # with copies of the parameters on the host, if the hook declares splits
-    published: dict[str, Any] = field(factory=dict, init=False)
-    commands: list[tuple[str, Any]] = field(factory=list, init=False)
-    logged: list[str] = field(factory=list, init=False)
+    row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
     iteration: None = field(default=None, init=False)  # not available in the background
+
+    @row.default
+    def _(self) -> dict[str, Any]:
+        about = {"event": "background", "hook": self.name, "scope": self.scope}
+        return {**about, "published": {}, "commands": [], "logged": []}
 
     @property
     def key(self) -> tuple[str, str]:
@@ -66,13 +72,13 @@ class Firing:
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""
         check_write(self.name, self.hook, address)
-        self.published[address] = packed(value)
-        self.fresh[self.scope + address] = unpacked(self.published[address])
+        self.row["published"][address] = packed(value)
+        self.fresh[self.scope + address] = unpacked(self.row["published"][address])
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
         commands.command(command, arguments)
-        self.commands.append((command, packed(arguments)))
+        self.row["commands"].append((command, packed(arguments)))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split, at the parameters of the snapshot."""
@@ -106,7 +112,7 @@ class Firing:
 
     def log(self, text: str) -> None:
         """Log a message at the next boundary."""
-        self.logged.append(text)
+        self.row["logged"].append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
     def run(self, newer: Any = None) -> None:
@@ -115,16 +121,10 @@ class Firing:
         try:
             self.memory = self.memory if newer is None else unpacked(newer)
             self.hook.fire(self)
-            self.memory = packed(self.memory)
+            self.row["memory"] = packed(self.memory)
         except BaseException as error:  # passed to the training thread
-            self.error = error
+            self.error, self.row["error"] = error, said(error)
         self.seconds = perf_counter() - began
-
-    def row(self) -> dict[str, Any]:
-        """Return the journal row that holds its results, from which they are applied."""
-        about = {"event": "background", "hook": self.name, "scope": self.scope, "published": self.published}
-        became = {"memory": self.memory} if self.error is None else {"error": said(self.error)}
-        return {**about, "commands": self.commands, "logged": self.logged, **became}
 
 
 @define(eq=False)
@@ -217,7 +217,7 @@ class Background:
                     self._running = None
                     self._done.append(firing)
                     if firing.error is None:
-                        self._memories[firing.key] = firing.hook, firing.memory
+                        self._memories[firing.key] = firing.hook, firing.row["memory"]
                 self._gate.notify_all()
 
     def _next(self) -> Firing | None:

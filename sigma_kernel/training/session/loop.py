@@ -390,7 +390,7 @@ class Session:
                 raise firing.error
             if self._active(firing.name, firing.hook):
                 self._budgets.took(firing.name, firing.hook, firing.seconds)
-                self._apply(firing.row())
+                self._apply(firing.row)
         for name, then in self._budgets.spent(self.setup.order, self.state.memory).items():
             self._apply({"event": "budget", "hook": name, "then": then})
 
