@@ -729,7 +729,8 @@ class Session:
 
     def _show(self, addresses: Iterable[str]) -> None:
         """Bind published values at addresses that are not bound yet."""
-        self._bind(shown(address for address in addresses if address not in self._bound))
+        if new := [address for address in addresses if address not in self._bound]:
+            self._bind(shown(new))
 
     def _bind(self, new: Mapping[str, Binding]) -> None:
         for address, binding in new.items():
