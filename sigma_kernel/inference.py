@@ -35,8 +35,8 @@ from sigma_kernel.training.runs import files as folders
 from sigma_kernel.training.runs.compatibility import check_fit, described
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.live import live_values
 from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.trainer import Trainer
 

@@ -18,7 +18,7 @@ from sigma_kernel.training import components as choices
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, ready_block
-from sigma_kernel.training.step.live import check_matches, check_rules, patterns
+from sigma_kernel.training.step.rules import check_matches, check_rules, patterns
 
 
 def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:

@@ -11,8 +11,8 @@ from sigma_kernel.contracts import Initialiser
 from sigma_kernel.training.hooks.order import Reason, reasons
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.live import setting_rule
 from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.rules import setting_rule
 from sigma_kernel.training.trainer import Trainer
 
 

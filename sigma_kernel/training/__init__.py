@@ -15,6 +15,7 @@ How does a batch reach the step?              ``Session.advance``: ``Feed.next``
 What does a step compute?                     ``step/model.py`` (graphs), ``step/steps.py`` (programs, bursts, shards)
 Where does an epoch end?                      ``Session._count``: ``Feed.after`` (``data/feed.py``) moves the cursor
 What happens when a learning rate is set?     ``Session.act``; ``written`` (``session/bindings.py``) sets the live value
+Which rule of an optimiser decides?           ``step/rules.py``
 What can be commanded when?                   ``session/progress.py``; the types in ``commands/types.py``
 How are components replaced, or undone?       ``commands/reconfigure.py``, ``commands/undo.py``
 In which order do hooks run?                  ``hooks/order.py``

@@ -34,8 +34,8 @@ from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.live import check_matches, live_values, optimised
 from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.rules import check_matches, live_values, optimised
 from sigma_kernel.training.step.steps import Programs
 
 BATCH = 100  # default rows of a minibatch

@@ -19,8 +19,8 @@ from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import RunState, Setup
-from sigma_kernel.training.step.live import optimised
 from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.rules import optimised
 from sigma_kernel.training.step.steps import Programs
 
 

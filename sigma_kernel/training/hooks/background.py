@@ -143,7 +143,7 @@ class Background:
     _late: set[str] = field(factory=set, init=False)  # hooks whose skipped firings were logged
 
     def fresh(self, moment: Moment) -> dict[str, Any]:
-        """Return where the hooks that are due at the same boundary share what they publish."""
+        """Return the published values that the hooks which are due at the same boundary share."""
         if self._fresh[0] is not moment:
             self._fresh = moment, {}
         return self._fresh[1]

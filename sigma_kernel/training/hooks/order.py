@@ -22,11 +22,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
-
-
 REPEATED = "repeated"  # in place of an observed address: the whole iteration
-
-
 _SECONDS = ("second", "seconds")
 
 Memory = Mapping[str, dict[str, Any]]  # by hook: the memory of the hook and its criterion, and whether it is muted

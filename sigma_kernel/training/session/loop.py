@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -48,7 +48,7 @@ from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
 
-Saves = Sequence[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
+Saves = list[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -71,7 +71,7 @@ class Session:
     _settled: Moment = field(factory=Moment, init=False)
     _budgets: Budgets = field(factory=Budgets, init=False)
     _bound: dict[str, Binding] = field(factory=dict, init=False)
-    _saves: list[tuple[str, commands.Save]] | None = field(default=None, init=False)  # of hooks that are due together
+    _saves: Saves | None = field(default=None, init=False)  # of hooks that are due together
     _changing: bool = field(default=False, init=False)  # a command is applied that is undone as a whole
     _own_goals: Progress = field(factory=Progress, init=False)  # the goals before those of a replayed ``begin``
     _hurried: bool = field(default=False, init=False)  # end at the next boundary, by a signal
@@ -398,7 +398,7 @@ class Session:
         """Write a background result, or an exceeded budget, to the journal; then apply it."""
         self.note(row)
         name, order, memory = row["hook"], self.setup.order, self.state.memory
-        if name not in order.hooks:  # it was detached meanwhile
+        if name not in order.hooks:  # detached since it was submitted
             return
         hook = order.hooks[name]
         if row["event"] == "budget":
@@ -568,7 +568,7 @@ class Session:
             saves.append((self.recorder.by, command))
 
     @contextmanager
-    def _together(self) -> Iterator[list[tuple[str, commands.Save]]]:
+    def _together(self) -> Iterator[Saves]:
         """Save once, after all hooks inside, if any of them asked: a checkpoint belongs between two boundaries."""
         outer = self._saves
         saves = self._saves = [] if outer is None else outer
@@ -609,7 +609,7 @@ class Session:
         )
 
     def made_with(self) -> dict[str, str]:
-        """Return what the bits of this session depend on: versions, libraries, processor, backend."""
+        """Return the versions, libraries, processor and backend that the bits of this session depend on."""
         return made_with(self.backend_name, self.setup.programs.backend.about)
 
     @property
@@ -663,7 +663,7 @@ class Session:
         self._train_on()
 
     def _train_on(self) -> None:
-        """Continue a run that was paused or stepping when it broke off: nobody may be there to continue it."""
+        """Continue a run that was interrupted while paused or stepping, unless it is to stay paused."""
         if self._stays_paused:
             return
         if self.progress.pause_at is not None and self.progress.phase is Phase.RUNNING:
@@ -707,7 +707,7 @@ class Session:
         return reconfigured(self.setup, state, self.state.changes)
 
     def _adopt(self, setup: Setup, state: RunState) -> None:
-        """Replace setup and state; drop what the former setup computes in the background."""
+        """Replace setup and state; stop the background work of the former setup."""
         former, self.setup, self.state = self.setup, setup, state
         if setup.feed is not former.feed:
             former.feed.close()
@@ -787,7 +787,7 @@ class Session:
         self.background.close()
 
 
-# -- what hooks see of it ----------------------------------------------------------------------------------------------
+# -- the context of a hook ---------------------------------------------------------------------------------------------
 @define(eq=False)
 class HookView:
     """The context of one hook; a local scope is a prefix of addresses, such as ``workers.0.``."""

@@ -17,8 +17,9 @@ from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.order import HookOrder, Memory
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.live import Live, live_values
+from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs
 
 

@@ -11,8 +11,8 @@ from attrs import field, frozen
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.training.step.live import hits
 from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.rules import hits
 
 
 @frozen(eq=False)

@@ -6,79 +6,19 @@ once for each parameter, as ``optimiser.<address>.<setting>``; the group's value
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Optimiser, Schedule, Step
-from sigma_kernel.errors import FIRST, Mistakes, SigmaAddressError, SigmaConfigError, SigmaError, near
+from sigma_kernel.contracts import Schedule, Step
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.tracing import LiveSetting, live_settings
-from sigma_kernel.registry.addresses import matches, specificity
+from sigma_kernel.network.tracing import LiveSetting
 from sigma_kernel.registry.registry import Kind
-from sigma_kernel.training.step.model import LAYERS, Model
-
-LISTED = 12  # parameters that an error message lists
-
-
-def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
-    """Return the rules whose pattern matches an address, most specific first; on a tie the later one wins."""
-    found = [
-        (specificity(pattern), i, name)
-        for i, (name, pattern) in enumerate(rules.items())
-        if matches(pattern, address, model.tags)
-    ]
-    return [name for *_, name in sorted(found, reverse=True)]
-
-
-def setting_rule(model: Model, address: str, setting: str) -> str | None:
-    """Return the rule of the optimiser's ``settings`` that gives one setting of one parameter."""
-    settings = model.optimiser.settings if model.optimiser else {}
-    rules = {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}
-    return next(iter(hits(model, rules, address)), None)
-
-
-def check_matches(trainer: str, rules: Mapping[str, str], model: Model, mistakes: Mistakes = FIRST) -> None:
-    """Refuse rules, given by name, whose pattern matches no parameter."""
-    first, more = [*model.shapes.parameters][:LISTED], ", ..." if len(model.shapes.parameters) > LISTED else ""
-    for name, pattern in rules.items():
-        with mistakes.at(*name.split("."), "match"):
-            if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
-                raise SigmaConfigError(
-                    f"{trainer}.{name}: {pattern!r} matches no parameter. "
-                    f"There are {', '.join(first) or 'none'}{more}; "
-                    "'*' stands for a part of one level, '**' for any number of levels."
-                )
-
-
-def patterns(optimiser: Optimiser | None) -> Iterator[tuple[str, str]]:
-    """Yield the user's name and the pattern of every optimiser rule that should match a parameter."""
-    if optimiser is None:
-        return
-    for name, rule in optimiser.settings.items():
-        if isinstance(rule.get("match"), str):  # other rules are refused elsewhere
-            yield f"optimiser.settings.{name}", rule["match"]
-    for kind in ("transforms", "modifiers"):
-        yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
-
-
-def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
-    """Set the optimiser of a model, and freeze parameters by its rules.
-
-    Raises SigmaConfigError for an invalid rule, and for one without a match.
-    """
-    model = evolve(model, optimiser=optimiser, frozen=frozenset())
-    if optimiser is None:
-        return model
-    check_rules(optimiser, model.precision)
-    check_matches(trainer, dict(patterns(optimiser)), model)
-    found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
-    frozen = frozenset(address for address, rule in found.items() if rule and optimiser.settings[rule]["frozen"])
-    return evolve(model, frozen=frozen)
 
 
 @frozen
@@ -88,100 +28,6 @@ class LiveValue:
     setting: LiveSetting
     base: float
     schedule: Schedule | None = None
-
-
-def live_values(model: Model) -> Live:
-    """Return the live values of a model as configured.
-
-    Raises SigmaConfigError for one that the precision cannot hold.
-    """
-    values = {LAYERS + address: LiveValue(s, s.value) for address, s in model.shapes.live.items()}
-    return Live({**values, **(_optimiser_values(model, model.optimiser) if model.optimiser else {})}, model.precision)
-
-
-def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
-    values, settings = dict[str, LiveValue](), live_settings(optimiser)
-    for address in model.trainable():
-        for name, setting in settings.items():
-            rule = setting_rule(model, address, name)
-            base = float(optimiser.settings[rule][name]) if rule else setting.value
-            values[f"optimiser.{address}.{name}"] = LiveValue(setting, base, optimiser.schedules.get(name))
-    for group in ("transforms", "modifiers"):
-        for owner, change in getattr(optimiser, group, {}).items():
-            for name, setting in live_settings(change).items():
-                values[f"optimiser.{group}.{owner}.{name}"] = LiveValue(setting, setting.value)
-    return values
-
-
-def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST) -> None:
-    """Refuse numbers that the precision cannot hold, and rules and schedules for unknown settings."""
-    known = live_settings(optimiser)
-    for name, setting in known.items():
-        with mistakes.at("optimiser", name):
-            check_fits(f"optimiser.{name}", setting.value, precision)
-    for name, rule in optimiser.settings.items():
-        where = "optimiser", "settings", name
-        with mistakes.at(*where, *({"match"} & rule.keys())):
-            if not isinstance(rule.get("match"), str):
-                raise SigmaConfigError(f"{'.'.join(where)}: has no pattern. Add match = '**'.")
-        for key in rule:
-            with mistakes.at(*where, key):
-                _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], known, precision)
-    for key in optimiser.schedules:
-        with mistakes.at("optimiser", "schedules", key):
-            if key not in known:
-                raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, known)}")
-
-
-def _check_setting(where: str, key: str, value: Any, known: Mapping[str, LiveSetting], precision: str) -> None:
-    if key in known:
-        known[key].check(where, value)
-        check_fits(where, value, precision)
-    elif key not in ("match", "frozen"):
-        raise SigmaConfigError(f"{where}: no such setting.{near(key, [*known, 'match', 'frozen'])}")
-    elif key == "frozen" and not isinstance(value, bool):
-        raise SigmaConfigError(f"{where}: must be true or false (got {value!r}).")
-
-
-def check_fits(where: str, value: Any, dtype: str, error: type[SigmaError] = SigmaConfigError) -> None:
-    """Raise an error for a finite number, or an array of them, that a precision cannot hold."""
-    with np.errstate(over="ignore"):
-        if isinstance(value, Real | np.ndarray) and np.isinf(np.asarray(value).astype(dtype)).any():
-            raise error(f"{where}: {value!r:.200} is too large for {dtype}. Choose a smaller number.")
-
-
-@frozen
-class Number(Kind):
-    """The kind of a live value: a number in its range."""
-
-    setting: LiveSetting = field(kw_only=True)
-    dtype: str = field(kw_only=True)
-
-    def check(self, address: str, value: Any) -> Any:
-        """Return the value as a number; raise SigmaAddressError if it is out of range, or beyond the precision."""
-        number = self.setting.check(address, value)
-        check_fits(address, number, self.dtype, SigmaAddressError)
-        return number
-
-
-@frozen
-class Elements(Kind):
-    """The kind of a parameter: numbers in its shape, or a single one to fill it."""
-
-    spec: Spec = field(kw_only=True)
-
-    def check(self, address: str, value: Any) -> Any:
-        """Return the value; raise SigmaAddressError for a wrong shape, non-numbers, or values beyond the precision."""
-        shape, dtype = self.spec.shape, self.spec.dtype
-        try:
-            new = np.asarray(value)
-            got = f"{new.dtype} of shape {new.shape}"
-        except ValueError:  # rows of different lengths
-            new, got = np.asarray(None), repr(value)[:200]
-        if new.dtype.kind not in "fiu" or new.shape not in ((), shape):
-            raise SigmaAddressError(f"{address}: holds {dtype} of shape {shape} (got {got}).")
-        check_fits(address, new, dtype, SigmaAddressError)
-        return value
 
 
 @frozen(eq=False)
@@ -225,3 +71,45 @@ class Live:
             return np.asarray(base * factors, self.dtype)
         self._ready[name] = np.asarray(base, self.dtype)
         return self._ready[name]
+
+
+# -- what they can be set to ------------------------------------------------------------------------------------------
+def check_fits(where: str, value: Any, dtype: str, error: type[SigmaError] = SigmaConfigError) -> None:
+    """Raise an error for a finite number, or an array of them, that a precision cannot hold."""
+    with np.errstate(over="ignore"):
+        if isinstance(value, Real | np.ndarray) and np.isinf(np.asarray(value).astype(dtype)).any():
+            raise error(f"{where}: {value!r:.200} is too large for {dtype}. Choose a smaller number.")
+
+
+@frozen
+class Number(Kind):
+    """The kind of a live value: a number in its range."""
+
+    setting: LiveSetting = field(kw_only=True)
+    dtype: str = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value as a number; raise SigmaAddressError if it is out of range, or beyond the precision."""
+        number = self.setting.check(address, value)
+        check_fits(address, number, self.dtype, SigmaAddressError)
+        return number
+
+
+@frozen
+class Elements(Kind):
+    """The kind of a parameter: numbers in its shape, or a single one to fill it."""
+
+    spec: Spec = field(kw_only=True)
+
+    def check(self, address: str, value: Any) -> Any:
+        """Return the value; raise SigmaAddressError for a wrong shape, non-numbers, or values beyond the precision."""
+        shape, dtype = self.spec.shape, self.spec.dtype
+        try:
+            new = np.asarray(value)
+            got = f"{new.dtype} of shape {new.shape}"
+        except ValueError:  # rows of different lengths
+            new, got = np.asarray(None), repr(value)[:200]
+        if new.dtype.kind not in "fiu" or new.shape not in ((), shape):
+            raise SigmaAddressError(f"{address}: holds {dtype} of shape {shape} (got {got}).")
+        check_fits(address, new, dtype, SigmaAddressError)
+        return value
