@@ -388,17 +388,17 @@ class Environment:
         return self._deliver(dict.fromkeys(names, made))
 
     def _concerned(self, command: str) -> list[str]:
-        statuses = concerned(command)
-        if command == "undo":
-            return self._undoing()
-        return [name for name, session in self.sessions().items() if not statuses or session.status in statuses]
+        """Return the trainers that a command concerns; ``undo`` the one with something to undo, or all if none has.
 
-    def _undoing(self) -> list[str]:
-        """Return the trainer with something to undo, or all if none has; raise if several have, as order is unknown."""
-        found = [name for name, session in self.sessions().items() if session.state.undo]
+        Raises SigmaStateError if several have something to undo, as the order of their commands is unknown.
+        """
+        sessions, statuses = self.sessions(), concerned(command)
+        if command != "undo":
+            return [name for name, session in sessions.items() if not statuses or session.status in statuses]
+        found = [name for name, session in sessions.items() if session.state.undo]
         if len(found) > 1:
             raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
-        return found or list(self.trainers)
+        return found or list(sessions)
 
     def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
         named = Resolver(self.catalogue).in_full
