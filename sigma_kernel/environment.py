@@ -28,13 +28,14 @@ from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, refuse_unknown
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
+from sigma_kernel.training import files as folder
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.components import Settings
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.runs import files as folder, resume as resuming
+from sigma_kernel.training.runs import resume as resuming
 from sigma_kernel.training.runs.run_folder import RunFolder
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.session.loop import Session
@@ -78,7 +79,9 @@ class Environment:
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
     messages: Messages = field(factory=Messages, init=False)
-    _files: RunFolder = field(default=Factory(lambda self: RunFolder(self.messages.log), takes_self=True), init=False)
+    _files: RunFolder = field(
+        default=Factory(lambda self: RunFolder(self.messages.log, self._note_plugins), takes_self=True), init=False
+    )
     _state: str = field(default="created", init=False)
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: list[threading.Thread] = field(factory=list, init=False)
@@ -267,7 +270,7 @@ class Environment:
 
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
-            self._files.open(self.folder, self.name, self.configuration, self._note_plugins)
+            self._files.open(self.folder, self.name, self.configuration)
         for session in self.sessions().values():
             self._files.attach(session)
         self._files.claim(self.run_folder)
@@ -295,7 +298,7 @@ class Environment:
         self._files.claim(path)
         recover(path, log)
         lines, missing = resuming.history(path, sessions, log)
-        self._files.reopen(path, self.configuration if edits else None, self._note_plugins, missing)
+        self._files.reopen(path, self.configuration if edits else None, missing)
         for session in sessions.values():
             session.recorder.forget_early()  # the restored journal replaces them
             self._files.attach(session)
@@ -345,7 +348,7 @@ class Environment:
     def _leave(self, summary: Summary) -> None:
         """Write the summary, the plugins in use (hooks may have attached others) and all rows to the folder."""
         if self.run_folder is not None:
-            error = self._files.check()
+            error = self._files.journal.durable()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
             self._note_plugins()
             if error is not None:

@@ -26,13 +26,13 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
+from sigma_kernel.training import files as folders
 from sigma_kernel.training.checkpoints import store as checkpoints
+from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.data.dataset import as_array, specs
 from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.preparation import BATCH, Stages
-from sigma_kernel.training.runs import files as folders
-from sigma_kernel.training.runs.compatibility import check_fit, described
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model
@@ -135,11 +135,10 @@ def load(
         chosen.backend = backend
     stages = Stages(chosen)
     model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
-    wanted = described(model.held())
 
     def fits(path: Path, found: Checkpoint) -> None:
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
-        check_fit(path, evolve(found, arrays=held), chosen.name, wanted)
+        check_fit(path, evolve(found, arrays=held), chosen.name, model.held())
 
     path, found = _saved(folder, chosen.name, checkpoint, fits, log)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
@@ -148,7 +147,7 @@ def load(
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
     summary = document_in(folder / "summary.json", log)
-    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in wanted}
+    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
     return Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)
 
 

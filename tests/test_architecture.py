@@ -119,12 +119,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
 
 
 PACKAGES = {"sigma_kernel": MODULES, **{room.name.replace("-", "_"): sources(room) for room in ROOMS}}
-FOLDERS = [
-    path.parent
-    for paths in PACKAGES.values()
-    for path in paths
-    if path.name == "__init__.py" and path.parent != KERNEL / "training"  # which is measured in floors, see below
-]
+FOLDERS = [path.parent for paths in PACKAGES.values() for path in paths if path.name == "__init__.py"]
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -30,7 +30,7 @@ from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 from sigma_kernel.training import trainer as module_of_trainers
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
-from sigma_kernel.training.runs import files as folder
+from sigma_kernel.training.runs import run_folder
 from sigma_kernel.training.session import loop as module_of_sessions
 from sigma_kernel.training.session.progress import LEGAL, STEERING
 from sigma_kernel.training.step.model import LAYERS
@@ -817,11 +817,11 @@ def test_a_file_system_without_locks_keeps_nobody_out(
     monkeypatch.setattr(fcntl, "flock", refuse)
     if number == errno.EIO:
         with pytest.raises(SigmaStateError, match="cannot be locked: Input/output error. Check that file system."):
-            folder.claim(tmp_path)
+            run_folder.lock(tmp_path)
         return
-    os.close(folder.claim(tmp_path))
-    monkeypatch.setattr(folder, "fcntl", None)  # as on Windows
-    os.close(folder.claim(tmp_path))
+    os.close(run_folder.lock(tmp_path))
+    monkeypatch.setattr(run_folder, "fcntl", None)  # as on Windows
+    os.close(run_folder.lock(tmp_path))
 
 
 def full(path: Path, data: bytes) -> None:
@@ -836,12 +836,12 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
             sigma._open_folder()
-            patch.setattr("sigma_kernel.training.runs.files.put_bytes", full)
+            patch.setattr("sigma_kernel.training.files.put_bytes", full)
             with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Free"):
                 move(sigma)
             assert sigma.run_folder is not None
             assert checkpoint.read(checkpoint.newest(sigma.run_folder)).values["clock"]["epoch"] == 2
-            os.close(folder.claim(sigma.run_folder))  # it is free again
+            os.close(run_folder.lock(sigma.run_folder))  # it is free again
 
     train(lambda sigma: sigma.run())
     train(lambda sigma: sigma.trainer("trainer").fit(epochs=2))
@@ -868,7 +868,7 @@ def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
 
 
 def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigma_kernel.training.runs.files.put_bytes", full)
+    monkeypatch.setattr("sigma_kernel.training.files.put_bytes", full)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(

@@ -20,7 +20,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.testing.journals import journalled, resealed
 from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.commands.types import Pause
-from sigma_kernel.training.runs.files import digest
+from sigma_kernel.training.files import digest
 
 pytestmark = pytest.mark.rooms
 
@@ -247,7 +247,7 @@ def test_a_crash_between_the_row_of_new_settings_and_the_file_leaves_a_run_that_
 
     old = (run / "config.toml").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("sigma_kernel.training.runs.files.put_text", crash)
+        patch.setattr("sigma_kernel.training.files.put_text", crash)
         assert sigma("resume", run, *goal(8))[0] == 130
     assert (run / "config.toml").read_bytes() == old
     assert sigma("replay", run)[0] == 0

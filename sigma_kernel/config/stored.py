@@ -14,9 +14,9 @@ from sigma_kernel.config.schema import Configuration
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.training import files
+from sigma_kernel.training.checkpoints.compatibility import differences
 from sigma_kernel.training.checkpoints.format import Log
-from sigma_kernel.training.runs import files
-from sigma_kernel.training.runs.compatibility import differences
 
 
 def opened(run: Path) -> tuple[Configuration, Environment]:

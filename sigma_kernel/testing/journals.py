@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.training.checkpoints.store import MANIFEST, SEAL
+from sigma_kernel.training.files import digest
 from sigma_kernel.training.history.chain import chained, hash_of
-from sigma_kernel.training.runs.files import digest
 
 Rows = list[dict[str, Any]]
 

@@ -17,7 +17,7 @@ Where does an epoch end?                      ``Session._count``: ``Feed.after``
 What happens when a learning rate is set?     ``Session.act``; ``written`` (``session/bindings.py``) sets the live value
 Which rule of an optimiser decides?           ``step/rules.py``
 What can be commanded when?                   ``session/progress.py``; the types in ``commands/types.py``
-How are components replaced, or undone?       ``commands/reconfigure.py``, ``commands/undo.py``
+How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
 In which order do hooks run?                  ``hooks/order.py``
 How is a checkpoint written?                  ``Session._write_checkpoint``, then ``checkpoints/writer.py``
 How is the journal written?                   ``Session.note``, then ``history/recorder.py``
@@ -26,4 +26,8 @@ How is a run resumed?                         ``runs/resume.py``
 What belongs to the state of a run?           ``session/state.py``; ``session/snapshot.py`` saves and restores it
 What does a hook see?                         ``HookView`` (``session/loop.py``), ``Firing`` (``hooks/background.py``)
 ============================================  ==========================================================================
+
+Its folders and modules import each other in one direction: each only those to its left in ``files``, ``data``,
+``components``, ``step``, ``checkpoints``, ``commands``, ``hooks``, ``history``, ``session``, ``preparation``,
+``trainer``, ``runs``.
 """

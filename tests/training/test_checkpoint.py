@@ -23,7 +23,7 @@ from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.checkpoints import format as form, store as checkpoint
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
-from sigma_kernel.training.runs.files import digest
+from sigma_kernel.training.files import digest
 from sigma_kernel.training.runs.resume import fit
 
 GOLDEN = Path(__file__).parent / "golden"

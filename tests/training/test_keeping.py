@@ -21,9 +21,9 @@ from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history import chain, journal
-from sigma_kernel.training.runs import files as folder
-from sigma_kernel.training.runs.files import put_text
+from sigma_kernel.training.runs.run_folder import lock
 
 RATE = "trainer.optimiser.learning_rate"
 
@@ -79,7 +79,7 @@ def test_a_folder_that_was_removed_is_kept_to_this_process_again(tmp_path: Path)
 
     def look(sigma: Environment) -> None:
         with pytest.raises(SigmaStateError, match="another run writes to it") as error:
-            folder.claim(on(sigma))
+            lock(on(sigma))
         seen.append(str(error.value))
 
     pytest.importorskip("fcntl")

@@ -21,9 +21,9 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
+from sigma_kernel.training.checkpoints.compatibility import differences, made_with
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.writer import Saver
-from sigma_kernel.training.runs.compatibility import differences, made_with
 from sigma_kernel.training.runs.resume import restore
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree

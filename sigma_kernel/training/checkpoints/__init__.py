@@ -1,1 +1,1 @@
-"""Checkpoints: write them in the background, apply retention, find and read them."""
+"""Checkpoints: write, find and read them, apply retention, check compatibility."""

@@ -28,7 +28,7 @@ from safetensors import SafetensorError
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, understood
-from sigma_kernel.training.runs.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
+from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 

@@ -1,1 +1,1 @@
-"""Commands: their types, the queue, changes of components, reconfiguration, and undo."""
+"""Commands: their types, their queue, and the changes of components that they make."""

@@ -15,7 +15,7 @@ from typing import Any
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.runs.files import digest, get_bytes
+from sigma_kernel.training.files import digest, get_bytes
 
 FORMAT = 3
 CONFIGURATION = re.compile('"configuration": "([0-9a-f]{64})"')

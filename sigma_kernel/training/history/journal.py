@@ -19,8 +19,8 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.training.files import get_bytes, sync as sync_folder
 from sigma_kernel.training.history.chain import chained, encoded, first, hash_of
-from sigma_kernel.training.runs.files import get_bytes, sync as sync_folder
 
 MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
 
@@ -158,7 +158,7 @@ class Journal(Lines):
 
     # -- on the disk ---------------------------------------------------------------------------------------------------
     def durable(self) -> SigmaStateError | None:
-        """Wait until all rows so far are on the disk; return the error if they cannot be written."""
+        """Restore missing files, and wait until all rows so far are on the disk; return the error if they cannot be."""
         with self._gate:
             wanted, why = self._count, None if self.path is None else self._write()
         if why is not None:
@@ -173,11 +173,6 @@ class Journal(Lines):
                     return self._unwritten(self._alarm(error))
                 self._synced = count
         return None
-
-    def flush(self) -> None:
-        """Wait until all rows so far are on the disk; raise SigmaStateError if they cannot be written."""
-        if (error := self.durable()) is not None:
-            raise error
 
     def _unwritten(self, why: str) -> SigmaStateError:
         return SigmaStateError(

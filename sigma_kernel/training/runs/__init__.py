@@ -1,1 +1,1 @@
-"""Run folders: their files, resume, compatibility, and the summary."""
+"""Run folders: create and lock them, resume and replay from them, and summarise them."""

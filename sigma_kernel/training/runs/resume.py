@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
+from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
+from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless, tail
-from sigma_kernel.training.runs.compatibility import check_fit, described, differences
-from sigma_kernel.training.runs.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.session.loop import Session
 
 
@@ -141,7 +141,7 @@ def fit(path: Path, found: Checkpoint, session: Session) -> None:
     """
     name = session.setup.name
     try:
-        session.restore(found, check=lambda arrays: check_fit(path, found, name, described(arrays)))
+        session.restore(found, check=lambda arrays: check_fit(path, found, name, arrays))
     except SigmaCheckpointError:
         raise
     except Exception as error:

@@ -1,72 +1,89 @@
-"""The run folder of an environment: create or reopen it, lock it, and write to it in the background."""
+"""The run folder of an environment: create or reopen it, lock it, and write to it in the background.
+
+It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json`` and
+``checkpoints/<trainer>/<iteration>/``.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.journal import Journal, Lines
-from sigma_kernel.training.runs import files as folder
 from sigma_kernel.training.session.loop import Session
 
-Fill = Callable[[Path], None]
+try:
+    import fcntl
+except ImportError:  # Windows: no locks
+    fcntl = None  # type: ignore[assignment]
+
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 
 
 @define(eq=False)
 class RunFolder:
-    """The files of one run; before the folder is created or resumed, there are none."""
+    """The files of one run; before the folder is created or resumed, there are none.
+
+    ``fill`` writes those that are neither records nor the configuration.
+    """
 
     log: Log
+    fill: Callable[[Path], None]
     run: Path | None = None
     _claim: int | None = None  # the lock on the folder
     _savers: dict[str, Saver] = field(factory=dict)
     journal: Journal = field(factory=Journal)
     _metrics: Lines = field(factory=Lines)
-    _fill: Fill = field(default=lambda run: None)
     _text: str = ""  # of config.toml
 
-    def open(self, parent: Path, name: str, text: str, fill: Fill) -> None:
-        """Create a new run folder and fill it; on failure raise a SigmaError, and leave no folder."""
-        run = folder.create(parent, name)
+    def open(self, parent: Path, name: str, text: str) -> None:
+        """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files."""
+        run = create(parent, name)
         try:
-            folder.put_text(run / "config.toml", text)
-            fill(run)
+            files.put_text(run / "config.toml", text)
+            self.fill(run)
         except SigmaStateError:
             shutil.rmtree(run, ignore_errors=True)
             raise
-        self._write_into(run, text, fill)
+        self._write_into(run, text)
 
-    def reopen(self, run: Path, text: str | None, fill: Fill, missing: Sequence[str]) -> None:
+    def reopen(self, run: Path, text: str | None, missing: Sequence[str]) -> None:
         """Write to an existing, claimed folder; append ``missing`` lines to its journal.
 
         A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
         """
-        text = folder.get_bytes(run / "config.toml").decode() if text is None else text
-        self._write_into(run, text, fill, missing)
+        text = files.get_bytes(run / "config.toml").decode() if text is None else text
+        self._write_into(run, text, missing)
 
     def edited(self) -> None:
         """Write the current configuration, once the journal is on the disk."""
         assert self.run is not None
-        self.journal.flush()
-        folder.put_text(self.run / "config.toml", self._text)
-        self._fill(self.run)
+        if (error := self.journal.durable()) is not None:
+            raise error
+        files.put_text(self.run / "config.toml", self._text)
+        self.fill(self.run)
 
-    def _write_into(self, run: Path, text: str, fill: Fill, lines: Sequence[str] = ()) -> None:
+    def _write_into(self, run: Path, text: str, lines: Sequence[str] = ()) -> None:
         """Open the journal, with the missing ``lines`` appended, and the metrics."""
-        self.run, self._text, self._fill = run, text, fill
-        self.journal = Journal(run / "journal.jsonl", self.log, self._mend, folder.digest(text.encode()), lines)
+        self.run, self._text = run, text
+        self.journal = Journal(run / "journal.jsonl", self.log, self._mend, files.digest(text.encode()), lines)
         self._metrics = Lines(run / "metrics.jsonl", self.log, self._mend)
 
     def _mend(self) -> None:
-        """Restore files deleted from the run folder; the next checkpoint restores its own folder."""
+        """Restore files deleted from the run folder; the next checkpoint restores its own files."""
         assert self.run is not None  # else nothing is written
         if not self.run.is_dir():
             self.run.mkdir(parents=True)
@@ -74,15 +91,15 @@ class RunFolder:
                 self.release()
                 self.claim(self.run)
         if not (self.run / "config.toml").exists():
-            folder.put_text(self.run / "config.toml", self._text)
-        self._fill(self.run)
+            files.put_text(self.run / "config.toml", self._text)
+        self.fill(self.run)
 
     def attach(self, session: Session) -> None:
         """Let a session write to the run folder from now on."""
         name = session.setup.name
         if self.run is None or name in self._savers:
             return
-        self._savers[name] = Saver(self.run / "checkpoints" / name, self.log, self.check)
+        self._savers[name] = Saver(self.run / "checkpoints" / name, self.log, self.journal.durable)
         # while no other thread writes: early rows come first
         session.ask(partial(session.recorder.open, self.journal, self._metrics))
         session.attach(self._savers[name])
@@ -90,17 +107,13 @@ class RunFolder:
     def claim(self, run: Path | None) -> None:
         """Lock the run folder, if there is one, against other processes."""
         if run is not None and self._claim is None:
-            self._claim = folder.claim(run)
+            self._claim = lock(run)
 
     def release(self) -> None:
-        """Unlock the run folder."""
+        """Unlock the run files."""
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
-
-    def check(self) -> SigmaStateError | None:
-        """Restore missing files, and sync all rows to the disk; return the error if that fails."""
-        return self.journal.durable()
 
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
@@ -111,3 +124,35 @@ class RunFolder:
         """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
         for saver in self._savers.values():
             saver.flush()
+
+
+def create(parent: Path, name: str) -> Path:
+    """Create a new folder ``<name>-<time>`` in ``parent`` and return it."""
+    base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    names = chain([base], (f"{base}-{number}" for number in count(1)))
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):
+                folder = parent / next(names)
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
+
+
+def lock(run: Path) -> int:
+    """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked."""
+    if fcntl is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    handle = os.open(run, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise SigmaStateError(f"{run}: another run writes to it. Wait for its end.") from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            os.close(handle)
+            raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
+    return handle

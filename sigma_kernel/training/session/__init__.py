@@ -1,1 +1,1 @@
-"""The session of a trainer: state, training loop, progress, snapshots, hook contexts, and address bindings."""
+"""The session of a trainer: state, loop, progress, snapshots, bindings, hook contexts, reconfiguration, undo."""

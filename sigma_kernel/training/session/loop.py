@@ -26,24 +26,24 @@ from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
+from sigma_kernel.training.checkpoints.compatibility import made_with
 from sigma_kernel.training.checkpoints.encoding import unpacked
 from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.queue import Queue, Request
-from sigma_kernel.training.commands.reconfigure import reconfigured
-from sigma_kernel.training.commands.undo import recorded, undoable, undone
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
 from sigma_kernel.training.hooks.outlook import ended
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
-from sigma_kernel.training.runs.compatibility import made_with
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
 from sigma_kernel.training.session.progress import Phase, Progress, concerned
+from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
+from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused

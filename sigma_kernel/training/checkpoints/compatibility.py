@@ -15,19 +15,17 @@ from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 
 
-def described(arrays: Mapping[str, Any]) -> dict[str, str]:
-    """Return the dtype and shape of arrays, on the host or on a device, by name."""
-    return {name: f"{str(value.dtype).rpartition('.')[2]}{list(value.shape)}" for name, value in arrays.items()}
+def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, Any]) -> None:
+    """Raise SigmaCheckpointError unless a checkpoint is of this trainer, and has arrays of these shapes and dtypes.
 
-
-def check_fit(path: Path, found: Checkpoint, trainer: str, here: Mapping[str, str]) -> None:
-    """Raise SigmaCheckpointError unless a checkpoint is of this trainer and its arrays match those ``here``."""
+    ``arrays`` are the session's own, on the host or on a device, or their specs.
+    """
     whose = found.values.get("trainer", trainer)
     if whose != trainer:
         raise SigmaCheckpointError(
             f"{path}: is of trainer {whose!r:.50}, not of {trainer!r}. Use a checkpoint of its own."
         )
-    there = described(found.arrays)
+    there, here = _described(found.arrays), _described(arrays)
     for name in sorted({*there, *here}):
         if name.startswith(UNDO):  # former values for undo, of any shape
             continue
@@ -39,6 +37,11 @@ def check_fit(path: Path, found: Checkpoint, trainer: str, here: Mapping[str, st
                 f"{path}: {name} is {held or 'missing'} in it, and {wanted or 'missing'} here. "
                 "Use the configuration that it was saved with."
             )
+
+
+def _described(arrays: Mapping[str, Any]) -> dict[str, str]:
+    """Return the dtype and shape of arrays by name."""
+    return {name: f"{str(value.dtype).rpartition('.')[2]}{list(value.shape)}" for name, value in arrays.items()}
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------

@@ -1,69 +1,21 @@
-"""The files of a run folder: create and lock it, write files atomically, and read only regular files.
-
-``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json`` and
-``checkpoints/<trainer>/<iteration>/``.
-"""
+"""Write files atomically, and read only regular files."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import re
 import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
-from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks
-    fcntl = None  # type: ignore[assignment]
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 
 FORMAT = 1
-NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
-
-
-def create(parent: Path, name: str) -> Path:
-    """Create a new folder ``<name>-<time>`` in ``parent`` and return it."""
-    if not re.fullmatch(r"\w[\w .-]*+", name):
-        raise SigmaConfigError(f"run.name: {name!r} cannot begin a folder's name. Use letters, digits, '-' and '_'.")
-    base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    names = chain([base], (f"{base}-{number}" for number in count(1)))
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            with suppress(FileExistsError):
-                folder = parent / next(names)
-                folder.mkdir()
-                return folder
-    except OSError as error:
-        raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
-
-
-def claim(run: Path) -> int:
-    """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked."""
-    if fcntl is None:
-        return os.open(os.devnull, os.O_RDONLY)
-    handle = os.open(run, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise SigmaStateError(f"{run}: another run writes to it. Wait for its end.") from None
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            os.close(handle)
-            raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
-    return handle
 
 
 def digest(data: bytes) -> str:
