@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_data import Digits
 from sigma_kernel import load
@@ -18,6 +19,7 @@ from sigma_kernel.config import build, load as read
 from sigma_kernel.launcher.group import main
 from sigma_kernel.launcher.predictions import Predictions
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.training.checkpoints.store import newest_good, write
 
 END = """
 [trainer]
@@ -171,6 +173,25 @@ def test_columns_of_words_are_encoded_as_in_training(sigma, tmp_path, gone):
     Path("new.csv").write_text("length,kind,width\n0.5,b,1\n2.5,c,0\n")
     text = refused(sigma, run, "new.csv")
     assert "new.csv:3: column 'kind': 'c' is not one of the 2 categories of the training data: 'a', 'b'" in text
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [{}, {"categories": 3}, {"categories": {"1": ["b", "a"]}}, {"categories": {"1": [*map(str, range(50_000))]}}],
+    ids=["missing", "wrong", "swapped", "huge"],
+)
+def test_damaged_categories_in_a_checkpoint_are_refused_and_a_resume_restores_them(sigma, tmp_path, learned):
+    Path("flowers.csv").write_text(TABLE)
+    text = FLOWERS.format(target="price", units=1, cost="squared_difference").replace("input(2)", "input(4)")
+    run = ran(text.replace("split", 'encode = "kind"\nsplit'), tmp_path)
+    Path("new.csv").write_text("length,kind,width\n0.5,b,1\n2.5,b,0\n")
+    path, found = newest_good(run)
+    write(path, evolve(found, values={**found.values, "learned": learned}))
+    assert "flowers.csv: the categories of its 1 encoded columns are damaged in the checkpoint" in refused(
+        sigma, run, "new.csv"
+    )
+    assert sigma("resume", run, "--set", "hooks.finish.when=epoch reaches 3")[0] == 0
+    assert sigma("predict", run, "new.csv")[0] == 0
 
 
 def test_numbers_are_predicted_as_plain_numbers(sigma, tmp_path):

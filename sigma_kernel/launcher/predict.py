@@ -90,8 +90,8 @@ def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | Non
     """Read the samples of a file with the data set's own ``samples``, else with the reader for its extension."""
     own = getattr(model.trainer.data, "samples", None)
     if own is not None:
-        learned = model.checkpoint.values.get("learned") if "learned" in signature(own).parameters else None
-        return np.asarray(own(path, shape, white, **({"learned": learned} if learned else {})))
+        learned = {"learned": model.checkpoint.values.get("learned", {})}
+        return np.asarray(own(path, shape, white, **(learned if "learned" in signature(own).parameters else {})))
     resolve = model.trainer.resolve
     reader = resolve("reader", {"type": "samples", "shape": shape, "white": white})
     return np.asarray(reader.read(resolve("source", {"type": "file", "path": path}))["values"])

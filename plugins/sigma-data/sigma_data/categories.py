@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from sigma_data.labels import indices, listed
+from sigma_data.labels import in_order, indices, listed
 from sigma_kernel import SigmaDataError
 
 CELLS = 1 << 28  # elements that one encoded column may have: 2 GiB
@@ -18,6 +20,28 @@ def categories(words: np.ndarray, where: str) -> tuple[str, ...]:
     if not len(there):
         raise SigmaDataError(f"{where}: there is no category: every cell is blank. Leave the column out.")
     return indices(there, where)[1]
+
+
+def recalled(saved: Any, columns: int, size: int, where: str) -> dict[str, tuple[str, ...]]:
+    """Return the categories that a run saved, by the index of their column.
+
+    Raises SigmaDataError unless they are those of this many ``columns``, each in order, in samples of ``size`` numbers.
+    """
+    found = saved if isinstance(saved, Mapping) else {}
+    whole = len(found) == columns and all(map(_are_categories, found.values()))
+    width = size - sum(len(names) - 1 for names in found.values()) if whole else 0  # columns of a sample
+    if not whole or not all(re.fullmatch("0|[1-9][0-9]{0,8}", i) and int(i) < width for i in found):
+        raise SigmaDataError(
+            f"{where}: the categories of its {columns} encoded columns are damaged in the checkpoint: it holds "
+            f"{saved!r:.60}. Use another checkpoint, or train again."
+        )
+    return {i: tuple(names) for i, names in found.items()}
+
+
+def _are_categories(names: Any) -> bool:
+    if not names or not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return False
+    return in_order(names) == tuple(names) and all(name and name == name.strip() for name in names)
 
 
 def one_hot(words: np.ndarray, names: Sequence[str], lines: np.ndarray, file: str, column: str) -> np.ndarray:

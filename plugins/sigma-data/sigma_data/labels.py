@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -118,8 +119,13 @@ def indices(values: np.ndarray, where: str, row: Row = "row {}".format) -> tuple
     names = [name.strip() for name in values.tolist()] if words else _whole(values, where, row)
     if "" in names:
         raise SigmaDataError(f"{where}: {row(names.index(''))} has no class. Fill it in, or drop the row.")
-    order = {name: i for i, name in enumerate(sorted(set(names), key=_rank))}
+    order = {name: i for i, name in enumerate(in_order(names))}
     return np.array([order[name] for name in names], np.int32), tuple(order)
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct names: integers in numerical order, then others in alphabetical order."""
+    return tuple(sorted(set(names), key=_rank))
 
 
 def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
@@ -145,5 +151,5 @@ def _apart(values: np.ndarray, where: str, row: Row) -> None:
 
 
 def _rank(name: str) -> tuple[bool, int, str]:
-    number = name.lstrip("-").isdecimal() and name.isascii()
+    number = re.fullmatch("-?[0-9]{1,4000}", name) is not None  # int() takes a few digits more
     return (not number, int(name) if number else 0, name)

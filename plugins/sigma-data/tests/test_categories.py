@@ -28,6 +28,11 @@ def inputs(path: Path, **settings: Any) -> list[list[float]]:
     return found
 
 
+def inputs_of(path: Path) -> list[list[float]]:
+    found: list[list[float]] = Csv(path, "y", encode="kind").whole()[0].block(0)["inputs"].tolist()
+    return found
+
+
 def test_a_column_of_words_becomes_one_column_for_each_category_in_alphabetical_order(path: Path) -> None:
     assert inputs(path, inputs=("colour", "doors"), encode="colour") == [  # blue, green, red; doors
         [0, 0, 1, 3], [1, 0, 0, 5], [0, 1, 0, 3], [0, 0, 1, 10],
@@ -127,6 +132,44 @@ def test_samples_have_the_categories_of_the_training_data(path: Path, tmp_path: 
     (tmp_path / "new.csv").write_text("colour,doors,smoker,price\ngreen,4,true,7\n")
     other = Csv(path, "price", encode=("colour", "smoker"))
     assert other.samples(tmp_path / "new.csv", (6,), learned=learned).tolist() == [[0, 1, 0, 4, 0, 1]]
+
+
+@pytest.mark.parametrize("saved", [
+    None, 7, "red", [], {}, ["0", "2"],  # not categories by column
+    {"0": ["blue", "green", "red"]}, {"0": ["a", "b"], "1": ["a", "b"], "2": ["a", "b"]},  # of other columns
+    {"0": "red", "2": ["false", "true"]}, {"0": 3, "2": ["false", "true"]}, {"0": None, "2": ["false", "true"]},
+    {"0": [], "2": ["false", "true"]}, {"0": [1, 2, 3], "2": ["false", "true"]}, {"0": [["a"]], "2": ["false", "true"]},
+    {"0": ["red", "green", "blue"], "2": ["false", "true"]},  # out of order: the columns of another colour
+    {"0": ["blue", "blue", "red"], "2": ["false", "true"]}, {"0": ["", "blue", "red"], "2": ["false", "true"]},
+    {"0": [" blue", "green", "red"], "2": ["false", "true"]}, {"0": ["blue", "green", "red"], "3": ["false", "true"]},
+    {"0": ["blue", "green", "red"], "-1": ["false", "true"]}, {"0": ["blue", "green", "red"], "two": ["false", "true"]},
+    {"0": ["blue", "green", "red"], "9" * 5000: ["false", "true"]}, {"0": sorted(map(str, range(9999))), "2": ["a"]},
+    {"0": [str(i) for i in range(100_000)], "2": ["false", "true"]},
+])  # fmt: skip
+def test_damaged_categories_of_a_run_are_refused_in_one_sentence(path: Path, tmp_path: Path, saved: Any) -> None:
+    (tmp_path / "new.csv").write_text("colour,doors,smoker\ngreen,4,true\n")
+    data = Csv(path, "price", encode=("colour", "smoker"))
+    with pytest.raises(SigmaDataError, match="its 2 encoded columns are damaged in the checkpoint: it holds .* Use an"):
+        data.samples(tmp_path / "new.csv", (6,), learned={"categories": saved})
+
+
+def test_a_run_without_categories_has_none_for_columns_to_encode(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("colour,doors,smoker\ngreen,4,true\n")
+    with pytest.raises(SigmaDataError, match="damaged in the checkpoint: it holds {}"):
+        Csv(path, "price", encode=("colour", "smoker")).samples(tmp_path / "new.csv", (6,), learned={})
+
+
+@pytest.mark.parametrize("word", ["--5", "-", "7" * 5000])
+def test_a_word_that_resembles_a_number_is_a_category(tmp_path: Path, word: str) -> None:
+    (tmp_path / "a.csv").write_text(f"kind,x,y\n{word},1,0\n3,2,0\n")
+    assert inputs_of(tmp_path / "a.csv") == [[0, 1, 1], [1, 0, 2]]
+
+
+def test_a_column_that_is_encoded_twice_is_refused(path: Path) -> None:
+    with pytest.raises(
+        SigmaConfigError, match=r"names a column twice \(got \('colour', 'smoker', 0\)\). Name each once"
+    ):
+        inputs(path, encode=("colour", "smoker", 0))
 
 
 def test_a_data_set_without_words_learns_nothing_and_reads_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_data.arrays import Arrays
-from sigma_data.categories import categories, one_hot
+from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import cut, listed
 from sigma_data.labels import Codes, Labels
@@ -111,10 +112,11 @@ class Csv(Divided):
         of this file.
         """
         missing = None if isinstance(self.missing, str) else self.missing
-        known = (learned or self.learned).get("categories", {})
+        saved = (self.learned if learned is None else learned).get("categories", {})
+        known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
             shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter,
-            categories={place: tuple(names) for place, names in known.items()}, **self._form,
+            categories=known, **self._form,
         )  # fmt: skip
         return reader.read(local(path))["values"]
 
@@ -157,6 +159,8 @@ class Csv(Divided):
                 self._categories[str(i)] = found = categories(values, f"{self.path}: column {name!r}")
                 values = one_hot(values, found, lines, str(self.path), name)
             parts.append(values)
+        if len(self._categories) < len(listed(self.encode)):
+            raise SigmaConfigError(f"Csv.encode: names a column twice (got {listed(self.encode)}). Name each once.")
         return np.column_stack(parts)
 
     def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
