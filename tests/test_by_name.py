@@ -198,6 +198,43 @@ def test_blocks_are_trained_on_one_after_the_other(data: Any) -> None:
     assert blocks == [X[:2].tolist(), X[2:].tolist()]
 
 
+@pytest.mark.parametrize("splits", [False, True])
+def test_an_iterator_serves_a_second_preparation_after_one_that_failed(splits: bool) -> None:
+    given: list[Any] = [iter(HALVES), (block for block in HALVES)]
+    with Environment("again") as sigma:
+        trainer = sigma.create_trainer(
+            batch_size=2, optimiser="adam", network="input(3) + output(1) + squared_difference()"
+        )
+        trainer.data = {"training": given[0], "validation": given[1]} if splits else given[0]
+        with pytest.raises(SigmaError, match="have shape"):
+            trainer.prepare()
+        trainer.network = Input(4) + Output(2) + SoftmaxCrossEntropy()
+        trainer.fit(epochs=1)
+        assert sigma.summary().iterations == 2
+
+
+def test_an_iterator_that_failed_is_not_read_on_from_there() -> None:
+    def read(number: int) -> dict[str, Any]:
+        if number == 1 and failing:
+            raise OSError("the disk is away")
+        return HALVES[number % 2]
+
+    failing = True
+    with Environment("broken") as sigma:
+        trainer = sigma.create_trainer(data=map(read, range(4)), batch_size=2, optimiser="adam")
+        trainer.network = Input(4) + Output(2) + SoftmaxCrossEntropy()
+        with pytest.raises(OSError, match="the disk is away"):
+            trainer.prepare()
+        failing = False
+        with pytest.raises(
+            SigmaDataError, match="reading this iterator failed, and cannot be repeated. Set the data again"
+        ):
+            trainer.prepare()
+        trainer.data = map(read, range(4))
+        trainer.fit(epochs=1)
+        assert sigma.summary().iterations == 4
+
+
 def test_a_data_set_may_be_named_with_its_splits() -> None:
     with Environment("iris") as sigma:
         trainer = sigma.create_trainer(data="iris", batch_size=10, optimiser="adam")
@@ -219,7 +256,7 @@ def test_a_data_set_may_be_named_with_its_splits() -> None:
         ({"inputs": X, "targets": [[1, 2], [3]]}, "section 'targets': samples have different shapes."),
         ({"inputs": X, "targets": Y[:3]}, "sections must have equally many rows (got {'inputs': 4, 'targets': 3})"),
         ({"train": ARRAYS, "validation": ARRAYS}, "No split is called 'training', only train, validation."),
-        (iter(()), "there is no block of rows. An iterator can be used only once."),
+        (iter(()), "there is no block of rows. Give one, or more; an iterator serves one trainer."),
         ([ARRAYS, {"inputs": X[:, :3], "targets": Y}], "block 1 holds {'inputs': (3,), 'targets': ()}; block 0 holds"),
     ],
 )

@@ -34,9 +34,9 @@ class Settings:
 
     Components may be objects, names or tables ``{"type": name, setting: value}``.  ``network`` is an architecture, or
     its text form.  ``data`` is one data set, or one for each split (``training``, ``validation``, ...): arrays by
-    section, a pair ``(inputs, targets)``, an iterable of such blocks, or a Dataset.  ``preprocessors`` and ``metrics``
-    are a list, or have names.  ``initialisers`` are named rules ``(match, initialiser)``, the most specific match
-    winning.
+    section, a pair ``(inputs, targets)``, an iterable of such blocks (kept if it is an iterator), or a Dataset.
+    ``preprocessors`` and ``metrics`` are a list, or have names.  ``initialisers`` are named rules ``(match,
+    initialiser)``, the most specific match winning.
     """
 
     name: str

@@ -17,6 +17,7 @@ from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training.components import Settings, one
+from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.preparation import prepared
@@ -43,7 +44,8 @@ class Trainer(Settings):
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
             )
-        object.__setattr__(self, name, seed(value) if name == "seed" else value)
+        converter = {"seed": seed, "data": kept}.get(name)
+        object.__setattr__(self, name, converter(value) if converter else value)
 
     # -- what users call -----------------------------------------------------------------------------------------------
     @property

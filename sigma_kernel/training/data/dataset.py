@@ -26,7 +26,7 @@ class Rows(Dataset):
     def __init__(self, *blocks: Mapping[str, Any]) -> None:
         self._blocks = [{name: as_array("data", name, values) for name, values in block.items()} for block in blocks]
         if not self._blocks:
-            raise SigmaDataError("data: there is no block of rows. An iterator can be used only once.")
+            raise SigmaDataError("data: there is no block of rows. Give one, or more; an iterator serves one trainer.")
         for number, block in enumerate(self._blocks):
             counts = {name: len(values) for name, values in block.items()}
             if len(set(counts.values())) != 1:
@@ -63,6 +63,30 @@ def as_array(where: str, name: str, values: Any) -> np.ndarray:
     if not array.ndim:
         raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples.")
     return array
+
+
+class Kept(Iterable[Any]):
+    """The blocks of an iterator, read on first use and kept: a second preparation finds them again."""
+
+    def __init__(self, source: Iterator[Any]) -> None:
+        self._source: Iterator[Any] | None = source
+        self._blocks: list[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the blocks; raise SigmaDataError if reading them failed before, as the rest is not all."""
+        source, self._source = self._source, None
+        if source is not None:
+            self._blocks = [*source]
+        if self._blocks is None:
+            raise SigmaDataError("data: reading this iterator failed, and cannot be repeated. Set the data again.")
+        return iter(self._blocks)
+
+
+def kept(given: Any) -> Any:
+    """Return data, or the data of each split, with iterators replaced by their blocks, which can be read repeatedly."""
+    if isinstance(given, dict) and any(isinstance(one, Iterator) for one in given.values()):
+        return {name: kept(one) for name, one in given.items()}
+    return Kept(given) if isinstance(given, Iterator) else given
 
 
 def dataset(given: Any, where: str = "data") -> Dataset:

@@ -41,7 +41,7 @@ class Prefetch(Generic[K, V]):
     """The value for the current key, with the next one computed in the background."""
 
     make: Callable[[K], V]
-    executor: Callable[[], Executor]
+    executor: Executor
     _current: tuple[K, V] | None = None
     _following: tuple[K, Future[V]] | None = None
 
@@ -51,12 +51,8 @@ class Prefetch(Generic[K, V]):
             ahead, self._following = self._following, None
             self._current = key, ahead[1].result() if ahead is not None and ahead[0] == key else self.make(key)
         if following is not None and self._following is None:
-            self._following = following, self.executor().submit(self.make, following)
+            self._following = following, self.executor.submit(self.make, following)
         return self._current[1]
-
-    def cancel(self) -> None:
-        """Drop the prefetched value."""
-        self._following = None
 
 
 @define(eq=False)
@@ -76,7 +72,7 @@ class Feed:
     _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
     _blocks: Prefetch[int, Mapping[str, Any]] = field(init=False)
-    _reader: ThreadPoolExecutor | None = field(default=None, init=False)
+    _reader: ThreadPoolExecutor = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Refuse data without a whole batch; raise SigmaDataError."""
@@ -94,7 +90,12 @@ class Feed:
                 f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
                 "Choose a smaller batch_size, or last_batch = 'keep'."
             )
-        self._orders, self._blocks = Prefetch(self._drawn, self._executor), Prefetch(self._load, self._executor)
+        self._open()
+
+    def _open(self) -> None:
+        """Start without prefetched values; the executor starts its threads when they are needed."""
+        self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
+        self._orders, self._blocks = Prefetch(self._drawn, self._reader), Prefetch(self._load, self._reader)
 
     # -- counting ------------------------------------------------------------------------------------------------------
     def batches(self, block: int) -> int:
@@ -149,14 +150,6 @@ class Feed:
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:
-        """Stop prefetching."""
-        if self._reader is not None:
-            self._reader.shutdown(wait=True, cancel_futures=True)
-            self._reader = None
-            self._orders.cancel()
-            self._blocks.cancel()
-
-    def _executor(self) -> Executor:
-        if self._reader is None:
-            self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
-        return self._reader
+        """Stop prefetching, and release the resident block; the next use reads it again."""
+        self._reader.shutdown(wait=True, cancel_futures=True)
+        self._open()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -27,11 +28,10 @@ class Preparation:
         """Add one more preprocessor, fitted on the data set as the earlier ones transform it."""
         if step.section not in dataset.sections:
             raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
-        before = [(one, self.fitted[n]) for n, one in self.preprocessors.items() if one.section == step.section]
-        left = Left(dataset, step.section, before)
-        fitted = step.fit(left)
+        section = Section(dataset, step.section, self)
+        fitted = step.fit(section)
         if not all(map(_finite, fitted.values())):
-            left.check_finite()  # an error naming the row in the data
+            section.check_finite()  # an error naming the row in the data
         return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted={**self.fitted, name: fitted})
 
     def arrays(self) -> Host:
@@ -41,29 +41,29 @@ class Preparation:
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
         """Return a block as the step reads it."""
-        for name in self.preprocessors:
-            block = self.apply(name, block)
-        return self.cast(block)
+        return self.cast(self.applied(block))
+
+    def applied(self, block: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Apply all preprocessors to a block."""
+        return reduce(lambda block, name: self.apply(name, block), self.preprocessors, block)
 
     def apply(self, name: str, block: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Apply one preprocessor to a block that the earlier ones have transformed."""
         step = self.preprocessors[name]
         if step.section not in block:
             return block
-        return {**block, step.section: self._applied(name, step, np.asarray(block[step.section]))}
-
-    def cast(self, block: Mapping[str, np.ndarray]) -> Host:
-        """Cast a preprocessed block to the dtypes of the trainer."""
-        return {name: self._cast(name, values) for name, values in block.items()}
-
-    def _applied(self, name: str, step: Preprocessor, values: np.ndarray) -> np.ndarray:
+        values = np.asarray(block[step.section])
         try:
-            return step.apply(values, self.fitted[name])
+            return {**block, step.section: step.apply(values, self.fitted[name])}
         except (TypeError, ValueError) as error:
             raise SigmaDataError(
                 f"preprocessor {name!r}: cannot take section {step.section!r}, {values.dtype} of shape {values.shape}: "
                 f"{error}. Give samples like those of the training data."
             ) from error
+
+    def cast(self, block: Mapping[str, np.ndarray]) -> Host:
+        """Cast a preprocessed block to the dtypes of the trainer."""
+        return {name: self._cast(name, values) for name, values in block.items()}
 
     def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "f":
@@ -85,26 +85,24 @@ class Preparation:
 
 
 @frozen
-class Left(Iterable[np.ndarray]):
+class Section(Iterable[np.ndarray]):
     """One section as preprocessors transform it: its blocks, read lazily; can be iterated repeatedly."""
 
     dataset: Dataset
-    section: str
-    steps: Sequence[tuple[Preprocessor, Host]]
+    name: str
+    before: Preparation
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield the array of each block, one row per sample."""
         for block in range(self.dataset.blocks):
-            values = np.asarray(self.dataset.block(block)[self.section])
-            for step, state in self.steps:
-                values = step.apply(values, state)
-            yield values
+            values = np.asarray(self.dataset.block(block)[self.name])
+            yield self.before.applied({self.name: values})[self.name]
 
     def check_finite(self) -> None:
         """Raise SigmaDataError for the first number that is not finite."""
         for block, values in enumerate(self):
             with placed(self.dataset, block):
-                check_finite({self.section: values})
+                check_finite({self.name: values})
 
 
 def _fits_int32(name: str, values: np.ndarray) -> None:
