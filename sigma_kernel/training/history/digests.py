@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import numpy as np
 
 from sigma_kernel.training.checkpoints.format import UNDO, Checkpoint
+from sigma_kernel.training.files import digest
 from sigma_kernel.training.hooks.order import HookOrder
 
 
@@ -22,13 +22,11 @@ def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:
         **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
     }
     parts |= {"changes": values["changes"]} if values.get("changes") else {}
-    found = {name: _short(_bytes(value)) for name, value in saved.arrays.items() if not name.startswith(UNDO)}
-    return found | {name: _short(json.dumps(part, sort_keys=True).encode()) for name, part in parts.items()}
+    data = {name: little_endian(value) for name, value in saved.arrays.items() if not name.startswith(UNDO)}
+    data |= {name: json.dumps(part, sort_keys=True).encode() for name, part in parts.items()}
+    return {name: digest(part)[:16] for name, part in data.items()}
 
 
-def _bytes(value: np.ndarray) -> bytes:
+def little_endian(value: np.ndarray) -> bytes:
+    """Return the bytes of an array, the same on every machine."""
     return value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _short(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]

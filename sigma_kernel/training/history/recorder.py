@@ -12,7 +12,6 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.journal import Journal, Lines
@@ -35,10 +34,10 @@ class Recorder:
     journal: Journal = field(factory=Journal)
     replay: Replay | None = field(default=None, init=False)
     branch: int = field(default=0, init=False)
+    by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _samples: Samples = field(factory=lambda: Samples(Lines()))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
-    _by: str = field(default="", init=False)  # the hook whose commands are applied
     _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
     # -- files ---------------------------------------------------------------------------------------------------------
@@ -62,6 +61,7 @@ class Recorder:
 
     def measured(self, values: Mapping[str, np.ndarray]) -> None:
         """Record the values of a burst, one per iteration, or those that a hook published."""
+        self._losses.extend(values.get("training.loss", ()))  # for the next digest
         self.history.record(values)
         self._samples.add(values)
 
@@ -72,13 +72,9 @@ class Recorder:
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a row to the journal; during replay, compare it with the journal instead."""
         row = {**self.head(moment), **what}
-        row |= {"by": self._by} if self._by else {}
+        row |= {"by": self.by} if self.by else {}
         if self.replay is None or not self.replay.met(row):
             self._write(row)
-
-    def durable(self) -> SigmaStateError | None:
-        """Wait until all rows so far are on the disk; return the error if they cannot be written."""
-        return self.journal.durable()
 
     def _write(self, row: Mapping[str, Any]) -> None:
         if self.journal.path is None:
@@ -93,33 +89,19 @@ class Recorder:
         self.branch += 1
         return self.branch - 1
 
-    @property
-    def inside(self) -> bool:
-        """Return whether a hook acts, rather than a command from outside."""
-        return bool(self._by)
-
     @contextmanager
     def on_behalf(self, hook: str) -> Iterator[str]:
         """Attribute the rows written inside to a hook: a replay reproduces them by running the hook."""
-        before, self._by = self._by, hook
+        before, self.by = self.by, hook
         try:
             yield before
         finally:
-            self._by = before
-
-    @property
-    def by(self) -> str:
-        """Return the name of the hook that acts; empty for commands from outside."""
-        return self._by
+            self.by = before
 
     # -- replay --------------------------------------------------------------------------------------------------------
-    def begin_replay(self, replay: Replay) -> None:
-        """Compare with the rows of a journal from now on, instead of writing."""
+    def compare(self, replay: Replay | None) -> None:
+        """Compare with the rows of a journal from now on, instead of writing; without a replay, write again."""
         self.replay = replay
-
-    def end_replay(self) -> None:
-        """Write to the journal from now on."""
-        self.replay = None
 
     @property
     def position(self) -> int:
@@ -146,10 +128,6 @@ class Recorder:
         return acts
 
     # -- digests and snapshots -----------------------------------------------------------------------------------------
-    def losses(self, values: np.ndarray) -> None:
-        """Keep the losses of a burst for the next digest."""
-        self._losses.extend(values)
-
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:
         """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
         if self.journal.path is None and self.replay is None:

@@ -109,7 +109,7 @@ def relive(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
             session.restore(read(run / "checkpoints" / name / f"{start}.edited-{edited}"))
             session.recorder.past.keep(session.moment, session.snapshot())
         rows = rows[edited + 1 :]
-    session.recorder.begin_replay(Replay(deque(seamless(rows)), goes_on=False))
+    session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
 
 
 def restore(

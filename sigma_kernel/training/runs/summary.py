@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import asdict, frozen
 
+from sigma_kernel.training.history.digests import little_endian
 from sigma_kernel.training.history.journal import strict
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import LAYERS
@@ -73,6 +74,5 @@ def _digest(sessions: Mapping[str, Session]) -> str:
     digest = hashlib.sha256()
     for session in sessions.values():
         for name in sorted(LAYERS + address for address in session.setup.model.shapes.parameters):
-            values = session.ask(partial(session.host, name))
-            digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
+            digest.update(little_endian(session.ask(partial(session.host, name))))
     return digest.hexdigest()

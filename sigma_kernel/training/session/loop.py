@@ -281,7 +281,6 @@ class Session:
         published = {**state.published, **result.published, **last}
         self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published)
         self._show(result.published)
-        self.recorder.losses(ring["training.loss"])
         self.recorder.measured({name: values for name, values in ring.items() if values.ndim == 1})
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
@@ -420,7 +419,7 @@ class Session:
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: commands.Command) -> Request:
         """Queue a command for the next boundary; the request's result is the moment at which it was applied."""
-        return self.queue.submit(Request(partial(self.act, command), command, self.recorder.durable))
+        return self.queue.submit(Request(partial(self.act, command), command, lambda: self.recorder.journal.durable()))
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Evaluate a function of the state between bursts, and return its result."""
@@ -490,7 +489,7 @@ class Session:
             raise
         finally:
             self._changing = False
-        if not self.recorder.inside:
+        if not self.recorder.by:
             self.state = recorded(commands.NAMES[type(command)], before, self.state, setup, self.setup)
 
     def _apply_change(self, command: commands.Command) -> None:
@@ -540,7 +539,7 @@ class Session:
             return
         place = self.recorder.position
         self.note(command.to_dict())
-        if self.recorder.inside:
+        if self.recorder.by:
             self.finished()
             return
         self.progress = evolve(self.progress, interrupted=True)
@@ -636,8 +635,7 @@ class Session:
         """Continue from a restored checkpoint: write the ``resumed`` row, and replay the journal after it."""
         self._stays_paused = stays_paused
         self.note(row)
-        if replay is not None:
-            self.recorder.begin_replay(replay)
+        self.recorder.compare(replay)
 
     def relive(self, replay: Replay) -> None:
         """Replay the rows of this moment; at the end of the journal, end training or continue."""
@@ -657,7 +655,7 @@ class Session:
         if not replay.goes_on:
             self.finished()
             return
-        self.recorder.end_replay()
+        self.recorder.compare(None)
         if replay.differs:
             self.recorder.log(f"{self.setup.name}: the replay differs from the journal. At {replay.differs}.")
         self._train_on()
