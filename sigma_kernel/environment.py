@@ -297,13 +297,12 @@ class Environment:
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         self._files.claim(path)
         recover(path, log)
-        lines, missing = resuming.history(path, sessions, log)
-        self._files.reopen(path, self.configuration if edits else None, missing)
+        lines = resuming.history(path, sessions, log)
+        self._files.reopen(path, self.configuration if edits else None, lines)
         for session in sessions.values():
             session.recorder.forget_early()  # the restored journal replaces them
             self._files.attach(session)
-            configuration = self._files.journal.configuration
-            resuming.resume(path, session, [*lines, *missing], configuration, edits, log, paused)
+            resuming.resume(path, session, lines, edits, log, paused)
         if edits:
             self._files.edited()
         self._noted = self.catalogue.versions()
@@ -316,9 +315,9 @@ class Environment:
         """
         self._get_ready()
         self._replaying = True
-        lines, more = resuming.history(run, self.trainers, self.messages.log)
+        lines = resuming.history(run, self.trainers, self.messages.log)
         for session in self.sessions().values():
-            resuming.relive(run, session, [*lines, *more], self.messages.log)
+            resuming.replay(run, session, lines, self.messages.log)
         summary = self.run()
         replays = {name: session.recorder.replay for name, session in self.sessions().items()}
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}

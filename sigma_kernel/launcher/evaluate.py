@@ -27,9 +27,9 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
     found: dict[str, Any] = {}
     with environment:
         prepare(configuration, environment)
-        lines, more = history(run, environment.trainers, _warn)
+        lines = history(run, environment.trainers, _warn)
         for name, trainer in environment.trainers.items():
-            known = rows(run / "journal.jsonl", [*lines, *more], name)
+            known = rows(run / "journal.jsonl", lines, name)
             place, _ = restore(run, trainer.session, _warn, rows=known)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             measured = trainer.evaluate(on, {metric: metric for metric in (*_measured(trainer), *metrics)})

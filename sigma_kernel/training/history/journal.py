@@ -39,6 +39,7 @@ class Lines:
     log: Callable[[str], None] = lambda text: None
     mend: Callable[[], None] = lambda: None
     waiting: list[str] = field(factory=list, init=False)
+    _last: str = field(default="", init=False)  # the newest line
     _late: int = field(default=0, init=False)  # rows that were queued
     _doubtful: bool = field(default=False, init=False)  # it is unknown how much of the file is on the disk
     _handle: int = field(default=-1, init=False)
@@ -54,14 +55,16 @@ class Lines:
             os.truncate(self.path, whole)
         self._handle = _opened(self.path, os.O_CREAT)
         weakref.finalize(self, os.close, self._handle)  # close it when the last writer is gone
+        lines = there[:whole].decode(errors="replace").splitlines()
         with self._gate:
-            for line in self._first(there[:whole].decode(errors="replace").splitlines()[-1:]):
+            self._last = lines[-1] if lines else ""
+            for line in self._wanted()[len(lines) :]:
                 self._take(line)
             self._write()
 
-    def _first(self, last: Sequence[str]) -> Sequence[str]:
-        """Return the lines to write on opening a file with this last line, or an empty one."""
-        return () if last else ('{"format": 1}',)
+    def _wanted(self) -> Sequence[str]:
+        """Return the lines that the file begins with; those that it lacks are appended."""
+        return ('{"format": 1}',)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
@@ -75,6 +78,7 @@ class Lines:
 
     def _take(self, line: str) -> None:
         self.waiting.append(f"{line}\n")
+        self._last = line
 
     def _write(self) -> str | None:
         """Write all queued rows, or return why they cannot be written."""
@@ -122,8 +126,7 @@ class Journal(Lines):
     """The journal: a hash chain of lines, shared by the trainers of a run; one sync covers the rows of all of them."""
 
     configuration: str = ""  # the hash of config.toml
-    missing: Sequence[str] = ()  # lines at the end of the file
-    head: str = field(default="", init=False)
+    lines: Sequence[str] = ()  # of a journal that is continued
     _recent: deque[str] = field(factory=deque, init=False)  # the newest lines
     _bytes: int = field(default=0, init=False)  # of the newest lines
     _count: int = field(default=0, init=False)  # of all lines since the file was opened, queued ones included
@@ -131,16 +134,15 @@ class Journal(Lines):
     _saved: dict[str, int] = field(factory=dict, init=False)  # by trainer: lines before its last checkpoint
     _syncing: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def _first(self, last: Sequence[str]) -> Sequence[str]:
-        self.head = hash_of(last[0]) if last else ""
-        return self.missing if last or self.missing else (first(self.configuration),)
+    def _wanted(self) -> Sequence[str]:
+        return self.lines or (first(self.configuration),)
 
     def _line(self, row: Mapping[str, Any]) -> str:
-        return chained(self.head, encoded(row))
+        return chained(hash_of(self._last), encoded(row))
 
     def _take(self, line: str) -> None:
         super()._take(line)
-        self.head, self._count = hash_of(line), self._count + 1
+        self._count += 1
         self._recent.append(line)
         self._bytes += len(line)
         while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
@@ -154,7 +156,8 @@ class Journal(Lines):
         with self._gate:
             start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
             self._saved[trainer] = self._count
-            return {"configuration": self.configuration, "head": self.head, "rows": [*self._recent][max(0, start) :]}
+            rows = [*self._recent][max(0, start) :]
+            return {"configuration": self.configuration, "head": hash_of(self._last), "rows": rows}
 
     # -- on the disk ---------------------------------------------------------------------------------------------------
     def durable(self) -> SigmaStateError | None:

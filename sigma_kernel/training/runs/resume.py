@@ -19,26 +19,32 @@ from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless,
 from sigma_kernel.training.session.loop import Session
 
 
-def history(run: Path, trainers: Iterable[str], log: Log) -> tuple[list[str], list[str]]:
-    """Return the lines of a run's journal, and the lines missing at its end, which checkpoints still hold.
+def history(run: Path, trainers: Iterable[str], log: Log) -> list[str]:
+    """Return the lines of a run's journal, with those missing at its end that checkpoints still hold.
 
     Raises SigmaCheckpointError if the journal was changed or cut, or does not match ``config.toml``.
     """
-    path, chains = run / "journal.jsonl", chains_of(run, trainers)
+    path, ends = run / "journal.jsonl", _ends(run, trainers)
     now = digest(get_bytes(run / "config.toml", LARGEST))
-    if not os.path.lexists(path):
+    if os.path.lexists(path):
+        lines = chain.read(path, log)
+        if more := chain.lost(path, lines, ends):
+            log(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are restored")
+        lines += more
+        known = chain.configured(lines)
+    else:
         log(f"{path}: is missing: everything after the last checkpoint is lost")
-        check_configuration(run, now, [held["configuration"] for held in chains[:1]])
-        return [], [chain.first(now, {held["trainer"]: (held["head"], held["place"]) for held in reversed(chains)})]
-    lines = chain.read(path, log)
-    more = chain.lost(path, lines, chains)
-    if more:
-        log(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are restored")
-    check_configuration(run, now, chain.configured([*lines, *more]))
-    return lines, more
+        lines = [chain.first(now, {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)})]
+        known = [end["configuration"] for end in ends[:1]]
+    if known and now not in known:
+        raise SigmaCheckpointError(
+            f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
+            f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
+        )
+    return lines
 
 
-def chains_of(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
+def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
     """Return the ends of the journal that checkpoints hold, newest first for each trainer."""
     found: list[Mapping[str, Any]] = []
     for path in (path for name in trainers for path in reversed(saved(run, name))):
@@ -49,19 +55,9 @@ def chains_of(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
     return found
 
 
-def check_configuration(run: Path, now: str, known: Sequence[str]) -> None:
-    """Raise SigmaCheckpointError if the hash of ``config.toml`` is none of those in the journal."""
-    if known and now not in known:
-        raise SigmaCheckpointError(
-            f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
-            f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
-        )
-
-
 def resume(
-    run: Path, session: Session, lines: Sequence[str], configuration: str, edits: Sequence[str], log: Log,
-    paused: bool = False,
-) -> None:  # fmt: skip
+    run: Path, session: Session, lines: Sequence[str], edits: Sequence[str], log: Log, paused: bool = False
+) -> None:
     """Restore the newest checkpoint of a session, and replay the journal after it.
 
     Without a checkpoint, or if all are on abandoned branches, the whole journal is replayed.  With ``edits`` of the
@@ -86,10 +82,11 @@ def resume(
     recorder.follow(chain.start(lines, name) + len(rows), branch)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     left = tail([*rows, row], position)
-    session.resumed(Replay(deque(left)) if left else None, {**row, "configuration": configuration}, paused)
+    written = {**row, "configuration": recorder.journal.configuration}
+    session.resumed(Replay(deque(left)) if left else None, written, paused)
 
 
-def relive(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
+def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
     """Replay all rows of a journal since the last change of settings, and compare.
 
     Raises SigmaCheckpointError if the beginning of the journal was lost.

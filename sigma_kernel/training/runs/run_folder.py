@@ -60,13 +60,13 @@ class RunFolder:
             raise
         self._write_into(run, text)
 
-    def reopen(self, run: Path, text: str | None, missing: Sequence[str]) -> None:
-        """Write to an existing, claimed folder; append ``missing`` lines to its journal.
+    def reopen(self, run: Path, text: str | None, lines: Sequence[str]) -> None:
+        """Write to an existing, claimed folder; append those of the ``lines`` that its journal lacks at the end.
 
         A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
         """
         text = files.get_bytes(run / "config.toml").decode() if text is None else text
-        self._write_into(run, text, missing)
+        self._write_into(run, text, lines)
 
     def edited(self) -> None:
         """Write the current configuration, once the journal is on the disk."""
@@ -77,7 +77,7 @@ class RunFolder:
         self.fill(self.run)
 
     def _write_into(self, run: Path, text: str, lines: Sequence[str] = ()) -> None:
-        """Open the journal, with the missing ``lines`` appended, and the metrics."""
+        """Open the journal and the metrics."""
         self.run, self._text = run, text
         self.journal = Journal(run / "journal.jsonl", self.log, self._mend, files.digest(text.encode()), lines)
         self._metrics = Lines(run / "metrics.jsonl", self.log, self._mend)
