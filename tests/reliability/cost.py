@@ -24,7 +24,7 @@ import numpy as np
 
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import write
-from sigma_kernel.training.checkpoints.writer import Saver
+from sigma_kernel.training.checkpoints.writer import Retention, Saver
 
 ROUNDS = 11
 
@@ -57,7 +57,7 @@ def main(megabytes: int, parent: str | None) -> None:
             file.unlink()  # so that neither has to wait for what an earlier round left
             seconds["checkpoint"].append(timed(write, home / str(number), state))
             shutil.rmtree(home / str(number))
-            saver = Saver(home / "beside", sys.exit, last=1)
+            saver = Saver(home / "beside", sys.exit, retention=Retention(last=1))
             seconds["held"].append(timed(saver.save, number, state))
             saver.flush()
     for name, values in seconds.items():

@@ -25,7 +25,7 @@ import numpy as np
 
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import newest_good, read, recover, saved
-from sigma_kernel.training.checkpoints.writer import Saver
+from sigma_kernel.training.checkpoints.writer import Retention, Saver
 
 
 def state(serial: int) -> Checkpoint:
@@ -36,7 +36,7 @@ def state(serial: int) -> Checkpoint:
 
 def save_for_ever(run: Path, serial: int, pipe: int) -> None:
     """Save the state of one serial number after the other; write a byte into a pipe after each."""
-    saver = Saver(run / "checkpoints" / "trainer", sys.exit, last=2)
+    saver = Saver(run / "checkpoints" / "trainer", sys.exit, retention=Retention(last=2))
     for number in count(serial + 1):
         saver.save(number // 2, state(number))
         saver.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -17,13 +18,15 @@ from attrs import evolve
 from hypothesis import given, settings, strategies as st
 
 import sigma_kernel
+from sigma_kernel.clock import every
+from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.checkpoints.compatibility import differences, made_with
 from sigma_kernel.training.checkpoints.format import Checkpoint
-from sigma_kernel.training.checkpoints.writer import Saver
+from sigma_kernel.training.checkpoints.writer import Retention, Saver
 from sigma_kernel.training.runs.resume import restore
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
@@ -31,6 +34,10 @@ KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the va
 
 def state(number: int, **about: Any) -> Checkpoint:
     return Checkpoint({"x": np.full(3, number)}, {"number": number}, **about)
+
+
+def keeping(home: Path, **policy: Any) -> Saver:
+    return Saver(home, pytest.fail, retention=Retention(**policy))
 
 
 def numbers(home: Path) -> list[int]:
@@ -92,7 +99,7 @@ def test_a_waiting_snapshot_gives_way_to_a_newer_one(tmp_path: Path, disk: Disk)
 def test_a_waiting_snapshot_that_is_to_be_kept_is_written_first(
     tmp_path: Path, disk: Disk, about: dict[str, Any]
 ) -> None:
-    saver = Saver(tmp_path, pytest.fail, last=5, best=1)
+    saver = keeping(tmp_path, last=5, best=1)
     saver.save(1, state(1, score=0.5))
     assert disk.begun.acquire(timeout=30)
     saver.save(2, state(2, **about))
@@ -126,7 +133,7 @@ def test_waiting_for_nothing_takes_no_time(tmp_path: Path) -> None:
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 def test_a_full_disk_is_an_alarm_and_the_next_save_works_once_there_is_room(tmp_path: Path, disk: Disk) -> None:
     told: list[str] = []
-    saver = Saver(tmp_path, told.append, last=1)
+    saver = Saver(tmp_path, told.append, retention=Retention(last=1))
     disk.free.set()
     saver.save(1, state(1))
     saver.flush()
@@ -170,7 +177,7 @@ def test_what_cannot_be_removed_is_told_and_saving_goes_on(tmp_path: Path, monke
 
     monkeypatch.setattr(writer, "remove", refuse)
     told: list[str] = []
-    saver = Saver(tmp_path, told.append, last=1)
+    saver = Saver(tmp_path, told.append, retention=Retention(last=1))
     save_all(saver, [(1, {}), (2, {})])
     assert numbers(tmp_path) == [1, 2]
     assert "checkpoint 1: cannot be removed: [Errno 13] Permission denied" in told[0]
@@ -202,7 +209,7 @@ def test_a_branch_is_left_only_once_what_is_being_saved_on_it_is_whole(tmp_path:
 
 
 def test_what_was_set_aside_is_neither_counted_nor_removed(tmp_path: Path) -> None:
-    saver = Saver(tmp_path, pytest.fail, last=1, best=1)
+    saver = keeping(tmp_path, last=1, best=1)
     save_all(saver, [(1, {"score": 0.1}), (2, {"score": 0.9})])
     saver.forsake(1, 0)
     save_all(saver, [(3, {"score": 0.5}), (4, {"score": 0.2})])
@@ -247,31 +254,34 @@ def test_all_are_kept_unless_something_else_is_said(tmp_path: Path) -> None:
 )
 def test_the_last_and_the_best_are_kept(tmp_path: Path, policy: dict[str, Any], kept: list[int]) -> None:
     scores = [0.1, 0.9, 0.4, 0.9, float("nan"), None]
-    save_all(Saver(tmp_path, pytest.fail, **policy), [(n, {"score": score}) for n, score in enumerate(scores, 1)])
+    save_all(
+        keeping(tmp_path, **policy),
+        [(n, {"score": score}) for n, score in enumerate(scores, 1)],
+    )
     assert numbers(tmp_path) == kept
 
 
 def test_what_is_marked_to_keep_stays(tmp_path: Path) -> None:
-    save_all(Saver(tmp_path, pytest.fail, last=1), [(1, {"keep": True}), (2, {}), (3, {})])
+    save_all(keeping(tmp_path, last=1), [(1, {"keep": True}), (2, {}), (3, {})])
     assert numbers(tmp_path) == [1, 3]
 
 
 def test_another_saver_knows_the_best_from_the_files(tmp_path: Path) -> None:
-    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(1, {"score": 0.9}), (2, {"score": 0.1})])
-    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(3, {"score": 0.5}), (4, {})])
+    save_all(keeping(tmp_path, last=1, best=1), [(1, {"score": 0.9}), (2, {"score": 0.1})])
+    save_all(keeping(tmp_path, last=1, best=1), [(3, {"score": 0.5}), (4, {})])
     assert numbers(tmp_path) == [1, 4]
 
 
 def test_a_number_that_is_saved_again_has_its_new_score(tmp_path: Path) -> None:
     again = [(1, {"score": 0.9}), (2, {"score": 0.5}), (1, {"score": 0.1}), (3, {})]
-    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), again)
+    save_all(keeping(tmp_path, last=1, best=1), again)
     assert numbers(tmp_path) == [2, 3]
 
 
 def test_a_damaged_one_is_neither_good_nor_in_the_way(tmp_path: Path) -> None:
     save_all(Saver(tmp_path, pytest.fail), [(1, {"score": 0.9}), (2, {"score": 0.8})])
     (tmp_path / "1" / checkpoint.MANIFEST).write_text("{}")
-    save_all(Saver(tmp_path, pytest.fail, last=1, best=1), [(3, {})])
+    save_all(keeping(tmp_path, last=1, best=1), [(3, {})])
     assert numbers(tmp_path) == [2, 3]
 
 
@@ -282,14 +292,26 @@ def test_an_older_one_goes_only_when_the_newer_one_is_whole(tmp_path: Path, monk
 
     gone: list[str] = []
     monkeypatch.setattr(writer, "remove", remove)
-    save_all(Saver(tmp_path, pytest.fail, last=1), [(1, {}), (2, {})])
+    save_all(keeping(tmp_path, last=1), [(1, {}), (2, {})])
     assert gone == ["1"]
 
 
-@pytest.mark.parametrize("policy", [{"last": 0}, {"best": -1}, {"prefer": "largest"}])
-def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: dict[str, Any]) -> None:
-    with pytest.raises(SigmaConfigError, match="checkpoints: cannot keep"):
-        Saver(tmp_path, pytest.fail, **policy)
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"last": 0}, "Retention.last: must be at least 1 (got 0)."),
+        ({"best": -1}, "Retention.best: must be at least 0 (got -1)."),
+        ({"prefer": "largest"}, "Retention.prefer: must be 'greatest' or 'least' (got 'largest')."),
+    ],
+)
+def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: dict[str, Any], message: str) -> None:
+    class Keeps(Hook):
+        retains = policy
+
+        def fire(self, context: HookContext) -> None: ...
+
+    with pytest.raises(SigmaConfigError, match=re.escape(message)):
+        Saver(tmp_path, pytest.fail).retain([Keeps(every=every(1, "epoch"))])
 
 
 # -- putting back ------------------------------------------------------------------------------------------------------

@@ -10,32 +10,46 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from math import isnan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import numbered, read_manifest, refuse_link, remove, write
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
 
+@frozen
+class Retention:
+    """Which checkpoints are kept: the newest ``last`` (all, if None), the ``best`` by score, and marked ones."""
+
+    last: int | None = field(default=None, validator=optional(ge(1)))
+    best: int = field(default=0, validator=ge(0))
+    prefer: str = field(default="greatest", validator=in_(("greatest", "least")))
+
+    def deserving(self, marks: Mapping[int, Mark]) -> set[int]:
+        """Return those that are kept for their score (of equal ones the earlier), or marked to keep."""
+        sign = -1 if self.prefer == "greatest" else 1
+        scores = {n: sign * score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
+        best = sorted(scores, key=lambda n: (scores[n], n))[: self.best]
+        return {*best, *(n for n, (_, keep) in marks.items() if keep)}
+
+
 @define(eq=False)
 class Saver:
-    """Save the checkpoints of one trainer in the background, in ``home``, with retention.
+    """Save the checkpoints of one trainer in the background, in ``home``.
 
-    Retained are the newest ``last`` (all, if None), the ``best`` by their score (of equal ones the earlier), and those
-    marked to keep.  A failure, such as a full disk, is logged as an alarm: training continues, and saved ones remain.
+    A failure, such as a full disk, is logged as an alarm: training continues, and saved checkpoints remain.
     """
 
     home: Path
     log: Log
     before: Callable[[], Any] = lambda: None  # called before each checkpoint is written: syncs the journal
-    last: int | None = None
-    best: int = 0
-    prefer: Literal["greatest", "least"] = "greatest"
+    retention: Retention = Retention()
     _waiting: tuple[int, Checkpoint] | None = field(default=None, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
@@ -43,19 +57,9 @@ class Saver:
     _failed: int = field(default=0, init=False)  # checkpoints that failed since the last one that was written
     _marks: dict[int, Mark] = field(factory=dict, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        """Refuse invalid retention settings."""
-        if self.best < 0 or (self.last is not None and self.last < 1) or self.prefer not in ("greatest", "least"):
-            raise SigmaConfigError(
-                f"checkpoints: cannot keep the last {self.last} and the best {self.best}, the {self.prefer} preferred. "
-                "Keep the last 1, 2, 3 ..., the best 0, 1, 2 ..., and prefer 'greatest' or 'least'."
-            )
-
     def retain(self, hooks: Iterable[Hook]) -> None:
-        """Set the retention to what these hooks ask for."""
-        wanted: dict[str, Any] = {name: value for hook in hooks for name, value in hook.retains.items()}
-        asked = evolve(self, **{"last": None, "best": 0, "prefer": "greatest", **wanted})  # validates them
-        self.last, self.best, self.prefer = asked.last, asked.best, asked.prefer
+        """Set the retention to what these hooks ask for; raise SigmaConfigError if it is invalid."""
+        self.retention = Retention(**{name: value for hook in hooks for name, value in hook.retains.items()})
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
         """Queue a checkpoint to be written; return its path.  Its arrays must not be changed after this.
@@ -136,7 +140,7 @@ class Saver:
     # -- what is kept --------------------------------------------------------------------------------------------------
     def _clear(self, number: int) -> None:
         """Apply retention, now that a newer checkpoint is complete."""
-        if self.last is None:
+        if self.retention.last is None:
             return
         for old in sorted(self._unwanted(number)):
             try:
@@ -149,17 +153,11 @@ class Saver:
         with self._gate:
             self._marks.pop(newest, None)
             self._marks = {n: self._marks.get(n) or _mark(self.home / str(n)) for n in numbers}
-            kept = {n for n, (_, keep) in self._marks.items() if keep}
-            return {*numbers} - {newest, *numbers[-(self.last or 0) :], *self._best(self._marks), *kept}
-
-    def _best(self, marks: Mapping[int, Mark]) -> list[int]:
-        scores = {n: score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
-        sign = -1 if self.prefer == "greatest" else 1
-        return sorted(scores, key=lambda n: (sign * scores[n], n))[: self.best]
+            newer = numbers[-(self.retention.last or 0) :]
+            return {*numbers} - {newest, *newer, *self.retention.deserving(self._marks)}
 
     def _wanted(self, number: int, checkpoint: Checkpoint) -> bool:
-        mark = (checkpoint.score, checkpoint.keep)
-        return checkpoint.keep or number in self._best({**self._marks, number: mark})
+        return number in self.retention.deserving({**self._marks, number: (checkpoint.score, checkpoint.keep)})
 
 
 def _mark(folder: Path) -> Mark:
