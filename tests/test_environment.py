@@ -499,7 +499,7 @@ def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> No
         assert (sigma.state, summary.status) == ("stopped", "interrupted")
         assert summary.iterations >= 7
         assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
-        saved = checkpoint.read(checkpoint.newest(sigma.run_folder))
+        saved = checkpoint.read(checkpoint.saved(sigma.run_folder, "trainer")[-1])
         assert saved.values["clock"]["iteration"] == summary.iterations
         assert saved.values["clock"]["stop"] == 0  # saved before the hooks of the end
         assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
@@ -556,7 +556,7 @@ def test_a_run_leaves_a_folder_with_everything_in_it(tmp_path: Path) -> None:
     assert summary.folder == str(folder)
     assert _json(folder / "plugins.json") == {"format": 1, "plugins": sigma.catalogue.versions()}
     assert [path.name for path in (folder / "checkpoints" / "trainer").iterdir()] == ["15"]
-    saved = checkpoint.read(checkpoint.newest(folder))
+    saved = checkpoint.read(checkpoint.saved(folder, "trainer")[-1])
     assert {name: values.tobytes() for name, values in saved.arrays.items()} == state
     journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     said = [row.get("command", row.get("event")) for row in journal[1:]]
@@ -840,7 +840,7 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
             with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Free"):
                 move(sigma)
             assert sigma.run_folder is not None
-            assert checkpoint.read(checkpoint.newest(sigma.run_folder)).values["clock"]["epoch"] == 2
+            assert checkpoint.read(checkpoint.saved(sigma.run_folder, "trainer")[-1]).values["clock"]["epoch"] == 2
             os.close(run_folder.lock(sigma.run_folder))  # it is free again
 
     train(lambda sigma: sigma.run())

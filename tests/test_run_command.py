@@ -83,7 +83,7 @@ def test_a_run_leaves_its_folder_and_prints_the_summary_that_lies_in_it(file, si
     stored = tomllib.loads((folder / "config.toml").read_text())
     assert stored["run"]["seed"] == 3
     assert 'sigma-layers:dense(8, activation="sigma-layers:tanh")' in stored["network"]["architecture"]
-    assert checkpoint.newest(folder).name == "20"
+    assert checkpoint.saved(folder, "trainer")[-1].name == "20"
     assert "small finished: 20 epochs" in err
 
 
@@ -262,8 +262,8 @@ def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, ex
     summary = json.loads(out)
     assert process.returncode == expected
     assert summary["status"] == "interrupted"
-    assert checkpoint.newest(Path(summary["folder"])).name == str(summary["iterations"])
-    assert checkpoint.read(checkpoint.newest(Path(summary["folder"])))
+    assert checkpoint.saved(Path(summary["folder"]), "trainer")[-1].name == str(summary["iterations"])
+    assert checkpoint.read(checkpoint.saved(Path(summary["folder"]), "trainer")[-1])
     assert "Traceback" not in err
 
 
@@ -344,7 +344,7 @@ def test_a_signal_at_any_moment_leaves_a_whole_run_folder_or_none(file, number, 
     for folder in Path("runs").glob("*"):
         assert json.loads(out)["folder"] == str(folder.absolute())
         assert {"config.toml", "plugins.json", "journal.jsonl", "summary.json"} <= set(os.listdir(folder))
-        assert checkpoint.read(checkpoint.newest(folder))
+        assert checkpoint.read(checkpoint.saved(folder, "trainer")[-1])
 
 
 # -- evaluate ----------------------------------------------------------------------------------------------------------

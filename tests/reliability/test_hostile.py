@@ -205,7 +205,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outside = home / "outside"
     (outside / "folder").mkdir(parents=True)
     (outside / "secret").write_text(SECRET)
-    shutil.copytree(checkpoint.newest(run), outside / "folder" / "9")
+    shutil.copytree(checkpoint.saved(run, "trainer")[-1], outside / "folder" / "9")
     return run
 
 
@@ -258,10 +258,10 @@ def test_whatever_lies_in_a_run_folder_is_used_or_refused_in_a_sentence(
 
 
 def test_any_value_of_a_state_tree_is_used_or_refused_in_a_sentence(ran: Path, limited: None) -> None:
-    good = checkpoint.read(checkpoint.newest(ran))
+    good = checkpoint.read(checkpoint.saved(ran, "trainer")[-1])
     for name, value in product(good.values, HOSTILE if os.environ.get("SIGMA_LONG") else (None, -1, 0.5, [[]])):
         run = Path(shutil.copytree(ran, ran.parent / "spoiled" / ran.name))
-        newest = checkpoint.newest(run)
+        newest = checkpoint.saved(run, "trainer")[-1]
         manifest = json.loads((newest / MANIFEST).read_text())
         manifest["values"][name] = value
         (newest / MANIFEST).write_text(json.dumps(manifest))

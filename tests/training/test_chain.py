@@ -16,7 +16,7 @@ import pytest
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import crash, crashed, decisive, steered
-from sigma_kernel.training.checkpoints.store import newest, read_manifest, saved
+from sigma_kernel.training.checkpoints.store import read_manifest, saved
 from sigma_kernel.training.history import chain, journal as journals
 from sigma_kernel.training.history.journal import Journal, Lines
 
@@ -157,7 +157,7 @@ def test_what_a_journal_has_lost_is_put_back_from_a_checkpoint(tmp_path: Path, l
     with steered({**SCRIPT, 8: crash}) as sigma:
         run = crashed(sigma, tmp_path)
     path, wanted = run / "journal.jsonl", journalled(run)
-    head = read_manifest(newest(run))["chain"]["head"]
+    head = read_manifest(saved(run, "trainer")[-1])["chain"]["head"]
     there = path.read_text().splitlines(keepends=True)
     end = next(number for number, line in enumerate(there, 1) if head in line)
     path.write_text("".join(there[: end - lines]))

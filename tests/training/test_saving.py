@@ -365,7 +365,7 @@ def misfit(name: str, there: Checkpoint) -> Checkpoint:
 def test_what_does_not_fit_is_named_and_the_one_before_is_used(
     trained: Environment, deep: Callable[..., Environment], tmp_path: Path, wrong: str
 ) -> None:
-    newest = checkpoint.newest(tmp_path)
+    newest = checkpoint.saved(tmp_path, "trainer")[-1]
     checkpoint.write(newest, misfit(wrong, checkpoint.read(newest)))
     fresh, said = prepared(deep), []
     assert restore(tmp_path, fresh.session, said.append)[0].name == "1"

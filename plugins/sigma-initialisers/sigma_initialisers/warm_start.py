@@ -10,19 +10,19 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
-from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_kernel.training.step.model import LAYERS
 
 
 @define(eq=False)
 class WarmStart(Initialiser):
-    """Load the values of the same address from the newest checkpoint of a run.
+    """Load the values of the same address from the newest intact checkpoint of a run.
 
     ``run`` is a run folder, ``trainer`` one of its trainers (needed only if it had several).  ``map`` gives the name of
     a layer or parameter in that run if it differs: ``{"4-output": "2-output"}``.
 
-    Raises SigmaCheckpointError if the checkpoint is missing, damaged or without that address, and SigmaConfigError if
-    the shapes differ.
+    Raises SigmaCheckpointError if no checkpoint is intact or if it lacks that address, and SigmaConfigError if the
+    shapes differ.
     """
 
     run: Path = field(converter=Path)
@@ -54,10 +54,10 @@ class WarmStart(Initialiser):
         return self.map[head] + address[len(head) :] if head else address
 
     def saved(self) -> Mapping[str, np.ndarray]:
-        """Return the parameters of the newest checkpoint by address; the file is read once."""
+        """Return the parameters of the newest intact checkpoint by address; the file is read once."""
         if self._saved is None:
-            arrays = checkpoint.read(checkpoint.newest(self.run, self._whose())).arrays
-            self._saved = {n.removeprefix(LAYERS): value for n, value in arrays.items() if n.startswith(LAYERS)}
+            _, found = newest_good(self.run, self._whose())
+            self._saved = {n.removeprefix(LAYERS): x for n, x in found.arrays.items() if n.startswith(LAYERS)}
         return self._saved
 
     def _whose(self) -> str:

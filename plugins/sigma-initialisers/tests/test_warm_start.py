@@ -100,10 +100,17 @@ def test_the_only_trainer_need_not_be_named(tmp_path):
     assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS)
 
 
+def test_of_several_checkpoints_the_newest_intact_one_counts(tmp_path):
+    save(tmp_path, {"2-dense.weights": WEIGHTS}, iteration=1)
+    (save(tmp_path, {"2-dense.weights": WEIGHTS + 2}, iteration=2) / "state.safetensors").write_bytes(b"")
+    with pytest.warns(UserWarning, match="2/state.safetensors: is damaged"):
+        assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS)
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     file = save(tmp_path, {"2-dense.weights": WEIGHTS}) / "state.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    with pytest.raises(SigmaCheckpointError, match="damaged"):
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(SigmaCheckpointError, match="that is intact"):
         values(WarmStart(tmp_path))

@@ -31,12 +31,8 @@ from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Check
 from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
-
-
 NUMBER = re.compile("0|[1-9][0-9]*+")
-
-
-LEFT_OVER = re.compile(r"\.(?P<name>[0-9]++)\.([0-9]++\.)?(?P<what>part|old)")  # older versions wrote the number
+LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -178,15 +174,6 @@ def numbered(home: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name))
 
 
-def newest(run: Path, trainer: str = "trainer") -> Path:
-    """Return the newest checkpoint of a trainer, unverified; SigmaCheckpointError if there is none."""
-    found = saved(run, trainer)
-    if not found:
-        hint = "One is saved when a run ends, and by the hook checkpoint"
-        raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
-    return found[-1]
-
-
 def newest_good(
     run: Path, trainer: str = "trainer", log: Log = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
 ) -> tuple[Path, Checkpoint]:
@@ -194,8 +181,10 @@ def newest_good(
 
     ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
     """
-    newest(run, trainer)
-    for path in reversed(saved(run, trainer)):
+    if not (there := saved(run, trainer)):
+        hint = "One is saved when a run ends, and by the hook checkpoint"
+        raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
+    for path in reversed(there):
         try:
             found = read(path, log)
             if use is not None:
@@ -214,17 +203,17 @@ def recover(run: Path, log: Log = warnings.warn) -> None:
     Restore a checkpoint that was moved aside for a successor that was never finished; remove unfinished ones.  Raises
     SigmaCheckpointError if the directory is not writable.
     """
-    found = [(path, LEFT_OVER.fullmatch(path.name)) for path in run.glob("checkpoints/*/.*")]
     try:
-        for path, name in found:
+        for path in [*run.glob("checkpoints/*/.*")]:
+            name = LEFT_OVER.fullmatch(path.name)
             if name is not None and not _linked(path, path.parent, path.parent.parent):
-                _tidy(path, path.with_name(name["name"]), name["what"], log)
+                _tidy(path, path.with_name(name[1]), log)
     except OSError as error:
         raise SigmaCheckpointError(f"{run}: cannot be cleaned up: {error}. Make its checkpoints writable.") from error
 
 
-def _tidy(path: Path, place: Path, what: str, log: Log) -> None:
-    if what == "old" and not place.exists():
+def _tidy(path: Path, place: Path, log: Log) -> None:
+    if path.suffix == ".old" and not place.exists():
         path.rename(place)
         log(f"{place}: restored: its successor was never finished.")
     else:
