@@ -187,19 +187,19 @@ def test_what_cannot_be_removed_is_told_and_saving_goes_on(tmp_path: Path, monke
 def test_what_lies_on_a_branch_that_is_left_is_set_aside_and_stays_whole(tmp_path: Path) -> None:
     saver = Saver(tmp_path, pytest.fail)
     save_all(saver, [(n, {}) for n in (3, 5, 8, 13)])
-    saver.forsake(5, 0)
+    saver.set_aside(5, 0)
     assert numbers(tmp_path) == [3, 5]
     assert {path.name for path in tmp_path.iterdir()} == {"3", "5", "8.branch-0", "13.branch-0"}
     assert checkpoint.read(tmp_path / "13.branch-0").values == {"number": 13}
     save_all(saver, [(8, {})])  # on the new branch
-    saver.forsake(5, 1)
+    saver.set_aside(5, 1)
     assert {path.name for path in tmp_path.iterdir()} == {"3", "5", "8.branch-0", "13.branch-0", "8.branch-1"}
 
 
 def test_a_branch_is_left_only_once_what_is_being_saved_on_it_is_whole(tmp_path: Path, disk: Disk) -> None:
     saver = Saver(tmp_path, pytest.fail)
     saver.save(8, state(8))
-    leaving = threading.Thread(target=saver.forsake, args=(5, 0))
+    leaving = threading.Thread(target=saver.set_aside, args=(5, 0))
     leaving.start()
     leaving.join(0.1)
     assert leaving.is_alive()
@@ -211,7 +211,7 @@ def test_a_branch_is_left_only_once_what_is_being_saved_on_it_is_whole(tmp_path:
 def test_what_was_set_aside_is_neither_counted_nor_removed(tmp_path: Path) -> None:
     saver = keeping(tmp_path, last=1, best=1)
     save_all(saver, [(1, {"score": 0.1}), (2, {"score": 0.9})])
-    saver.forsake(1, 0)
+    saver.set_aside(1, 0)
     save_all(saver, [(3, {"score": 0.5}), (4, {"score": 0.2})])
     assert {path.name for path in tmp_path.iterdir()} == {"2.branch-0", "3", "4"}
 
@@ -224,7 +224,7 @@ def test_what_cannot_be_set_aside_is_an_alarm_with_what_to_do(tmp_path: Path, mo
     saver = Saver(tmp_path, told.append)
     save_all(saver, [(1, {}), (2, {}), (3, {})])
     monkeypatch.setattr(Path, "rename", refuse)
-    saver.forsake(1, 0)
+    saver.set_aside(1, 0)
     assert [text.partition(":")[0] for text in told] == ["ALARM"] * 2
     assert "checkpoint 2 cannot be set aside: [Errno 13] Permission denied. Remove it by hand" in told[0]
     assert "checkpoint 3 cannot be set aside" in told[1]

@@ -23,7 +23,7 @@ def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, 
     whose = found.values.get("trainer", trainer)
     if whose != trainer:
         raise SigmaCheckpointError(
-            f"{path}: is of trainer {whose!r:.50}, not of {trainer!r}. Use a checkpoint of its own."
+            f"{path}: belongs to trainer {whose!r:.50}, not to {trainer!r}. Use a checkpoint of {trainer!r}."
         )
     there, here = _described(found.arrays), _described(arrays)
     for name in sorted({*there, *here}):

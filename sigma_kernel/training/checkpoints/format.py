@@ -50,10 +50,10 @@ class Checkpoint:
     chain: Mapping[str, Any] = field(factory=dict)
 
 
-def understood(path: Path, found: Mapping[str, Any], log: Log) -> dict[str, Any]:
-    """Return a manifest, checked field by field; raise SigmaCheckpointError for any other document."""
+def manifest_of(path: Path, document: Mapping[str, Any], log: Log) -> dict[str, Any]:
+    """Decode a manifest, and check it field by field; raise SigmaCheckpointError for any other document."""
     try:
-        manifest = unpacked(found)
+        manifest = unpacked(document)
     except (TypeError, ValueError, RecursionError) as error:
         raise SigmaCheckpointError(f"{path}: not a manifest: {said(error)} Use another checkpoint.") from error
     major, minor = manifest.get("format"), manifest.get("minor")

@@ -27,7 +27,7 @@ from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.checkpoints.encoding import packed
-from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, understood
+from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, manifest_of
 from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
@@ -149,7 +149,7 @@ def read_manifest(folder: Path, log: Log = warnings.warn) -> dict[str, Any]:
     text = get_bytes(path, LARGEST)
     if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
         raise _damaged(path)
-    return understood(path, document(path, text), log)
+    return manifest_of(path, document(path, text), log)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------

@@ -74,14 +74,14 @@ class Saver:
                 self._thread.start()
         return self.home / str(number)
 
-    def forsake(self, after: int, branch: int) -> None:
-        """Set aside the checkpoints after a number, on an abandoned branch: none is taken for the newest."""
+    def set_aside(self, after: int, branch: int) -> None:
+        """Rename the checkpoints after a number, on an abandoned branch: none is taken for the newest."""
         self.wait()
         for path in numbered(self.home):
             if int(path.name) > after:
-                self._set_aside(path, branch)
+                self._rename(path, branch)
 
-    def _set_aside(self, path: Path, branch: int) -> None:
+    def _rename(self, path: Path, branch: int) -> None:
         place = path.with_name(f"{path.name}.branch-{branch}")
         try:
             refuse_link(path)

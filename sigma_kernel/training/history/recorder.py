@@ -84,17 +84,16 @@ class Recorder:
             self._rows += 1
 
     # -- branches and hooks --------------------------------------------------------------------------------------------
-    def leave_branch(self) -> int:
-        """Start a new branch of the history; return the number of the abandoned one."""
+    def leave_branch(self) -> None:
+        """Abandon the current branch of the history, and start a new one."""
         self.branch += 1
-        return self.branch - 1
 
     @contextmanager
-    def on_behalf(self, hook: str) -> Iterator[str]:
+    def on_behalf(self, hook: str) -> Iterator[None]:
         """Attribute the rows written inside to a hook: a replay reproduces them by running the hook."""
         before, self.by = self.by, hook
         try:
-            yield before
+            yield
         finally:
             self.by = before
 

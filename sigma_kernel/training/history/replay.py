@@ -154,14 +154,14 @@ def seamless(rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         if row.get("event") == RESUMED:
             del kept[_cut(kept) :]
-            _take_up(kept, row)
+            _mark_resumed(kept, row)
         else:
             kept.append(row)
     return kept
 
 
-def _take_up(rows: list[Row], resumed: Row) -> None:
-    """Insert a row where a run was resumed: its state was kept there for rewind, unless a save has done so."""
+def _mark_resumed(rows: list[Row], resumed: Row) -> None:
+    """Insert the row of a resume at its checkpoint: the state was kept there for rewind, unless a save did so."""
     at = resumed.get("at") or 0
     before = [row for row in rows if row["place"] < at] if at else []
     if before and not (before[-1].get("event") == "digest" and before[-2:][0].get("command") == "save"):

@@ -622,13 +622,15 @@ class Session:
         moment, found = recorder.past.before(command.to, command.scale)
         branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
-        left = recorder.leave_branch()
+        recorder.leave_branch()
         self.restore(found, Progress())
         if self.saves:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
         if self.saver is not None:
-            self.saver.forsake(moment.iteration, left)  # only now that there is a checkpoint to resume from
+            self.saver.set_aside(
+                moment.iteration, branch["parent"]
+            )  # only now that there is a checkpoint to resume from
 
     # -- replay --------------------------------------------------------------------------------------------------------
     def resumed(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
