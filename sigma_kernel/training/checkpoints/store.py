@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -130,7 +129,7 @@ def read(folder: Path, log: Log = warnings.warn) -> Checkpoint:
     Raises SigmaCheckpointError if anything is missing, damaged, a link, or of another major format.
     """
     manifest = read_manifest(folder, log)
-    path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS, sys.maxsize)
+    path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS)
     data = get_bytes(path, size if isinstance(size, int) else 0)
     if manifest["files"].get(ARRAYS) != digest(data):
         raise _damaged(path)

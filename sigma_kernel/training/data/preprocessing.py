@@ -31,13 +31,14 @@ class Preparation:
         section = Section(dataset, step.section, self)
         fitted = step.fit(section)
         if not all(map(_finite, fitted.values())):
-            section.check_finite()  # an error naming the row in the data
+            for block, values in enumerate(section):  # an error naming the row in the data
+                with placed(dataset, block):
+                    check_finite({step.section: values})
         return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted={**self.fitted, name: fitted})
 
     def arrays(self) -> Host:
         """Return the fitted values of the preprocessors, by their addresses in the state."""
-        learned = [(name, *item) for name, fitted in self.fitted.items() for item in fitted.items()]
-        return {f"{FITTED}{name}.{key}": np.asarray(value) for name, key, value in learned}
+        return {f"{FITTED}{name}.{key}": np.asarray(x) for name, held in self.fitted.items() for key, x in held.items()}
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
         """Return a block as the step reads it."""
@@ -97,12 +98,6 @@ class Section(Iterable[np.ndarray]):
         for block in range(self.dataset.blocks):
             values = np.asarray(self.dataset.block(block)[self.name])
             yield self.before.applied({self.name: values})[self.name]
-
-    def check_finite(self) -> None:
-        """Raise SigmaDataError for the first number that is not finite."""
-        for block, values in enumerate(self):
-            with placed(self.dataset, block):
-                check_finite({self.name: values})
 
 
 def _fits_int32(name: str, values: np.ndarray) -> None:
