@@ -153,7 +153,6 @@ def test_a_full_disk_is_an_alarm_and_the_next_save_works_once_there_is_room(tmp_
     assert told[1:] == ["checkpoint 3: written; 1 before it failed."]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_alarm_that_cannot_be_told_hangs_nobody(tmp_path: Path, disk: Disk) -> None:
     def tell(text: str) -> None:
         if "ALARM" in text:
@@ -181,6 +180,20 @@ def test_what_cannot_be_removed_is_told_and_saving_goes_on(tmp_path: Path, monke
     save_all(saver, [(1, {}), (2, {})])
     assert numbers(tmp_path) == [1, 2]
     assert "checkpoint 1: cannot be removed: [Errno 13] Permission denied" in told[0]
+
+
+def test_an_error_of_the_thread_that_nobody_expects_is_raised_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(home: Path) -> list[Path]:
+        raise SigmaCheckpointError(f"{home}: cannot be read: Permission denied. Make it readable.")
+
+    monkeypatch.setattr(writer, "numbered", refuse)
+    saver = keeping(tmp_path, last=1)
+    saver.save(1, state(1))
+    with pytest.raises(SigmaCheckpointError, match="cannot be read: Permission denied"):
+        saver.flush()
+    assert checkpoint.read(tmp_path / "1").values == {"number": 1}
 
 
 # -- a branch that is left ---------------------------------------------------------------------------------------------

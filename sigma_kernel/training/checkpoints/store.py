@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors.numpy
@@ -31,6 +31,7 @@ from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, pu
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 NUMBER = re.compile("0|[1-9][0-9]*+")
+T = TypeVar("T")
 LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")
 
 
@@ -227,21 +228,22 @@ def _seal(manifest: bytes) -> bytes:
 def _synced(path: Path) -> str:
     """Sync a file to the disk, and return its sha256, computed meanwhile."""
     with path.open("rb+") as file:
-        digest = _meanwhile(lambda: hashlib.file_digest(file, "sha256").hexdigest())
+        digest = in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest())
         os.fsync(file.fileno())
         return digest.result()
 
 
-def _meanwhile(act: Callable[[], str]) -> Future[str]:
-    answer: Future[str] = Future()
+def in_thread(act: Callable[[], T]) -> Future[T]:
+    """Call a function in a thread of its own, which also ends what it does when the interpreter exits."""
+    answer: Future[T] = Future()
 
     def run() -> None:
         try:
             answer.set_result(act())
-        except Exception as error:  # raised by the future's result()
+        except BaseException as error:  # raised by the future's result()
             answer.set_exception(error)
 
-    Thread(target=run).start()  # an executor's thread cannot start while the interpreter exits
+    Thread(target=run, name="sigma-saver").start()  # an executor's thread cannot start while the interpreter exits
     return answer
 
 

@@ -1,13 +1,15 @@
 """Write checkpoints in the background, and apply retention.
 
-The training thread only queues a snapshot.  One thread writes them in order; a queued snapshot is replaced by a newer
-one, unless it is marked to keep.
+The training thread only queues a snapshot.  They are written in order, each in a thread that first waits for the one
+before; a queued snapshot is replaced by a newer one, unless it is to be kept.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, wait
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.checkpoints.store import numbered, read_manifest, refuse_link, remove, write
+from sigma_kernel.training.checkpoints.store import in_thread, numbered, read_manifest, refuse_link, remove, write
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
@@ -51,7 +53,7 @@ class Saver:
     before: Callable[[], Any] = lambda: None  # called before each checkpoint is written: syncs the journal
     retention: Retention = Retention()
     _waiting: tuple[int, Checkpoint] | None = field(default=None, init=False)
-    _thread: threading.Thread | None = field(default=None, init=False)
+    _done: Future[None] | None = field(default=None, init=False)  # once all is written
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _failure: Exception | None = field(default=None, init=False)
     _failed: int = field(default=0, init=False)  # checkpoints that failed since the last one that was written
@@ -68,10 +70,9 @@ class Saver:
         """
         with self._gate:
             self._gate.wait_for(lambda: self._waiting is None or not self._wanted(*self._waiting))
-            self._waiting = (number, checkpoint)
-            if self._thread is None:  # not a daemon: the last one is written even without flush()
-                self._thread = threading.Thread(target=self._work, name="sigma-saver")
-                self._thread.start()
+            idle, self._waiting = self._waiting is None, (number, checkpoint)
+            if idle:  # else a thread is about to write what is queued
+                self._done = in_thread(partial(self._work, self._done))
         return self.home / str(number)
 
     def set_aside(self, after: int, branch: int) -> None:
@@ -99,29 +100,23 @@ class Saver:
         self.wait()
         if self._failure is not None:
             raise SigmaCheckpointError(f"{self._failure} ({self._failed} in a row)") from self._failure
+        if self._done is not None:
+            self._done.result()  # raises any other error of the thread
 
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
-        with self._gate:
-            self._gate.wait_for(lambda: self._thread is None)
+        if self._done is not None:
+            wait([self._done])
 
-    def _work(self) -> None:
-        try:
-            while (job := self._next()) is not None:
-                self._write(*job)
-        finally:
-            with self._gate:
-                if self._thread is threading.current_thread():  # only if logging failed
-                    self._thread = None
-                self._gate.notify_all()
-
-    def _next(self) -> tuple[int, Checkpoint] | None:
+    def _work(self, earlier: Future[None] | None) -> None:
+        """Write the queued checkpoint, once the earlier one is written."""
+        if earlier is not None:
+            wait([earlier])
         with self._gate:
             job, self._waiting = self._waiting, None
-            if job is None:
-                self._thread = None
             self._gate.notify_all()
-            return job
+        if job is not None:
+            self._write(*job)
 
     def _write(self, number: int, checkpoint: Checkpoint) -> None:
         self.before()
