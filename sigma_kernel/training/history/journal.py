@@ -135,7 +135,8 @@ class Journal(Lines):
     _syncing: threading.Lock = field(factory=threading.Lock, init=False)
 
     def _wanted(self) -> Sequence[str]:
-        return self.lines or (first(self.configuration),)
+        lines, self.lines = self.lines, ()  # which may be many
+        return lines or (first(self.configuration),)
 
     def _line(self, row: Mapping[str, Any]) -> str:
         return chained(hash_of(self._last), encoded(row))

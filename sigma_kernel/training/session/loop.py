@@ -627,10 +627,8 @@ class Session:
         if self.saves:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
-        if self.saver is not None:
-            self.saver.set_aside(
-                moment.iteration, branch["parent"]
-            )  # only now that there is a checkpoint to resume from
+        if self.saver is not None:  # only now that there is a checkpoint to resume from
+            self.saver.set_aside(moment.iteration, branch["parent"])
 
     # -- replay --------------------------------------------------------------------------------------------------------
     def resumed(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
