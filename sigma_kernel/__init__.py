@@ -7,19 +7,23 @@ __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "clock": "after between every",
+        "": "functions",
+        "clock": "COUNTED Moment TimeScale TimeStep after between duration every",
         "contracts": " ".join(contracts.__all__),
-        "criteria": "when",
+        "criteria": "Criterion when",
         "environment": "Environment",
         "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
         " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",
-        "graph": "functions",
         "graph.node": "Node Spec",
-        "inference": "load",
+        "inference": "Trained load saved_parameters",
         "lazy": "lazy_exports",
         "minimisation": "minimise",
-        "plugins.catalogue": "Lowerings",
+        "network.architecture": "Placed",
+        "network.network": "Network",
+        "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",
+        "training.step.model": "Model",
+        "training.trainer": "Trainer",
     },
 )

@@ -1,7 +1,13 @@
 # Generated: python -m sigma_kernel.testing.generate
 # ruff: noqa
+from sigma_kernel import functions as functions
+from sigma_kernel.clock import COUNTED as COUNTED
+from sigma_kernel.clock import Moment as Moment
+from sigma_kernel.clock import TimeScale as TimeScale
+from sigma_kernel.clock import TimeStep as TimeStep
 from sigma_kernel.clock import after as after
 from sigma_kernel.clock import between as between
+from sigma_kernel.clock import duration as duration
 from sigma_kernel.clock import every as every
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
@@ -36,6 +42,7 @@ from sigma_kernel.contracts import Preprocessor as Preprocessor
 from sigma_kernel.contracts import Program as Program
 from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
+from sigma_kernel.contracts import Repeatable as Repeatable
 from sigma_kernel.contracts import Schedule as Schedule
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
@@ -47,6 +54,8 @@ from sigma_kernel.contracts import Update as Update
 from sigma_kernel.contracts import View as View
 from sigma_kernel.contracts import Work as Work
 from sigma_kernel.contracts import live as live
+from sigma_kernel.contracts import live_settings as live_settings
+from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.criteria import when as when
 from sigma_kernel.environment import Environment as Environment
 from sigma_kernel.errors import SigmaAddressError as SigmaAddressError
@@ -59,15 +68,21 @@ from sigma_kernel.errors import SigmaNetworkError as SigmaNetworkError
 from sigma_kernel.errors import SigmaPluginError as SigmaPluginError
 from sigma_kernel.errors import SigmaStateError as SigmaStateError
 from sigma_kernel.errors import SigmaTrainingError as SigmaTrainingError
-from sigma_kernel.graph import functions as functions
 from sigma_kernel.graph.node import Node as Node
 from sigma_kernel.graph.node import Spec as Spec
+from sigma_kernel.inference import Trained as Trained
 from sigma_kernel.inference import load as load
+from sigma_kernel.inference import saved_parameters as saved_parameters
 from sigma_kernel.lazy import lazy_exports as lazy_exports
 from sigma_kernel.minimisation import minimise as minimise
+from sigma_kernel.network.architecture import Placed as Placed
+from sigma_kernel.network.network import Network as Network
 from sigma_kernel.plugins.catalogue import Lowerings as Lowerings
+from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry
+from sigma_kernel.training.step.model import Model as Model
+from sigma_kernel.training.trainer import Trainer as Trainer
 
 __version__: str

@@ -207,7 +207,7 @@ class Environment:
         elif self.signal is None:
             self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
             self.signal = number
-            self._tell(commands.Stop("interrupted"))
+            self._tell(commands.StopTraining("interrupted"))
         else:
             raise KeyboardInterrupt
 
@@ -216,7 +216,7 @@ class Environment:
             trainer.relive()
         except BaseException as error:  # raised again by run(), in its caller's thread
             self._failure = self._failure or error
-            self._tell(commands.Stop())
+            self._tell(commands.StopTraining())
         finally:
             if trainer.session.queue.busy:  # it failed before training began
                 trainer.session.leave(Phase.FAILED)

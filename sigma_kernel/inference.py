@@ -151,6 +151,20 @@ def load(
     return Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)
 
 
+def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, np.ndarray]:
+    """Return the parameters and layer state of the newest intact checkpoint of a run, by address in ``network.layers``.
+
+    ``trainer`` names one of several. No network is built, so that the run may have been trained from Python. Raises
+    SigmaCheckpointError if no checkpoint is intact, and SigmaConfigError if a trainer must be named.
+    """
+    home = Path(run) / "checkpoints"
+    names = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+    if trainer is None and len(names) > 1:
+        raise SigmaConfigError(f"{run}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
+    _, found = checkpoints.newest_good(Path(run), trainer or (names or ["trainer"])[0])
+    return {name.removeprefix(LAYERS): value for name, value in found.arrays.items() if name.startswith(LAYERS)}
+
+
 def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
     if name is None and len(environment.trainers) > 1:
         raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")

@@ -36,13 +36,11 @@ class Exports:
             near = import_module("sigma_kernel.errors").near  # takes longer to import than the names themselves
             hint = "" if name.startswith("__") else near(name, self.places)
             raise AttributeError(f"module {self.package!r} has no attribute {name!r}.{hint}")
+        if self.places[name] == self.package:  # a module of its own
+            return import_module(f"{self.package}.{name}")
         value = getattr(__import__(self.places[name], fromlist=[name]), name)  # as ``from place import name``
         setattr(sys.modules[self.package], name, value)
         return value
-
-    def names(self) -> list[str]:
-        """Return the public names in order."""
-        return sorted(self.places)
 
 
 def lazy_exports(
@@ -50,9 +48,11 @@ def lazy_exports(
 ) -> tuple[Exports, Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
-    It exports the names listed for each of its modules, separated by blanks, and the objects of the components.
+    It exports the names listed for each of its modules, separated by blanks, and the objects of the components. Those
+    listed for the module ``""`` are modules of the package itself.
     """
-    places = {name: f"{package}.{module}" for module, names in (modules or {}).items() for name in names.split()}
+    rows = (modules or {}).items()
+    places = {name: f"{package}.{module}".rstrip(".") for module, names in rows for name in names.split()}
     places |= {name: module for module, _, name in (component.path.partition(":") for component in components)}
-    found = Exports(package, places)
-    return found, found.names, found.names()
+    names = sorted(places)
+    return Exports(package, places), lambda: names, names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +21,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
-TABLE = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE)
+GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
+TABLE = re.findall(r"^\| (`.*?) \|", DESIGN.read_text(), re.MULTILINE)
 RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`(\w+)`", names)}
 MODULES = sorted(
     path for path in KERNEL.rglob("*.py") if path.parent != KERNEL or path.name not in ("__init__.py", "__main__.py")
@@ -185,6 +188,60 @@ def test_a_plugin_file_imports_nothing_heavy(room):
     assert names <= {"sigma_kernel", *sys.stdlib_module_names}
 
 
+# -- public modules ----------------------------------------------------------------------------------------------------
+PUBLIC, LISTED = (
+    re.findall(r"^\| `(sigma_kernel[.\w]*)` \|", page.read_text(), re.MULTILINE) for page in (GUIDE, DESIGN)
+)
+FOR_COMMANDS = {"sigma_kernel.config", "sigma_kernel.launcher"}
+READERS = [path for room in ROOMS for path in sorted(room.rglob("*.py"))]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *(room / "README.md" for room in ROOMS)]
+
+
+@cache
+def exported(module: str) -> set[str]:
+    """Return the public names of a public module: what it lists, or else what it defines or imports as a name."""
+    found = import_module(module)
+    names = {name for name, value in vars(found).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    return {"__version__", *getattr(found, "__all__", names)}
+
+
+def beyond(text: str) -> set[str]:
+    """Return what a text imports from the kernel that is not public."""
+    found = {name for name in re.findall(r"\b(?:from|import) (sigma_kernel[.\w]*)", text) if name not in PUBLIC}
+    for module, names in re.findall(r"^ *from (sigma_kernel[.\w]*) import (\(.*?\)|.*?$)", text, re.M | re.S):
+        for name in re.sub(r"#.*?$|[()]", "", names, flags=re.M).split(","):
+            name = name.partition(" as ")[0].strip()
+            if module in PUBLIC and name and name not in exported(module) and f"{module}.{name}" not in PUBLIC:
+                found.add(f"{module}.{name}")
+    return found
+
+
+@pytest.mark.parametrize("path", [*READERS, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_and_documents_import_public_names_of_the_kernel_only(path):
+    assert beyond(path.read_text()) == set()
+
+
+def test_an_import_of_a_private_module_or_name_is_found():
+    text = "if TYPE_CHECKING:\n    from sigma_kernel.clock import every\nimport sigma_kernel.graph.node\n"
+    assert beyond(text) == {"sigma_kernel.clock", "sigma_kernel.graph.node"}
+    text = (
+        "from sigma_kernel.graph import (\n    Node,  # a node\n    rewriting as r,\n)\nfrom sigma_kernel import when"
+    )
+    assert beyond(text) == {"sigma_kernel.graph.rewriting"}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_only_rooms_with_a_command_use_configurations_and_the_terminal(room):
+    commands = 'Component("command"' in (room / room.name.replace("-", "_") / "plugin.py").read_text()
+    used = {name for path in sources(room) for name in imported(parsed(path))}
+    assert commands or FOR_COMMANDS.isdisjoint(used)
+
+
+def test_the_guide_and_the_design_list_the_same_public_modules():
+    assert PUBLIC == LISTED
+    assert set(PUBLIC) >= FOR_COMMANDS
+
+
 @pytest.mark.rooms
 def test_a_run_in_which_nothing_is_wrong_starts_without_what_it_can_do_without(tmp_path):
     spared = "numpy.ma", "pooch", "pytest", "sigma_kernel.launcher.partial"
@@ -284,6 +341,15 @@ def test_half_of_all_functions_have_8_lines_or_fewer():
 def test_names_are_british_and_say_what_a_file_is_for(path):
     assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
     assert not re.findall(r"optimizer|initializer|regularizer|normaliz", path.read_text(), re.IGNORECASE)
+
+
+def test_no_two_public_classes_have_the_same_name():
+    places = defaultdict[str, list[str]](list)
+    for path in SOURCES:
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(dotted(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

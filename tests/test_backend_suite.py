@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, symbol

@@ -19,12 +19,11 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import environment as module, signals
+from sigma_kernel import environment as module, functions as f, signals
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes

@@ -17,7 +17,7 @@ from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.testing import generate
 
-LAZY = ("sigma_kernel", "sigma_kernel.contracts", "sigma_kernel.testing")
+LAZY = tuple(f"sigma_kernel{name}" for name in ("", ".contracts", ".graph", ".launcher", ".testing"))
 INIT = """
 from sigma_kernel import lazy_exports
 
@@ -64,12 +64,13 @@ def test_the_stubs_of_the_kernel_are_up_to_date():
 
 def test_a_stub_imports_each_name_from_where_it_is():
     exports, _, _ = lazy_exports(
-        "acme", {"gate": "Gate open", "deep.inner": "functions"}, [SimpleNamespace(path="a.b:C")]
+        "acme", {"": "shapes", "gate": "Gate open", "deep.inner": "functions"}, [SimpleNamespace(path="a.b:C")]
     )
     tree = ast.parse(generate.stub(exports, versioned=True))
     froms = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     assert [(node.module, [alias.asname for alias in node.names]) for node in froms] == [
-        ("a.b", ["C"]), ("acme.deep.inner", ["functions"]), ("acme.gate", ["Gate"]), ("acme.gate", ["open"]),
+        ("a.b", ["C"]), ("acme", ["shapes"]), ("acme.deep.inner", ["functions"]), ("acme.gate", ["Gate"]),
+        ("acme.gate", ["open"]),
     ]  # fmt: skip
     assert isinstance(tree.body[-1], ast.AnnAssign)
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import minimise
+from sigma_kernel import functions as f, minimise
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaError, SigmaTrainingError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Sweep

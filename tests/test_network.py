@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Architecture, Context, CostLayer, Layer, Outputs, Parameter, live
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, symbol

@@ -20,7 +20,7 @@ from sigma_kernel.signals import SAVING
 from sigma_kernel.testing.journals import forged
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
-from sigma_kernel.training.commands.types import Stop
+from sigma_kernel.training.commands.types import StopTraining
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, seamless, tail
 from sigma_kernel.training.history.rewind import Past
@@ -246,7 +246,7 @@ def _rate(value: float) -> Callable[[Environment], Any]:
 
 def _stop(sigma: Environment) -> None:
     """Stop from another thread, as Ctrl-C does."""
-    thread = threading.Thread(target=sigma.trainer("trainer").session.send, args=[Stop("interrupted")])
+    thread = threading.Thread(target=sigma.trainer("trainer").session.send, args=[StopTraining("interrupted")])
     thread.start()
     thread.join()
 

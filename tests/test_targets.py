@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from sigma_data import Arrays, Csv
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment, functions as f, load
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.launcher.group import main
 from sigma_layers import BinaryCrossEntropy, FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import GradientDescent

@@ -125,7 +125,7 @@ def test_an_interval_that_is_none_is_refused(sigma):
 @pytest.fixture
 def later(monkeypatch):
     """Let numpy programs with a state go wrong from a call on, whose number is put into the list that is returned."""
-    right, calls, first = numpy_program.Program.__call__, [], []
+    right, calls, first = numpy_program.PlannedProgram.__call__, [], []
 
     def perhaps_wrong(self, *arrays):
         results = right(self, *arrays)
@@ -134,7 +134,7 @@ def later(monkeypatch):
             results[0][...] *= 1.01
         return results
 
-    monkeypatch.setattr(numpy_program.Program, "__call__", perhaps_wrong)
+    monkeypatch.setattr(numpy_program.PlannedProgram, "__call__", perhaps_wrong)
     return first
 
 

@@ -11,7 +11,7 @@ from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
 from sigma_kernel.config.document import Document, Path as Place
 from sigma_kernel.config.examination import check_cost, examine
-from sigma_kernel.config.schema import Configuration, Data, Run, Trainer as Declared
+from sigma_kernel.config.schema import Configuration, Data, Run, TrainerTable as Declared
 from sigma_kernel.config.writing import resolved
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment

@@ -74,7 +74,7 @@ class Data:
 
 
 @frozen(kw_only=True)
-class Network:
+class NetworkTable:
     """``[network]``: the architecture as text."""
 
     architecture: ArchitectureText
@@ -100,11 +100,11 @@ class Training:
 
 
 @frozen(kw_only=True)
-class Trainer(Training):
+class TrainerTable(Training):
     """``[trainers.NAME]``: one of several trainers."""
 
     data: Data
-    network: Network
+    network: NetworkTable
     initialisers: Mapping[str, Rule] = named()
     hooks: Mapping[str, Choice[Hook]] = named()
 
@@ -124,23 +124,24 @@ class Single(_Common):
     """A file with one trainer, whose tables are at the top level."""
 
     data: Data
-    network: Network
+    network: NetworkTable
     initialisers: Mapping[str, Rule] = named()
     trainer: Training
     hooks: Mapping[str, Choice[Hook]] = named()
 
     @property
-    def trainers(self) -> Mapping[str, Trainer]:
+    def trainers(self) -> Mapping[str, TrainerTable]:
         """Return the trainer by its name."""
-        parts: Any = {f.name: getattr(self, f.name, getattr(self.trainer, f.name, None)) for f in attrs.fields(Trainer)}
-        return {"trainer": Trainer(**parts)}
+        names = [one.name for one in attrs.fields(TrainerTable)]
+        parts: Any = {name: getattr(self, name, getattr(self.trainer, name, None)) for name in names}
+        return {"trainer": TrainerTable(**parts)}
 
 
 @define(kw_only=True)
 class Several(_Common):
     """A file with several trainers, each with its own tables."""
 
-    trainers: Mapping[str, Trainer] = named()
+    trainers: Mapping[str, TrainerTable] = named()
 
 
 # A file after reading: components resolved to choices, defaults filled in.  Compares by value.

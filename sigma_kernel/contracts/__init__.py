@@ -12,8 +12,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "compute": "Array Backend Batches Burst LoopProgram Program Share Step",
         "data": "Dataset Extractor Iterator Preprocessor Reader Source",
-        "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live",
+        "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimiser Schedule Slot Transform Update",
-        "steering": "Compute Hook HookContext Iterations Merger Metric Monitor Operator Outlook Recipe View Work",
+        "steering": "Compute Hook HookContext Iterations Merger Metric Monitor Operator Outlook Recipe Repeatable View"
+        " Work",
     },
 )

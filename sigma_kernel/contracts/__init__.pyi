@@ -24,6 +24,7 @@ from sigma_kernel.contracts.model import Outputs as Outputs
 from sigma_kernel.contracts.model import Parameter as Parameter
 from sigma_kernel.contracts.model import Totals as Totals
 from sigma_kernel.contracts.model import live as live
+from sigma_kernel.contracts.model import live_settings as live_settings
 from sigma_kernel.contracts.optimisation import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts.optimisation import Modifier as Modifier
 from sigma_kernel.contracts.optimisation import Objective as Objective
@@ -42,5 +43,6 @@ from sigma_kernel.contracts.steering import Monitor as Monitor
 from sigma_kernel.contracts.steering import Operator as Operator
 from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
+from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import View as View
 from sigma_kernel.contracts.steering import Work as Work

@@ -17,6 +17,7 @@ from sigma_kernel.network.tracing import (
     Parameter as Parameter,
     Totals as Totals,
     live as live,
+    live_settings as live_settings,
 )
 
 

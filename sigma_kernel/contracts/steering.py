@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeStep
-from sigma_kernel.contracts.compute import Batches, Burst, Share
+from sigma_kernel.contracts.compute import Backend, Batches, Burst, Share
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import gt, in_, optional, whole
@@ -81,7 +81,7 @@ class HookContext(Protocol):
         """
 
     @property
-    def iteration(self) -> Any:
+    def iteration(self) -> Repeatable | None:
         """Return the iteration that has just ended, for a hook that ``repeats``.
 
         None before the first iteration, at events, and in the background.
@@ -229,6 +229,21 @@ class Iterations(Protocol):
 
 
 Compute = Callable[[Iterations, Batches], Burst]  # how an operator computes a burst
+
+
+class Repeatable(Protocol):
+    """An iteration that has just ended, with copies of its initial state and its batch."""
+
+    @property
+    def backend(self) -> Backend:
+        """Return the backend that ran it."""
+
+    @property
+    def outcome(self) -> Mapping[str, np.ndarray]:
+        """Return the new state, ``training.loss`` and totals of metrics, by name."""
+
+    def repeated(self, backend: Backend) -> Mapping[str, np.ndarray]:
+        """Return the outcome of the same iteration on a backend; nothing else changes."""
 
 
 class Work(Protocol):

@@ -1,4 +1,29 @@
-"""The computation graph: nodes, the table of ops, and what is done to graphs before a backend compiles them.
+"""The computation graph: nodes, the table of ops, and what a backend needs to compile or interpret a graph.
 
-Layers are written in :mod:`sigma_kernel.graph.functions`; nothing in here knows a layer or a backend.
+This is the public interface for backends, and for plugins that add ops. Layers, optimisers and costs are written with
+:mod:`sigma_kernel.functions`. Nothing here depends on a layer or a backend.
+
+- A graph: :class:`Node`, :class:`Graph`, :class:`Spec`; :func:`symbol`, :func:`constant` and :func:`trace` make them.
+- An op: :func:`op` adds one, with the rules of :mod:`.shapes` and :mod:`.dtypes`; ``OPS`` is the table.
+- Its meaning: :func:`interpret` runs a graph in any array namespace, :func:`meaning_of` computes one node.
+- Transformations: :func:`gradient`, :func:`rewrite`, :func:`changed`.
+- Random numbers: :class:`Key` in graphs, :class:`Draw` and :func:`permutation` on the host, :mod:`.philox` for bits.
 """
+
+from sigma_kernel.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "": "dtypes ops philox shapes",
+        "differentiation": "gradient",
+        "meaning": "MEANINGS Meaning STANDARD interpret meaning_of",
+        "namespace": "Namespace erf inside numpy_namespace",
+        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Op Shape Spec constant frozen_attrs ordered"
+        " symbol trace",
+        "ops": "op",
+        "random": "Draw Key Streams permutation",
+        "rewriting": "changed rewrite",
+        "shapes": "ELEMENTWISE",
+    },
+)

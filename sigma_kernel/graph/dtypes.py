@@ -1,4 +1,4 @@
-"""Dtype rules: pure functions from the operands' dtypes and the attributes to the dtype of the result."""
+"""Dtype rules: functions from the operands' dtypes and the attributes to the dtype of the result."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sigma_kernel.graph.node import DTYPES, FLOATS, INTEGERS, known
 
 
 def same(*dtypes: str, **_: Any) -> str:
-    """Keep the dtype that all operands share."""
+    """Return the dtype that all operands share; raises SigmaGraphError if they differ."""
     if "tuple" in dtypes:
-        raise SigmaGraphError("a scan has several results. Read one of them with part.")
+        raise SigmaGraphError("a scan has several results. Select one of them with part.")
     if len(set(dtypes)) > 1:
         raise SigmaGraphError(f"dtypes {' and '.join(dict.fromkeys(dtypes))} do not mix. Cast one of them.")
     return dtypes[0]
 
 
 def _of(kinds: Collection[str], what: str, result: str = "") -> Callable[..., str]:
-    """Return a rule: operands share one of these dtypes, and the result has it too, or one of its own."""
+    """Return a rule: operands share one of these dtypes; the result has it, or else the given one."""
 
     def rule(*dtypes: str, **_: Any) -> str:
         if same(*dtypes) not in kinds:
@@ -43,53 +43,53 @@ _labels = _of(INTEGERS, "labels that are integers")
 
 
 def wanted(*operands: str, dtype: str, **_: Any) -> str:
-    """Take the dtype that an attribute names."""
+    """Return the dtype given as an attribute."""
     if operands:
         same(*operands)
     return known(dtype)
 
 
 def part(scan: str, *, dtype: str, **_: Any) -> str:
-    """Take the dtype of one result of a scan."""
+    """Return the dtype of one result of a scan."""
     if scan != "tuple":
         raise SigmaGraphError("only a scan has parts")
     return wanted(dtype=dtype)
 
 
 def selected(condition: str, x: str, y: str) -> str:
-    """Choose between two operands of one dtype."""
+    """Return the dtype of two operands, of which a bool chooses one."""
     logical(condition)
     return same(x, y)
 
 
 def taken(x: str, indices: str, **_: Any) -> str:
-    """Keep the dtype of what is read at integer places."""
+    """Return the dtype of an array that is indexed with int32 or int64."""
     _places(indices)
     return same(x)
 
 
 def scattered(x: str, indices: str, updates: str, **_: Any) -> str:
-    """Keep the dtype that the operand and its updates share."""
+    """Return the dtype that the operand and its updates share."""
     _places(indices)
     return number(x, updates)
 
 
 def looped(*dtypes: str, body: Any, carries: int, **_: Any) -> str:
-    """Check the operands of a scan against its body."""
+    """Compare the operands of a scan with its body; the results are selected with part."""
     for i, (dtype, inner) in enumerate(zip(dtypes, body.inputs, strict=True)):
         after = body.outputs[i].dtype if i < carries else dtype
         if not dtype == inner.dtype == after:
-            raise SigmaGraphError(f"operand {i} is {dtype}; the body takes {inner.dtype} and hands on {after}")
+            raise SigmaGraphError(f"operand {i} is {dtype}; the body takes {inner.dtype} and returns {after}")
     return "tuple"
 
 
 def classified(scores: str, labels: str) -> str:
-    """Keep the dtype of scores judged by integer labels."""
+    """Return the dtype of scores that are compared with integer labels."""
     _labels(labels)
     return floating(scores)
 
 
 def dropped(x: str, rate: str, *key: str, stream: int) -> str:
-    """Keep the dtype of what is thinned out by random bits."""
+    """Return the dtype of the operand of dropout."""
     words(*key)
     return floating(x, rate)

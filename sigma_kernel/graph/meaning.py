@@ -1,11 +1,10 @@
-"""The meaning of each primitive, written once against an array namespace: the reference for every backend.
+"""The semantics of each primitive, written once for any array namespace: the reference for every backend.
 
     run = interpret(graph, numpy_namespace())
     outputs = run(*arrays)
 
-A meaning takes the namespace, the operands in order, and the attributes by name.  That of an elementwise op is the
-standard's function of that name, unless the table says otherwise.  An op without one has an expansion into ops that
-have.
+A meaning takes the namespace, the operands in order, and the attributes by name. That of an elementwise op is the array
+API standard's function of that name, unless the table gives another. An op without a meaning has an expansion.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops, windows
 from sigma_kernel.graph.namespace import Array, Namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, symbol
+from sigma_kernel.graph.node import MEANINGS as MEANINGS, Graph, Node, expanded, symbol
 from sigma_kernel.graph.philox import random_bits
 
 Meaning = Callable[..., Any]
@@ -27,7 +26,7 @@ _Call = tuple[Callable[..., Any], list[int], int, list[int]]
 
 
 def _standard(name: str) -> Meaning:
-    """Return what the array API standard calls by this name."""
+    """Return the array API standard's function of this name."""
     return lambda ns, *operands: getattr(ns.xp, name)(*operands)
 
 
@@ -43,7 +42,7 @@ def _take(ns: Namespace, x: Array, indices: Array, *, axis: int) -> Array:
 
 
 def _scatter_add(ns: Namespace, x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
-    """Bring the axis to the front and make both arrays matrices, so that the namespace adds rows."""
+    """Move the axis to the front and reshape both arrays to matrices, so that the namespace adds rows."""
     ns.inside("scatter_add", indices, x.shape[axis])
     places, rank = len(indices.shape), len(updates.shape)
     order = (axis, *(i for i in range(len(x.shape)) if i != axis))
@@ -60,10 +59,10 @@ def scan(
     ns: Namespace, *operands: Array, run: Callable[..., tuple[Array, ...]], wanted: Mapping[int, Node],
     carries: int, sequences: int, length: int, reverse: bool,
 ) -> dict[int, Array]:  # fmt: skip
-    """Walk a body over the leading axis of the sequences and return the wanted parts.
+    """Run a body over the leading axis of the sequences and return the wanted parts.
 
-    ``run`` is the body as a function.  ``wanted`` are the nodes that read a part, by its number: final carries, stacked
-    outputs, stacked incoming carries.
+    ``run`` is the body as a function. ``wanted`` holds the nodes that read a part, by the number of the part: final
+    carries, stacked outputs, stacked incoming carries.
     """
     carry, constants = operands[:carries], operands[carries + sequences :]
     stacks: dict[int, list[Array]] = {index: [None] * length for index in wanted if index >= carries}
@@ -80,11 +79,11 @@ def _stacked(ns: Namespace, rows: list[Array], part: Node) -> Array:
     return ns.xp.stack(rows) if rows else ns.xp.zeros(part.shape, dtype=ns.dtype(part.dtype))
 
 
-# Where the array API standard has another name for an op.
+# Names in the array API standard that differ from the op's.
 STANDARD = {"sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "mod": "remainder",
             "is_finite": "isfinite"}  # fmt: skip
 
-MEANINGS: dict[str, Meaning] = {
+MEANINGS |= {
     **{row.name: _standard(STANDARD.get(row.name, row.name)) for row in ops.elementwise() if row.expansion is None},
     "matmul": _standard("matmul"),
     "erf": lambda ns, x: ns.erf(ns.xp, x),
@@ -108,15 +107,8 @@ MEANINGS: dict[str, Meaning] = {
 }
 
 
-def define(name: str, meaning: Meaning) -> None:
-    """Give a plugin's op (``distribution:name``) a meaning.  A second one for the same op is a SigmaGraphError."""
-    if name in MEANINGS:
-        raise SigmaGraphError(f"define({name!r}): this op has a meaning already. Choose another name for the op.")
-    MEANINGS[name] = meaning
-
-
 def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
-    """Return a function from input arrays to output arrays that runs the graph one node at a time."""
+    """Return a function from input arrays to output arrays that computes the graph node by node."""
     place = graph.places()
     calls = list(_calls(graph, ns, place))
     start = [ns.array(n.attrs["value"], n.dtype) if n.op == "constant" else None for n in place]
@@ -137,13 +129,13 @@ def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
 
 
 def _calls(graph: Graph, ns: Namespace, place: Mapping[Node, int]) -> Iterator[_Call]:
-    """Yield what to call, where its operands lie, where its value goes, and what nobody needs after it."""
+    """Yield for each node its function, the places of operands and result, and the places that are free afterwards."""
     nodes = [node for node in graph if node.op not in ("input", "constant")]
     kept = {*graph.outputs}
     last = {x: node for node in nodes for x in node.inputs if x not in kept and x.op != "constant"}
     for node in nodes:
         dead = [place[x] for x in {*node.inputs} if last.get(x) is node]
-        yield function(node, ns, _wanted(nodes, node)), [place[x] for x in node.inputs], place[node], dead
+        yield meaning_of(node, ns, _wanted(nodes, node)), [place[x] for x in node.inputs], place[node], dead
 
 
 def _wanted(nodes: list[Node], scan: Node) -> dict[int, Node]:
@@ -152,8 +144,8 @@ def _wanted(nodes: list[Node], scan: Node) -> dict[int, Node]:
     return {n.attrs["index"]: n for n in nodes if n.op == "part" and n.inputs[0] is scan}
 
 
-def function(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = None) -> Callable[..., Any]:
-    """Return what computes a node from its operands' values; of a scan, the wanted parts."""
+def meaning_of(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = None) -> Callable[..., Any]:
+    """Return a function that computes a node from its operands' values; for a scan, its wanted parts."""
     meaning = ns.own.get(node.op) or MEANINGS.get(node.op)
     attrs = dict(node.attrs)
     if meaning is None:
@@ -165,9 +157,9 @@ def function(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = None
 
 
 def _expanded(node: Node, ns: Namespace) -> Callable[..., Array]:
-    expansion = OPS[node.op].expansion if node.op in OPS else None
-    if expansion is None:
-        raise SigmaGraphError(f"{node.op}: this op has neither a meaning nor an expansion. Give it one of them.")
     symbols = tuple(symbol(x.shape, x.dtype) for x in node.inputs)
-    run = interpret(Graph(symbols, (expansion(*symbols, **node.attrs),)), ns)
+    value = expanded(node, symbols)
+    if value is None:
+        raise SigmaGraphError(f"{node.op}: this op has neither a meaning nor an expansion. Give it one of them.")
+    run = interpret(Graph(symbols, (value,)), ns)
     return lambda *operands: run(*operands)[0]

@@ -1,6 +1,6 @@
-"""An array namespace, and the little that one may lack: what the meanings of the ops are written against.
+"""Array namespaces, with the few functions that the array API standard lacks; the meanings of the ops use nothing else.
 
-A namespace is any module that speaks the array API standard: ``numpy``, ``jax.numpy``, ``array_api_compat.torch``.
+A namespace is any module that follows the array API standard: ``numpy``, ``jax.numpy``, ``array_api_compat.torch``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import field, frozen
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import INTEGERS
 
-Array = Any  # whatever the namespace computes with
+Array = Any  # an array of the namespace
 WORD = 0xFFFFFFFF
 
 
@@ -24,7 +24,7 @@ def erf(xp: Any, x: Array) -> Array:
     """Return the error function, to a few units in the last place of float64.
 
     W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) 631-637; beyond 6 the
-    result is 1 in float64, so that his third interval is not needed.
+    result is 1 in float64, so that the third interval of the paper is not needed.
     """
     size = xp.minimum(xp.abs(x), xp.full_like(x, 6.0))
     square = size * size
@@ -56,29 +56,28 @@ def _ratio(x: Array, terms: tuple[tuple[Array, ...], tuple[Array, ...]]) -> Arra
 
 
 def scatter_add(xp: Any, x: Array, indices: Array, updates: Array) -> Array:
-    """Return ``x (n, m)`` with ``updates (k, m)`` added at the rows that ``indices (k,)`` name; repeats accumulate."""
+    """Return ``x (n, m)`` with ``updates (k, m)`` added at the rows ``indices (k,)``; repeats accumulate."""
     hit = xp.equal(xp.arange(x.shape[0])[:, None], xp.astype(indices, xp.arange(0).dtype)[None, :])
     return x + xp.matmul(xp.astype(hit, x.dtype), updates)
 
 
 def inside(op: str, places: np.ndarray, side: int) -> None:
-    """Refuse places that a side does not have: they count from 0, and never from the end."""
+    """Raise SigmaGraphError for indices outside of an axis; they count from 0, never from the end."""
     if places.size and not (places.min() >= 0 and places.max() < side):
         raise SigmaGraphError(
-            f"{op}: there are places from {places.min()} to {places.max()}, and a side of {side} has 0 to {side - 1}. "
+            f"{op}: indices must be from 0 to {side - 1} (got {places.min()} to {places.max()}). "
             "Check the labels or indices in the data."
         )
 
 
 @frozen(eq=False, repr=False)
 class Namespace:
-    """An array namespace, with the small helpers it needs.
+    """An array namespace and what it needs in addition.
 
-    ``dtypes`` says how the graph's dtypes are called there; one that is absent is refused.  ``carrier`` is an integer
-    type with exact 32-bit products of 16-bit halves.  ``word`` brings a result back to 32 bits where uint32 is held
-    in a wider type.  ``inside`` refuses places that a side does not have, where values can be
-    looked at.  ``quiet`` silences warnings of floating-point arithmetic.  ``own`` gives meanings that the namespace has
-    a better way for (composites and scan too).
+    ``dtypes`` maps the graph's dtypes to its own; others are refused. ``carrier`` is an integer type in which products
+    of 16-bit halves are exact. ``word`` cuts a result to 32 bits if uint32 is held in a wider type. ``inside`` raises
+    an error for indices out of range, if values can be inspected. ``quiet`` silences warnings of floating-point
+    arithmetic. ``own`` replaces meanings, those of composites and of scan included.
     """
 
     name: str
@@ -93,9 +92,9 @@ class Namespace:
     own: Mapping[str, Callable[..., Any]] = field(factory=dict)
 
     def dtype(self, name: str) -> Any:
-        """Return the namespace's own dtype; one that it lacks is a SigmaGraphError."""
+        """Return the namespace's dtype; raises SigmaGraphError if it lacks it."""
         if name not in self.dtypes:
-            raise SigmaGraphError(f"{self.name}: there is no {name} here. Use one of: {', '.join(self.dtypes)}.")
+            raise SigmaGraphError(f"{self.name}: does not support {name}. Use one of: {', '.join(self.dtypes)}.")
         return self.dtypes[name]
 
     def array(self, value: Any, dtype: str) -> Array:
@@ -109,21 +108,21 @@ class Namespace:
         return self.xp.full(tuple(shape), kind(value), dtype=like.dtype)
 
     def cast(self, x: Array, dtype: str) -> Array:
-        """Return the array in another of the graph's dtypes; :func:`.functions.cast` says how."""
+        """Return the array in another dtype, by the rules of :func:`sigma_kernel.functions.cast`."""
         if dtype in INTEGERS and self.xp.isdtype(x.dtype, "real floating"):
             return self._cut(x, dtype, INTEGERS[dtype])
         cast = self.xp.astype(x, self.dtype(dtype))
         return self.word(cast) if dtype == "uint32" else cast
 
     def _cut(self, x: Array, dtype: str, span: range) -> Array:
-        """Return floats as integers: those beyond the range are its ends, and NaN is 0."""
+        """Return floats as integers, clipped to the range of the dtype; NaN becomes 0."""
         low, high = (self.full((), end, x) for end in (span.start, span.stop))  # powers of two: exact
         whole = self.xp.astype(self.xp.where((x > low) & (x < high), x, self.full((), 0, x)), self.dtype(dtype))
         first, last = (self.array(end, dtype) for end in (span[0], span[-1]))
         return self.xp.where(x <= low, first, self.xp.where(x >= high, last, whole))
 
     def carried(self, value: Any) -> Array:
-        """Return words in the carrier type."""
+        """Return words as the carrier type."""
         number = not hasattr(value, "dtype")
         return self.xp.asarray(value, dtype=self.carrier) if number else self.xp.astype(value, self.carrier)
 
@@ -135,7 +134,7 @@ def _numpy_scatter_add(xp: Any, x: np.ndarray, indices: np.ndarray, updates: np.
 
 
 def numpy_namespace() -> Namespace:
-    """Return NumPy, the reference: everything but bfloat16."""
+    """Return NumPy's namespace, the reference; it has no bfloat16."""
     names = ("float16", "float32", "float64", "int32", "int64", "uint32", "bool")
     quiet = partial(np.errstate, all="ignore")
     dtypes = {name: np.dtype(name) for name in names}

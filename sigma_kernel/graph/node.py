@@ -1,7 +1,6 @@
-"""The computation graph: immutable nodes, and the one function that makes them.
+"""The computation graph: immutable nodes, graphs, and the class of ops.
 
-Nothing here knows what an op means: shapes, dtypes, gradients and expansions are rows of
-:mod:`sigma_kernel.graph.ops`.
+The rules of the ops (shape, dtype, gradient, expansion) are rows of :mod:`sigma_kernel.graph.ops`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {
     "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
 }  # fmt: skip
-ALIGNMENT = 64  # bytes, at a multiple of which arrays had best begin: a cache line, and the widest vector
+ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
 
 
 def _shape(sides: Sequence[int]) -> Shape:
@@ -34,7 +33,7 @@ def _shape(sides: Sequence[int]) -> Shape:
 
 
 def known(name: str) -> str:
-    """Return a dtype; raises SigmaGraphError for what is none."""
+    """Return the name of a dtype; raises SigmaGraphError for any other name."""
     if name not in DTYPES:
         raise SigmaGraphError(f"there is no dtype {name!r}, only {', '.join(DTYPES)}.{near(str(name), DTYPES)}")
     return name
@@ -42,7 +41,7 @@ def known(name: str) -> str:
 
 @frozen
 class Spec:
-    """What is known of an array before it exists: its shape and its dtype."""
+    """The shape and the dtype of an array."""
 
     shape: Shape = field(converter=_shape)
     dtype: str = field(default="float32", converter=known)
@@ -53,7 +52,7 @@ class Spec:
 
 @frozen(eq=False)
 class Node:
-    """A value in the graph: the op that makes it, and what from.  Two nodes are equal only if they are the same one."""
+    """A value in the graph: an op, its operands and its attributes. Nodes are compared by identity."""
 
     op: str
     inputs: tuple[Node, ...] = ()
@@ -61,7 +60,7 @@ class Node:
     shape: Shape = ()
     dtype: str = "float32"
 
-    __array_ufunc__: ClassVar[None] = None  # numpy arrays leave ``array * node`` to the node, which refuses it
+    __array_ufunc__: ClassVar[None] = None  # ``array * node`` then calls ``Node.__rmul__``, which raises a clear error
 
     @property
     def spec(self) -> Spec:
@@ -99,21 +98,21 @@ class Node:
 
 @frozen(eq=False, repr=False)
 class Graph:
-    """A pure function as data: some input nodes, some output nodes.  Graphs are equal if they say the same."""
+    """A pure function as data: input nodes and output nodes. Graphs are equal if their structure is equal."""
 
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
 
     def __iter__(self) -> Iterator[Node]:
-        """Yield every node that an output needs once, operands before users."""
+        """Yield every node that the outputs depend on once, operands first."""
         return ordered(self.outputs)
 
     def places(self) -> dict[Node, int]:
-        """Return the number of each node: the inputs first, then every node after its operands."""
+        """Return the number of each node: first the inputs, then every node after its operands."""
         return {node: i for i, node in enumerate(dict.fromkeys((*self.inputs, *self)))}
 
     def rows(self) -> tuple[Row, ...]:
-        """Return ``(op, operands, attributes, shape, dtype)`` for each node; operands are places."""
+        """Return ``(op, operands, attributes, shape, dtype)`` for each node; operands are numbers of nodes."""
         places = self.places()
         return tuple((n.op, tuple(places[x] for x in n.inputs), n.attrs, n.shape, n.dtype) for n in places)
 
@@ -143,7 +142,7 @@ class Graph:
 
 
 def ordered(outputs: Sequence[Node], border: Container[Node] = ()) -> Iterator[Node]:
-    """Yield every node that the outputs need once, operands before users; nothing from behind the border."""
+    """Yield every node that the outputs depend on once, operands first; nodes at the border are not expanded."""
     seen: set[Node] = set()
     stack = [(node, False) for node in reversed(outputs)]
     while stack:
@@ -158,12 +157,12 @@ def ordered(outputs: Sequence[Node], border: Container[Node] = ()) -> Iterator[N
 
 
 def frozen_attrs(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return attributes as a key that tells 0.0 from -0.0 and 1 from 1.0 and True, and finds NaN equal to itself."""
+    """Return attributes as a hashable key: 0.0 differs from -0.0, and 1 from 1.0 and True; NaN equals NaN."""
     return tuple((name, x if isinstance(x, Graph) else repr(x)) for name, x in sorted(attrs.items()))
 
 
 def _lines(place: int, row: Row) -> Iterator[str]:
-    """Yield the text of one row; the body of a scan stands below it, indented."""
+    """Yield the text of one row; the body of a scan follows, indented."""
     op, operands, attrs, shape, dtype = row
     bodies = {name: x for name, x in attrs.items() if isinstance(x, Graph)}
     settings = (f"{name}={x!r}" for name, x in attrs.items() if name not in bodies)
@@ -183,12 +182,12 @@ def _rebuild(rows: Sequence[Row], inputs: Sequence[int], outputs: Sequence[int])
 # -- the table ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
 class Op:
-    """One row of the table.
+    """One row of the op table.
 
-    ``shape`` and ``dtype`` are rules: they take the operands' shapes (dtypes) and the attributes and return the
-    result's.  ``gradient`` takes the gradient of the result, the result, the operands and the attributes, and returns
-    one node (or None) for each operand; it need not undo broadcasting.  ``expansion`` builds the same value from
-    other ops: with it, the op works on every backend.
+    The rules ``shape`` and ``dtype`` compute those of the result from those of the operands, and the attributes.
+    ``gradient`` takes the gradient of the result, the result, the operands and the attributes, and returns one node (or
+    None) for each operand; it need not undo broadcasting. ``expansion`` builds the same value from other ops, so that
+    the op works on every backend.
     """
 
     name: str
@@ -198,26 +197,33 @@ class Op:
     expansion: Callable[..., Node] | None = None
 
     def __call__(self, *inputs: Node | float, **attrs: Any) -> Node:
-        """Make a node of this op; a number takes the dtype of the nodes beside it."""
+        """Make a node of this op; a number gets the dtype of the other operands."""
         try:
             nodes = _as_nodes(inputs)
             attrs = {name: tuple(x) if isinstance(x, list) else x for name, x in attrs.items()}
             shape = self.shape(*(x.shape for x in nodes), **attrs)
             dtype = self.dtype(*(x.dtype for x in nodes), **attrs)
-        except (SigmaGraphError, TypeError) as error:  # a TypeError: attributes or operands that the op does not have
+        except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
             operands = ", ".join(str(x.shape) if isinstance(x, Node) else repr(x) for x in inputs)
             raise SigmaGraphError(f"{self.name}({operands}): {error}") from error
         return Node(self.name, nodes, attrs, shape, dtype)
 
 
 OPS: dict[str, Op] = {}
+MEANINGS: dict[str, Callable[..., Any]] = {}  # of primitives, by name; see :mod:`sigma_kernel.graph.meaning`
 
 
 def apply(name: str, *inputs: Node | float, **attrs: Any) -> Node:
-    """Make the node for one op by its name."""
+    """Make a node by the name of its op."""
     if name not in OPS:
         raise SigmaGraphError(f"there is no op {name!r}.{near(name, OPS)}")
     return OPS[name](*inputs, **attrs)
+
+
+def expanded(node: Node, inputs: Sequence[Node]) -> Node | None:
+    """Return a composite of these inputs, written with other ops; None if its op has no expansion."""
+    row = OPS.get(node.op)
+    return row.expansion(*inputs, **node.attrs) if row and row.expansion else None
 
 
 def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node:
@@ -227,14 +233,14 @@ def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node
 
 
 def constant(value: float, dtype: str = "float32") -> Node:
-    """Return a scalar literal; arrays enter a graph only as inputs."""
+    """Return a scalar constant; arrays enter a graph only as inputs."""
     return Node("constant", attrs={"value": _literal(value, known(dtype))}, dtype=dtype)
 
 
 def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:
-    """Run a Python function on symbolic inputs and keep what it did.
+    """Return the graph of a Python function, which is called with symbolic inputs.
 
-    Raises SigmaGraphError where the function uses inputs of another graph.
+    Raises SigmaGraphError if the function uses inputs of another graph.
     """
     wanted = [spec if isinstance(spec, Spec) else Spec(spec) for spec in specs]
     inputs = tuple(symbol(spec.shape, spec.dtype) for spec in wanted)
@@ -247,29 +253,29 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
     if strangers:
         raise SigmaGraphError(
             f"trace: the function uses {strangers[0]!r} {strangers[0].attrs['name']!r} from outside. "
-            "Hand it in as an argument (for a scan: among its constants)."
+            "Pass it as an argument (of a scan: as one of its constants)."
         )
     return graph
 
 
 def _as_nodes(inputs: Sequence[Node | float]) -> tuple[Node, ...]:
-    """Turn numbers into constants of the dtype of the first node that is not a condition."""
+    """Turn numbers into constants with the dtype of the first node that is not bool."""
     if all(isinstance(x, Node) for x in inputs):
         return tuple(x for x in inputs if isinstance(x, Node))
     dtype = next((x.dtype for x in inputs if isinstance(x, Node) and x.dtype != "bool"), None)
     if dtype is None:
-        raise SigmaGraphError("nothing tells the dtype of a number here. Write constant(number, dtype).")
+        raise SigmaGraphError("the dtype of a number is unknown here. Write constant(number, dtype).")
     return tuple(x if isinstance(x, Node) else constant(x, dtype) for x in inputs)
 
 
 def _literal(value: Any, dtype: str) -> float:
-    """Return a Python number that is exact for its kind of dtype, or refuse it."""
+    """Return a number as a float, int or bool, as its dtype requires; raises SigmaGraphError if that is inexact."""
     if getattr(value, "shape", ()) != () or not hasattr(value, "__float__"):
-        raise SigmaGraphError(f"a {type(value).__name__} cannot stand in a graph. Make it an input.")
+        raise SigmaGraphError(f"a {type(value).__name__} cannot be a constant of a graph. Make it an input.")
     if dtype in FLOATS:
         return float(value)
     if dtype == "bool" and value in (0, 1):
         return bool(value)
     if dtype in INTEGERS and hasattr(value, "__index__") and index(value) in INTEGERS[dtype]:
         return index(value)
-    raise SigmaGraphError(f"{value!r} is no {dtype}. Cast the other operand, or write another number.")
+    raise SigmaGraphError(f"{value!r} is not a valid {dtype}. Cast the other operand, or write another number.")

@@ -3,12 +3,12 @@
     name = op("name", shape rule, dtype rule, gradient rule)
 
 A gradient rule takes the gradient of the result, the result, the operands and the attributes, and returns one node for
-each operand, built from this same table.  It need not undo broadcasting, and it is asked for floats only:
-:func:`sigma_kernel.graph.gradient.gradient` sees to both.  An op without a rule lets no gradient through.  ``scan`` and
-``part`` are differentiated there, because a scan has several results.
+each operand, built from the same table. It need not undo broadcasting and is called for floats only:
+:func:`sigma_kernel.graph.gradient` handles both. The gradient of an op without a rule is zero. ``scan`` and ``part``
+are differentiated there, because a scan has several results.
 
-Composites stand at the end: their last column is an expansion into the rows above, and one without a gradient rule is
-differentiated through it.
+Composites come last: their last column is an expansion into the rows above. One without a gradient rule is
+differentiated through its expansion.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, shapes
-from sigma_kernel.graph.node import OPS, Node, Op, Shape, constant
+from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, Op, Shape, constant
 
 Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
 
@@ -30,16 +31,23 @@ def op(
     dtype: Callable[..., str],
     gradient: Gradient | None = None,
     expansion: Callable[..., Node] | None = None,
+    meaning: Callable[..., Any] | None = None,
 ) -> Op:
-    """Add a row; a plugin's rows are called ``distribution:name``.  Raises SigmaGraphError if the name is taken."""
+    """Add an op to the table; a plugin's op is named ``distribution:name``.
+
+    An op without an expansion needs a ``meaning``, a function of an array namespace, its operands and its attributes;
+    see :mod:`sigma_kernel.graph.meaning`. Raises SigmaGraphError if the name is taken.
+    """
     if name in OPS:
-        raise SigmaGraphError(f"op {name!r} is already defined")
+        raise SigmaGraphError(f"op {name!r} is already defined. Choose another name.")
     OPS[name] = Op(name, shape, dtype, gradient, expansion)
+    if meaning is not None:
+        MEANINGS[name] = meaning
     return OPS[name]
 
 
 def full(value: float, shape: Shape, dtype: str) -> Node:
-    """Return a number stretched to a shape."""
+    """Return a number broadcast to a shape."""
     return stretch(constant(value, dtype), shape=shape) if shape else constant(value, dtype)
 
 
@@ -51,7 +59,7 @@ def swapped(x: Node, first: int = -2, second: int = -1) -> Node:
 
 
 def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
-    """Cut one axis, counted from the front."""
+    """Slice along one axis, counted from the front."""
     rank = len(x.shape)
     low, high, by = [0] * rank, list(x.shape), [1] * rank
     low[axis], high[axis], by[axis] = start, stop, step
@@ -59,12 +67,31 @@ def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
 
 
 def pieces(x: Node, sizes: Sequence[int], axis: int) -> tuple[Node, ...]:
-    """Cut along an axis, counted from the front, into pieces of these sizes."""
+    """Split along an axis, counted from the front, into pieces of these sizes."""
     return tuple(narrow(x, axis, end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True))
 
 
+def loop(
+    body: Graph, carry: Sequence[Node], sequences: Sequence[Node], constants: Sequence[Node], length: int, reverse: bool
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Scan with a body given as a graph; return the last carries and the stacked outputs."""
+    counts = {"carries": len(carry), "sequences": len(sequences)}
+    node = scan(*carry, *sequences, *constants, body=body, **counts, length=length, reverse=reverse)
+    parts = results(node)
+    return parts[: len(carry)], parts[len(carry) : len(body.outputs)]
+
+
+def results(node: Node) -> tuple[Node, ...]:
+    """Return all parts of a scan: last carries, stacked outputs, stacked incoming carries."""
+    body, carries = node.attrs["body"], node.attrs["carries"]
+    stacked = (*body.outputs[carries:], *body.inputs[:carries])
+    shapes = [*(x.shape for x in body.outputs[:carries]), *((node.attrs["length"], *x.shape) for x in stacked)]
+    kinds = (x.dtype for x in (*body.outputs[:carries], *stacked))
+    return tuple(part(node, index=i, shape=s, dtype=d) for i, (s, d) in enumerate(zip(shapes, kinds, strict=True)))
+
+
 def _power(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
-    """Differentiate a power; 0 to the power of 0 has no slope in either direction."""
+    """Differentiate a power; both slopes of 0 to the power of 0 are 0."""
     if y.op == "constant":
         exponent = float(y.attrs["value"])
         slope = x ** (exponent - 1.0) * exponent if exponent else full(0.0, x.shape, x.dtype)
@@ -74,32 +101,32 @@ def _power(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
 
 
 def _won(g: Node, won: Node, x: Node, y: Node) -> Node:
-    """Return all of the gradient where an operand is the one chosen, and half of it where both are equal."""
+    """Return the gradient where an operand is the chosen one, half of it where both are equal, else 0."""
     return where(won, g, where(equal(x, y), g * 0.5, 0.0))
 
 
 def _shares(g: Node, z: Node, x: Node, axis: Shape) -> Node:
-    """Split the gradient of a largest entry evenly among those that are as large."""
+    """Split the gradient of a maximum evenly among all entries equal to it."""
     largest = equal(x, z)
     return where(largest, g / sum(cast(largest, dtype=x.dtype), axis=axis), 0.0)
 
 
 def _unsliced(g: Node, x: Node, start: Shape, step: Shape) -> Node:
-    """Put the entries of a slice back where they came from, among zeros."""
+    """Scatter the entries of a slice back to their places, among zeros."""
     sides = zip(x.shape, start, g.shape, step, strict=True)
     high = tuple(side - a - shapes.spread(count, by) for side, a, count, by in sides)
     return pad(g, low=start, high=high, interior=tuple(by - 1 for by in step), value=0.0)
 
 
 def _unpadded(g: Node, x: Node, low: Shape, interior: Shape) -> Node:
-    """Read the entries of the operand from among the padding."""
+    """Read the entries of the operand from the padded array."""
     step = tuple(i + 1 for i in interior)
     stop = tuple(a + shapes.spread(side, by) for a, side, by in zip(low, x.shape, step, strict=True))
     return slice(g, start=low, stop=stop, step=step)
 
 
 def _sigmoid(x: Node) -> Node:
-    """Expand without overflow: the exponential is never of a positive number."""
+    """Expand without overflow: the argument of the exponential is never positive."""
     small = exp(-abs(x))
     return where(x >= 0.0, 1.0, small) / (small + 1.0)
 
@@ -142,7 +169,7 @@ def _layer_norm(x: Node, scale: Node, shift: Node, *, epsilon: float) -> Node:
 
 
 def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
-    """Expand inverted dropout; whatever the precision, float32 holds the threshold, cut to what uint32 holds."""
+    """Expand inverted dropout; the threshold is computed in float32 for every precision, and fits uint32."""
     threshold = minimum(cast(rate, dtype="float32") * 2.0**32, 2.0**32 - 256.0)
     kept = random_bits(*key, shape=x.shape, stream=stream) >= cast(threshold, dtype="uint32")
     return where(kept, x * (1.0 / (1.0 - rate)), 0.0)
@@ -155,7 +182,7 @@ def _attention(q: Node, k: Node, v: Node) -> Node:
 
 
 def elementwise() -> list[Op]:
-    """Return the kernel's own elementwise ops, in the order of the table."""
+    """Return the kernel's elementwise ops, in the order of the table."""
     return [row for row in OPS.values() if row.shape in shapes.ELEMENTWISE and ":" not in row.name]
 
 

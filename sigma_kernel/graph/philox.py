@@ -1,11 +1,11 @@
-"""Counter-based random bits: Philox 4x32-10, against an array namespace, and faster in NumPy for the host.
+"""Counter-based random bits, Philox 4x32-10: for any array namespace, and a faster version in NumPy.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 
-The bits are a pure function of (key; element // 4, stream, iteration, scan), the element counting through the whole
-tensor (up to 2^34 elements, then they repeat), so that a shard of it has the same bits wherever it is drawn.  Products
-go by 16-bit halves, because some namespaces have no unsigned 64-bit integers, and some no unsigned arithmetic at all;
-:func:`fill` has 64-bit products and works on blocks that fit the second-level cache.
+The bits are a function of (key; element // 4, stream, iteration, scan). Elements are numbered through the whole tensor
+(the bits repeat after 2^34 elements), so that a shard has the same bits wherever it is drawn. Products are computed
+from 16-bit halves, because some namespaces lack unsigned 64-bit integers, or unsigned arithmetic altogether.
+:func:`fill` uses 64-bit products, and blocks that fit the second-level cache.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.namespace import WORD, Array, Namespace
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-WEYL = (0x9E3779B9, 0xBB67AE85)  # what is added to the key between rounds
+WEYL = (0x9E3779B9, 0xBB67AE85)  # added to the key between rounds
 ROUNDS = 10
 HALF = 0xFFFF
-BLOCKS = 12288  # that :func:`fill` draws at a time: arrays of 192 kB
+BLOCKS = 12288  # per pass of :func:`fill`: arrays of 192 kB
 
 
 def words(seed: int) -> tuple[int, int]:
-    """Return a seed as the two words of a key, the lower one first.  A seed outside 64 bits is a SigmaGraphError."""
+    """Return a seed as the two words of a key, lower word first; raises SigmaGraphError outside of 64 bits."""
     if not 0 <= seed < 1 << 64:
         raise SigmaGraphError(f"seed: {seed} does not fit. Use a whole number from 0 to 2^64 - 1.")
     return seed & WORD, seed >> 32
@@ -35,7 +35,7 @@ def words(seed: int) -> tuple[int, int]:
 def random_bits(
     ns: Namespace, key: Array, iteration: Array, row: Array, scan: Array, *, shape: Sequence[int], stream: int
 ) -> Array:
-    """Return uint32 bits of the given shape; ``row`` is the place of its first row in the whole tensor."""
+    """Return uint32 bits of the given shape; ``row`` is the index of its first row in the whole tensor."""
     size, width = prod(shape), prod(shape[1:])
     if not size:
         return ns.xp.zeros(tuple(shape), dtype=ns.dtype("uint32"))
@@ -44,13 +44,13 @@ def random_bits(
     counter = (block + ns.carried(ns.xp.arange(blocks)) & ns.carried(WORD), stream, iteration, scan)
     drawn = ns.xp.stack(philox(ns, counter, (key[0], key[1])), axis=-1)
     flat = ns.xp.reshape(drawn, (-1,))
-    if width % 4:  # only then can a shard begin inside a block
+    if width % 4:  # else a shard begins at a block
         flat = ns.xp.take(flat, lane + ns.carried(ns.xp.arange(size)), axis=0)
     return ns.xp.reshape(ns.cast(flat[:size], "uint32"), tuple(shape))
 
 
 def philox(ns: Namespace, counter: Sequence[Array | int], key: Sequence[Array | int]) -> tuple[Array, ...]:
-    """Return the four words of the blocks with these counters (four words, which broadcast) under a key of two."""
+    """Return the four words of each block, given counters of four words, which broadcast, and a key of two."""
     c0, c1, c2, c3 = ns.xp.broadcast_arrays(*map(ns.carried, counter))
     k0, k1 = map(ns.carried, key)
     mask, weyl = ns.carried(WORD), [ns.carried(w) for w in WEYL]
@@ -63,7 +63,7 @@ def philox(ns: Namespace, counter: Sequence[Array | int], key: Sequence[Array | 
 
 
 def product(ns: Namespace, x: Array, y: int) -> tuple[Array, Array]:
-    """Return the upper and the lower word of the product of two words."""
+    """Return the upper and lower word of the product of two words."""
     half, mask, shift = ns.carried(HALF), ns.carried(WORD), ns.carried(16)
     y0, y1 = ns.carried(y & HALF), ns.carried(y >> 16)
     x0, x1 = x & half, x >> shift
@@ -74,14 +74,14 @@ def product(ns: Namespace, x: Array, y: int) -> tuple[Array, Array]:
 
 
 def _place(ns: Namespace, row: Array, width: int) -> tuple[Array, Array]:
-    """Return block and lane of the first element of a row: ``row * width`` has up to 64 bits."""
+    """Return block and lane of the first element of a row; ``row * width`` has up to 64 bits."""
     high, low = product(ns, ns.carried(row), width)
     return high << ns.carried(30) & ns.carried(WORD) | low >> ns.carried(2), low & ns.carried(3)
 
 
 # -- on the host -------------------------------------------------------------------------------------------------------
 def scratch_bytes(elements: int) -> int:
-    """Return the bytes that :func:`fill` needs beside its result."""
+    """Return the bytes of scratch memory that :func:`fill` needs."""
     return 8 * 8 * min(BLOCKS, elements // 4 + 2)
 
 
@@ -112,11 +112,11 @@ def host_blocks(
 
 
 def _rounds(even: np.ndarray, odd: np.ndarray, spare: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what comes out of the rounds; the upper halves of the words 1 and 3 may be anything."""
+    """Apply all rounds; the upper halves of words 1 and 3 are undefined."""
     multipliers, mask, shift = np.array(MULTIPLIERS, np.uint64)[:, None], np.uint64(WORD), np.uint64(32)
     for key in keys:
         np.multiply(even, multipliers, spare)
-        crossed = spare[::-1]  # each upper half goes to the other word
+        crossed = spare[::-1]  # each upper half belongs to the other word
         np.right_shift(crossed, shift, even)
         np.bitwise_xor(even, odd, even)
         np.bitwise_xor(even, key, even)
@@ -132,7 +132,7 @@ def _keys(key: tuple[int, int]) -> np.ndarray:
 
 
 def _pieces(out: np.ndarray, first: int) -> Iterator[tuple[int, int, int, np.ndarray]]:
-    """Yield the first block, the number of blocks, the elements to skip and where the others go."""
+    """Yield the first block, the number of blocks, the elements to skip, and the destination of the others."""
     done = 0
     while done < out.size:
         block, skip = divmod(first + done, 4)

@@ -1,7 +1,7 @@
-"""Random numbers in graphs, and on the host for initial values and the order of data: one seed, one model everywhere.
+"""Random numbers in graphs, and on the host for initial values and the order of data; the same on every backend.
 
-All come from :mod:`sigma_kernel.graph.philox`.  Uniform numbers are made of the upper 24 bits of a word in float32 (and
-narrower types), and of the upper 27 and 26 bits of two words in float64.  Normal ones are made of two words each: G. E.
+All are functions of the bits of :mod:`sigma_kernel.graph.philox`. A uniform number uses the upper 24 bits of a word in
+float32 and narrower types, and the upper 27 and 26 bits of two words in float64. A normal number uses two words: G. E.
 P. Box, M. E. Muller, A note on the generation of random normal deviates, Ann. Math. Stat. 29 (1958) 610-611.
 """
 
@@ -16,31 +16,30 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.functions import split, squeeze
 from sigma_kernel.graph.namespace import WORD
 from sigma_kernel.graph.node import Node, constant
 from sigma_kernel.graph.philox import fill, host_blocks, scratch_bytes, words
 
-INITIAL, ORDER = WORD, WORD - 1  # scan numbers of initial values and of data orders, which no scan reaches
-AHEAD = 1 << 12  # rows whose order is drawn at once, for several epochs where there are fewer
+INITIAL, ORDER = WORD, WORD - 1  # scan numbers reserved for initial values and data orders
+AHEAD = 1 << 12  # rows whose order is drawn at once: of several epochs if the data set is smaller
 
 
 @define
 class Streams:
-    """Number the named draws of a run.  ``numbers`` is saved with it, so that a name keeps its number."""
+    """Number the named draws of a run. ``numbers`` is saved with the run, so that a name keeps its number."""
 
     numbers: dict[str, int] = field(factory=dict)
 
     def number(self, name: str) -> int:
-        """Return the number of a draw, a new one for a new name."""
+        """Return the number of a draw; a new name gets a new number."""
         return self.numbers.setdefault(name, max(self.numbers.values(), default=-1) + 1)
 
 
 @define(eq=False, repr=False)
 class Key:
-    """Draw random nodes for one layer: its n-th draw is the stream ``name`` (n = 0) or ``name.n``.
+    """Draw random nodes for one layer; its n-th draw uses the stream ``name`` (n = 0) or ``name.n``.
 
-    The nodes are the inputs of ``random_bits``: key ``(2,)``, and iteration, row and scan, all uint32 scalars.
+    The nodes are the operands of ``random_bits``: key ``(2,)``, and the scalars iteration, row and scan, all uint32.
     """
 
     key: Node
@@ -52,21 +51,21 @@ class Key:
     _draws: Iterator[int] = field(factory=count)
 
     def named(self, name: str) -> Key:
-        """Return the key of another layer; one that this layer owns has the name ``layer.owned``."""
+        """Return the key of another layer; a layer owned by this one is named ``layer.owned``."""
         return evolve(self, name=f"{self.name}.{name}" if self.name else name, draws=count())
 
     def at(self, scan: Node) -> Key:
-        """Return this key inside the body of a scan, given the number of the iteration there."""
+        """Return this key for the body of a scan, given the number of the step."""
         return evolve(self, scan=scan)
 
     def bits(self, shape: Sequence[int]) -> Node:
-        """Return 32 random bits an element, uint32; axis 0 is the batch, of which this may be a shard."""
+        """Return 32 random bits per element, uint32; axis 0 is the batch, or a shard of it."""
         return ops.random_bits(*self._place, shape=tuple(shape), stream=self._stream())
 
     def uniform(
         self, shape: Sequence[int], low: Node | float = 0.0, high: Node | float = 1.0, dtype: str = "float32"
     ) -> Node:
-        """Return uniform numbers of ``[low, high)``; only rounding can give ``high`` itself."""
+        """Return uniform numbers in ``[low, high)``; rounding may produce ``high``."""
         if dtype == "float64":
             first, second = _pair(self.bits((*shape, 2)))
             unit = _upper(first, 5, dtype) * 2.0**-32 + _upper(second, 6, dtype) * 2.0**-59
@@ -87,11 +86,11 @@ class Key:
         return ops.cast(standard, dtype=dtype) * deviation + mean
 
     def bernoulli(self, probability: Node | float, shape: Sequence[int]) -> Node:
-        """Return booleans that are true with this probability, to 24 bits."""
+        """Return booleans that are true with this probability, with 24 bits of precision."""
         return ops.greater(probability, self.uniform(shape))
 
     def dropout(self, x: Node, rate: Node | float) -> Node:
-        """Return x with elements set to 0 at this rate and the others divided by ``1 - rate``."""
+        """Return x with elements set to 0 with probability ``rate``, and the others divided by ``1 - rate``."""
         at = rate if isinstance(rate, Node) else constant(rate, x.dtype)
         return ops.dropout(x, at, *self._place, stream=self._stream())
 
@@ -106,9 +105,9 @@ class Key:
 
 @define(eq=False, repr=False)
 class Draw:
-    """Draw on the host, with NumPy and in float64, whatever the backend: the numbers of one parameter's initial values.
+    """Draw the initial values of one parameter on the host, in float64, independently of the backend.
 
-    Each further draw goes on where the last one ended.
+    Each draw has new numbers.
     """
 
     seed: int
@@ -116,11 +115,11 @@ class Draw:
     _draws: Iterator[int] = field(factory=count, init=False)
 
     def bits(self, shape: Sequence[int]) -> np.ndarray:
-        """Return 32 random bits an element, uint32."""
+        """Return 32 random bits per element, uint32."""
         return _bits(self.seed, self.stream, next(self._draws), INITIAL, shape)
 
     def uniform(self, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> np.ndarray:
-        """Return uniform numbers of ``[low, high)``; only rounding can give ``high`` itself."""
+        """Return uniform numbers in ``[low, high)``; rounding may produce ``high``."""
         first, second = np.moveaxis(self.bits((*shape, 2)), -1, 0)
         unit = (first >> 5) * 2.0**-27 + (second >> 6) * 2.0**-53
         return np.asarray(unit * (high - low) + low)
@@ -133,7 +132,7 @@ class Draw:
     def truncated_normal(
         self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0, bound: float = 2.0
     ) -> np.ndarray:
-        """Return normal numbers at most ``bound`` deviations from the mean; others are drawn again."""
+        """Return normal numbers within ``bound`` deviations of the mean; others are redrawn."""
         values = self.normal(shape)
         while (outside := np.abs(values) > bound).any():
             values[outside] = self.normal((int(outside.sum()),))
@@ -141,7 +140,7 @@ class Draw:
 
 
 def permutation(seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
-    """Return the order of rows in an epoch, int64: sorted by 64 random bits each."""
+    """Return the order of rows in an epoch, int64: the rows sorted by 64 random bits each."""
     if 0 < rows <= AHEAD:
         ahead = AHEAD // rows
         return np.array(_orders(seed, stream, epoch // ahead, ahead, rows)[epoch % ahead])
@@ -150,7 +149,7 @@ def permutation(seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _orders(seed: int, stream: int, group: int, ahead: int, rows: int) -> np.ndarray:
-    """Return the orders of ``ahead`` epochs: few rows cost hardly more than one row."""
+    """Return the orders of ``ahead`` epochs at once; for few rows, that costs hardly more than one."""
     blocks = (rows + 1) // 2
     epochs = np.arange(group * ahead, (group + 1) * ahead).repeat(blocks)
     counter = (np.tile(np.arange(blocks), ahead), stream, epochs, ORDER)
@@ -159,20 +158,20 @@ def _orders(seed: int, stream: int, group: int, ahead: int, rows: int) -> np.nda
 
 
 def _joined(pairs: np.ndarray) -> np.ndarray:
-    """Return pairs of words as numbers of 64 bits, the upper word first."""
+    """Join pairs of words, the upper one first, to uint64."""
     upper, lower = pairs[..., 0].astype(np.uint64), pairs[..., 1]
     return np.asarray(upper << np.uint64(32) | lower)
 
 
 def _sorted(keys: np.ndarray) -> np.ndarray:
-    """Return the stable order of uint64 keys: sorting numbers, their places packed below, beats sorting places."""
+    """Return the stable order of uint64 keys; sorting numbers with packed indices is faster than argsort."""
     low = np.uint64(len(keys).bit_length())
     packed = keys >> low << low | np.arange(len(keys), dtype=np.uint64)
     packed.sort()
     order = (packed & (np.uint64(1) << low) - np.uint64(1)).view(np.int64)
     packed >>= low
     same = packed[1:] == packed[:-1]
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # their lower bits decide
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # equal upper bits: compare the lower ones
     order[tied] = order[tied][np.argsort(keys[order[tied]], kind="stable")]
     return order
 
@@ -184,11 +183,12 @@ def _bits(seed: int, stream: int, iteration: int, scan: int, shape: Sequence[int
 
 
 def _upper(bits: Node, dropped: int, dtype: str) -> Node:
-    """Return words as floating-point numbers, without their lowest bits: what is left is exact."""
+    """Return words as floats without their lowest bits, so that the conversion is exact."""
     return ops.cast(bits - ops.mod(bits, 1 << dropped), dtype=dtype)
 
 
 def _pair(bits: Node) -> tuple[Node, Node]:
     """Return the two words of each value."""
-    first, second = (squeeze(half, -1) for half in split(bits, 2))
+    shape = bits.shape[:-1]
+    first, second = (ops.reshape(half, shape=shape) for half in ops.pieces(bits, (1, 1), len(shape)))
     return first, second

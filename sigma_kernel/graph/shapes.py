@@ -1,4 +1,4 @@
-"""Shape rules: pure functions from the operands' shapes and the attributes to the shape of the result."""
+"""Shape rules: functions from the operands' shapes and the attributes to the shape of the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _require_entries(x: Shape, **entries: Sequence[Any]) -> None:
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
 def same(x: Shape, *, dtype: str = "") -> Shape:
-    """Keep the shape."""
+    """Return the operand's shape."""
     return x
 
 
@@ -43,11 +43,11 @@ def ternary(x: Shape, y: Shape, z: Shape) -> Shape:
     return broadcast(x, y, z)
 
 
-ELEMENTWISE = (same, binary, ternary)  # each element of the result is made of the operands' at its place
+ELEMENTWISE = (same, binary, ternary)  # an element of the result depends on the operands' at its position
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """Align shapes at the right; a side of one stretches."""
+    """Broadcast shapes, aligned at the right; sides of 1 stretch."""
     rank = max(map(len, shapes), default=0)
     sides = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
     return tuple(map(_common, sides))
@@ -62,28 +62,28 @@ def _common(sides: Sequence[int]) -> int:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 def reduced(x: Shape, *, axis: tuple[int, ...]) -> Shape:
-    """Keep every side, with the reduced ones set to one."""
+    """Set the reduced sides to 1."""
     for a in axis:
         _require_axis(a, x)
     return tuple(1 if i in axis else side for i, side in enumerate(x))
 
 
 def chosen(x: Shape, *, axis: tuple[int, ...]) -> Shape:
-    """Reduce to one entry of many, of which there must be some."""
+    """Reduce to a chosen entry; the reduced sides must not be empty."""
     result = reduced(x, axis=axis)
-    _require(all(x[a] for a in axis), "an empty side has no largest entry")
+    _require(all(x[a] for a in axis), "an empty side has no maximum")
     return result
 
 
 def located(x: Shape, *, axis: int) -> Shape:
-    """Reduce one axis to a place on it."""
+    """Reduce one axis to an index."""
     return chosen(x, axis=(axis,))
 
 
 # -- form --------------------------------------------------------------------------------------------------------------
 def reshaped(x: Shape, *, shape: Shape) -> Shape:
-    """Take the wanted shape if it holds as many elements."""
-    _require(prod(x) == prod(shape), f"{prod(x)} elements do not fill shape {shape}, which holds {prod(shape)}")
+    """Return the given shape, which must have as many elements."""
+    _require(prod(x) == prod(shape), f"shape {shape} holds {prod(shape)} elements, not {prod(x)}")
     return shape
 
 
@@ -94,7 +94,7 @@ def permuted(x: Shape, *, axes: tuple[int, ...]) -> Shape:
 
 
 def stretched(x: Shape, *, shape: Shape) -> Shape:
-    """Take the wanted shape if the operand broadcasts to it."""
+    """Return the given shape, to which the operand must broadcast."""
     _require(broadcast(x, shape) == shape, f"it does not broadcast to {shape}")
     return shape
 
@@ -103,25 +103,25 @@ def sliced(x: Shape, *, start: Shape, stop: Shape, step: Shape) -> Shape:
     """Count the entries between start and stop."""
     _require_entries(x, start=start, stop=stop, step=step)
     for side, a, b, by in zip(x, start, stop, step, strict=True):
-        _require(0 <= a <= b <= side and by >= 1, f"{a}:{b}:{by} is no slice of a side of {side}")
+        _require(0 <= a <= b <= side and by >= 1, f"{a}:{b}:{by} is not a slice of a side of {side}")
     return tuple(-(-(b - a) // by) for a, b, by in zip(start, stop, step, strict=True))
 
 
 def padded(x: Shape, *, low: Shape, high: Shape, interior: Shape, value: float) -> Shape:
-    """Add entries before, after and between the operand's."""
+    """Add entries before, after and between those of the operand."""
     _require_entries(x, low=low, high=high, interior=interior)
     _require(min((*low, *high, *interior), default=0) >= 0, "padding cannot be negative. Use slice to remove entries.")
     return tuple(a + spread(side, i + 1) + b for side, a, b, i in zip(x, low, high, interior, strict=True))
 
 
 def spread(count: int, step: int) -> int:
-    """Return how long a side is when its entries lie ``step`` apart."""
+    """Return the length of a side whose entries lie ``step`` apart."""
     return (count - 1) * step + 1 if count else 0
 
 
 def joined(*shapes: Shape, axis: int) -> Shape:
     """Add up the sides along an axis."""
-    _require(bool(shapes), "there is nothing to join")
+    _require(bool(shapes), "at least one operand is needed")
     _require_axis(axis, shapes[0])
     others = {(*shape[:axis], -1, *shape[axis + 1 :]) for shape in shapes}
     _require(len(others) == 1, f"the sides must be equal, except along axis {axis}")
@@ -129,19 +129,19 @@ def joined(*shapes: Shape, axis: int) -> Shape:
 
 
 def counted(*, shape: Shape, axis: int, dtype: str) -> Shape:
-    """Take the wanted shape."""
+    """Return the given shape."""
     _require_axis(axis, shape)
     return shape
 
 
 def taken(x: Shape, indices: Shape, *, axis: int) -> Shape:
-    """Put the shape of the indices in the place of an axis."""
+    """Replace an axis by the shape of the indices."""
     _require_axis(axis, x)
     return (*x[:axis], *indices, *x[axis + 1 :])
 
 
 def scattered(x: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
-    """Keep the shape; the updates have the one that take would give."""
+    """Return the operand's shape; the updates have the shape that take returns."""
     read = taken(x, indices, axis=axis)
     _require(updates == read, f"the updates must have shape {read}")
     return x
@@ -150,14 +150,14 @@ def scattered(x: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
 # -- linear maps and windows -------------------------------------------------------------------------------------------
 def product(x: Shape, y: Shape) -> Shape:
     """Multiply the last two sides; leading ones broadcast."""
-    _require(min(len(x), len(y)) >= 2, "both operands need two sides or more. Reshape the vector.")
+    _require(min(len(x), len(y)) >= 2, "both operands need at least two axes. Reshape the vector.")
     _require(x[-1] == y[-2], f"inner sides differ: {x[-1]} and {y[-2]}")
     return (*broadcast(x[:-2], y[:-2]), x[-2], y[-1])
 
 
 def convolved(x: Shape, w: Shape, *, stride: Shape, padding: Padding, dilation: Shape, groups: int) -> Shape:
     """Slide kernels ``(O, C / groups, *K)`` over samples ``(N, C, *S)``."""
-    _require(len(x) == len(w) > 2, "samples (N, C, *sides) and kernels (O, C / groups, *sides) need as many sides each")
+    _require(len(x) == len(w) > 2, "samples (N, C, *sides) and kernels (O, C / groups, *sides) need equally many sides")
     _require_entries(x[2:], stride=stride, padding=padding, dilation=dilation)
     fits = groups >= 1 and w[0] % groups == 0 and x[1] == w[1] * groups
     _require(fits, f"{x[1]} channels in {groups} group(s) do not fit {w[0]} kernels over {w[1]} channels each")
@@ -166,17 +166,17 @@ def convolved(x: Shape, w: Shape, *, stride: Shape, padding: Padding, dilation: 
 
 
 def convolved_input(g: Shape, w: Shape, *, shape: Shape, **how: Any) -> Shape:
-    """Take the samples' shape if sliding over it gives the operand's."""
+    """Return the given shape of samples, whose convolution must have the operand's shape."""
     return _undone(shape, g, convolved(shape, w, **how))
 
 
 def convolved_kernel(x: Shape, g: Shape, *, shape: Shape, **how: Any) -> Shape:
-    """Take the kernels' shape if sliding them gives the operand's."""
+    """Return the given shape of kernels, whose convolution must have the operand's shape."""
     return _undone(shape, g, convolved(x, shape, **how))
 
 
 def pooled(x: Shape, *, window: Shape, stride: Shape, padding: Padding) -> Shape:
-    """Slide a window over samples ``(N, C, *S)``; each place must hold at least one entry that is not padding."""
+    """Slide a window over samples ``(N, C, *S)``; each position must cover an entry that is not padding."""
     _require(len(x) > 2, "samples need a batch axis, a channel axis and sides to pool: (N, C, *sides)")
     _require_entries(x[2:], window=window, stride=stride, padding=padding)
     small = all(max(pads) < span for pads, span in zip(padding, window, strict=True))
@@ -185,12 +185,12 @@ def pooled(x: Shape, *, window: Shape, stride: Shape, padding: Padding) -> Shape
 
 
 def pool_selected(x: Shape, index: Shape, **how: Any) -> Shape:
-    """Pool with one index for each place."""
+    """Pool with one index for each position."""
     return _undone(index, index, pooled(x, **how))
 
 
 def unpooled(g: Shape, *indices: Shape, shape: Shape, **how: Any) -> Shape:
-    """Take the samples' shape if pooling it gives that of every operand."""
+    """Return the given shape of samples, which must pool to the shape of every operand."""
     result = pooled(shape, **how)
     for operand in (g, *indices):
         _undone(shape, operand, result)
@@ -198,12 +198,12 @@ def unpooled(g: Shape, *indices: Shape, shape: Shape, **how: Any) -> Shape:
 
 
 def _undone(shape: Shape, operand: Shape, result: Shape) -> Shape:
-    _require(operand == result, f"it must have the shape of the result, {result}, and has {operand}")
+    _require(operand == result, f"it must have the shape of the result, {result} (got {operand})")
     return shape
 
 
 def _positions(sides: Shape, spans: Shape, stride: Shape, padding: Padding) -> Shape:
-    """Return how many places a window has along each side."""
+    """Return the number of positions of a window along each side."""
     result = []
     for side, span, step, (low, high) in zip(sides, spans, stride, padding, strict=True):
         _require(min(step, span) > 0 <= min(low, high), "windows, strides and dilations start at 1, padding at 0")
@@ -215,13 +215,13 @@ def _positions(sides: Shape, spans: Shape, stride: Shape, padding: Padding) -> S
 
 # -- random bits and loops ---------------------------------------------------------------------------------------------
 def random(*key: Shape, shape: Shape, stream: int) -> Shape:
-    """Take the wanted shape."""
+    """Return the given shape."""
     _require(key == ((2,), (), (), ()), "the key has shape (2,); iteration, row and scan index are scalars")
     return shape
 
 
 def looped(*shapes: Shape, body: Any, carries: int, sequences: int, length: int, reverse: bool) -> Shape:
-    """Check the operands of a scan against its body; the results are read with part."""
+    """Compare the operands of a scan with its body; the results are selected with part."""
     _require(len(shapes) == len(body.inputs), f"the body takes {len(body.inputs)} values, not {len(shapes)}")
     for i, (shape, inner) in enumerate(zip(shapes, body.inputs, strict=True)):
         whole = (length, *inner.shape) if carries <= i < carries + sequences else inner.shape
@@ -232,37 +232,37 @@ def looped(*shapes: Shape, body: Any, carries: int, sequences: int, length: int,
 
 
 def part(scan: Shape, *, index: int, shape: Shape, dtype: str) -> Shape:
-    """Take the shape of one result."""
+    """Return the shape of one result."""
     return shape
 
 
 # -- composites --------------------------------------------------------------------------------------------------------
 def along(x: Shape, *, axis: int) -> Shape:
-    """Keep the shape; the axis must be there."""
+    """Return the operand's shape, which must have this axis."""
     located(x, axis=axis)
     return x
 
 
 def classified(scores: Shape, labels: Shape) -> Shape:
-    """Lose the last side, along which the classes lie."""
+    """Drop the last side, the classes."""
     _require(scores[:-1] == labels, f"scores (..., classes) need labels of shape {scores[:-1]}")
     return chosen(scores, axis=(len(scores) - 1,))[:-1]
 
 
 def normalised(x: Shape, scale: Shape, shift: Shape, *, epsilon: float) -> Shape:
-    """Keep the shape; scale and shift are as long as the last side."""
+    """Return the operand's shape; scale and shift are as long as its last side."""
     _require(scale == shift == x[-1:] != (), f"scale and shift must have shape {x[-1:]}")
     return x
 
 
 def dropped(x: Shape, rate: Shape, *key: Shape, stream: int) -> Shape:
-    """Keep the shape; the rate is one number."""
+    """Return the operand's shape; the rate is a scalar."""
     _require(rate == (), "the rate is a scalar")
     return random(*key, shape=x, stream=stream)
 
 
 def attended(q: Shape, k: Shape, v: Shape) -> Shape:
-    """Weigh values (..., s, e) by the likeness of queries (..., l, d) and keys (..., s, d)."""
+    """Return the shape of attention of queries (..., l, d) to keys (..., s, d) with values (..., s, e)."""
     fits = min(map(len, (q, k, v))) >= 2 and (q[-1], k[-2]) == (k[-1], v[-2])
-    _require(fits, "it takes queries (..., l, d), keys (..., s, d) and values (..., s, e)")
+    _require(fits, "the operands must be queries (..., l, d), keys (..., s, d) and values (..., s, e)")
     return (*broadcast(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])

@@ -1,7 +1,7 @@
-"""What convolution and pooling mean: sums, maxima and products over windows, by slices and matrix products alone.
+"""The semantics of convolution and pooling, in slices and matrix products.
 
-Shapes: ``x (N, C, *S)``, ``w (O, C / groups, *K)``, results ``(N, O, *S')``.  The place k of window number o covers
-``x[o * stride + k * dilation - low]``; what lies outside of x counts as 0, and as minus infinity for a maximum.
+Shapes: ``x (N, C, *S)``, ``w (O, C / groups, *K)``, results ``(N, O, *S')``. Position k of window o covers
+``x[o * stride + k * dilation - low]``; outside of x, values are 0, or minus infinity for a maximum.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _filled(ns: Namespace, x: Array, axis: int, side: int, value: float) -> Arra
 def _windows(
     ns: Namespace, x: Array, *, window: Sides, stride: Sides, padding: Padding, dilation: Sides = (), value: float = 0.0
 ) -> Array:
-    """Return what the windows cover, ``(N, C, prod(window), *S')``."""
+    """Return the entries of every window, ``(N, C, prod(window), *S')``."""
     low, high = ((0, 0, *side) for side in zip(*padding, strict=True))
     padded = pad(ns, x, low=low, high=high, interior=(0,) * len(low), value=value)
     starts = list(_starts(window, dilation))
@@ -54,7 +54,7 @@ def _windows(
 def _overlay(
     ns: Namespace, windows: Array, *, shape: Sides, window: Sides, stride: Sides, padding: Padding, dilation: Sides = ()
 ) -> Array:
-    """Return the sum of windows laid where they came from: the transpose of :func:`_windows`."""
+    """Return the sum of windows, each added at its position: the transpose of :func:`_windows`."""
     sides = [n + before + after for n, (before, after) in zip(shape[2:], padding, strict=True)]
     spans = [(m - 1) * s + 1 for m, s in zip(windows.shape[3:], stride, strict=True)]
     total: Any = 0
@@ -67,21 +67,21 @@ def _overlay(
 
 
 def _starts(window: Sides, dilation: Sides) -> Iterator[list[int]]:
-    """Yield how far every place of a window lies from its beginning."""
+    """Yield the offset of every position of a window from its beginning."""
     for place in product(*map(range, window)):
         yield [k * d for k, d in zip(place, dilation or (1,) * len(place), strict=True)]
 
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
 def _chosen(ns: Namespace, windows: Array, index: Array) -> Array:
-    """Return windows with zeros everywhere but at one place each."""
+    """Return windows in which all but the indexed entry are zero."""
     places = ns.xp.astype(ns.xp.arange(windows.shape[2]), index.dtype)
     there = index[:, :, None, ...] == ns.xp.reshape(places, (-1, *(1,) * (index.ndim - 2)))
     return ns.xp.where(there, windows, ns.xp.zeros_like(windows))
 
 
 def _repeated(ns: Namespace, g: Array, window: Sides) -> Array:
-    """Return windows that are full of one value each."""
+    """Return windows filled with one value each."""
     return ns.xp.broadcast_to(g[:, :, None, ...], (*g.shape[:2], prod(window), *g.shape[2:]))
 
 

@@ -1,3 +1,11 @@
-"""The ``sigma`` command: one module per subcommand, each imported on first use."""
+"""The ``sigma`` command: one module per subcommand, each imported on first use.
 
-from sigma_kernel.launcher.group import main as main
+A plugin that adds a command uses :func:`opened` to read a recipe or a configuration file, :func:`say` for messages on
+stderr, and :data:`json_option` with :func:`document` for results.
+"""
+
+from sigma_kernel.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__, {"configured": "opened recipe_or_file", "group": "main", "output": "document json_option say"}
+)

@@ -16,7 +16,7 @@ from sigma_kernel.config.choice import settings
 from sigma_kernel.config.complaints import placed
 from sigma_kernel.config.document import Path as Place
 from sigma_kernel.config.examination import examine
-from sigma_kernel.config.schema import Run, Trainer as Declared
+from sigma_kernel.config.schema import Run, TrainerTable as Declared
 from sigma_kernel.config.structure import Structure, Wrong
 from sigma_kernel.environment import Resolver
 from sigma_kernel.errors import SigmaError

@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 from attrs import evolve, field, frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, place, wire

@@ -1,4 +1,8 @@
-"""Public conformance suites: what every component of a kind must do, as classes to inherit in a plugin's tests."""
+"""Conformance suites, one per kind of component, as classes to inherit in a plugin's tests; and what tests need.
+
+That is: samples of every op, small networks and environments, hooks and operators to test others with, a backend that
+computes nothing, and checkpoints with given arrays.
+"""
 
 from sigma_kernel.lazy import lazy_exports
 
@@ -6,13 +10,17 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "backend": "BackendSuite LoweringSuite",
+        "cases": "Sample samples",
+        "checkpoints": "save_checkpoint saved_scores",
+        "counting": "TWICE growth",
         "data": "DatasetSuite PreprocessorSuite SourceSuite",
-        "initialisers": "InitialiserSuite RandomInitialiserSuite",
-        "layers": "CostSuite LayerSuite",
+        "doing": "Do",
+        "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
+        "layers": "CostSuite LayerSuite by_name traced",
         "null": "NullBackend",
-        "optimisers": "GradientOptimiserSuite OptimiserSuite ScheduleSuite TransformSuite",
-        "plugin": "PluginSuite",
-        "samples": "Sample",
-        "steering": "HookSuite MonitorSuite OperatorSuite",
+        "optimisers": "GradientOptimiserSuite OptimiserSuite START ScheduleSuite TransformSuite Trial small_network"
+        " transformed",
+        "plugin": "PluginSuite fresh_catalogue",
+        "steering": "Descent Desk HookSuite MonitorSuite Note OperatorSuite Slow Sweep small_environment state_bytes",
     },
 )

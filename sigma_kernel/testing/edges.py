@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel.graph import functions as f, shapes
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel import functions as f
+from sigma_kernel.graph import shapes
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import INTEGERS, Graph, Node, symbol
-from sigma_kernel.testing.samples import NUMBERS, Sample, elementwise
+from sigma_kernel.testing.cases import NUMBERS, Sample, elementwise
 
 ONE, TWO = elementwise(shapes.same), elementwise(shapes.binary)
 SIGNED = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "sqrt", "sin", "tanh", "erf", "expm1",

@@ -20,9 +20,9 @@ import attrs
 import numpy as np
 from attrs import frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import CostLayer, Layer
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Node, Spec, symbol
@@ -42,7 +42,7 @@ def by_name(kind: str, chosen: Any) -> Any:
 
 
 @frozen(eq=False)
-class Traced:
+class TracedLayer:
     """A layer traced alone, as ``0-it``: its graph takes ``names``, and returns the output, then new state."""
 
     graph: Graph
@@ -76,7 +76,7 @@ class Traced:
 
 def traced(
     layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str = "float64", resolve: Resolve = by_name
-) -> Traced:
+) -> TracedLayer:
     """Trace a layer on inputs of these shapes, the batch included."""
     inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
     words = [symbol(shape, "uint32", name) for shape, name in WORDS]
@@ -89,7 +89,7 @@ def traced(
     nodes = (*inputs, *rest)
     names = tuple(str(node.attrs["name"]) for node in nodes)
     totals = tuple(node for cost in trace.totals.values() for node in (cost.total, cost.weight))
-    return Traced(Graph(nodes, outputs), names, shapes, len(inputs), totals)
+    return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals)
 
 
 class LayerSuite(ABC):
@@ -109,7 +109,7 @@ class LayerSuite(ABC):
         pairs = zip(self.inputs, floats, wholes, strict=True)
         return [x if spec.dtype in FLOATS else whole.astype(spec.dtype) for spec, x, whole in pairs]
 
-    def trace(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[Traced, Arrays]:
+    def trace(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[TracedLayer, Arrays]:
         """Return the traced layer and a batch for it."""
         arrays = [x.astype(precision) if x.dtype.kind == "f" else x for x in self.arrays(batch)]
         specs = [Spec(x.shape, str(x.dtype)) for x in arrays]

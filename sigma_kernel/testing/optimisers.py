@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import GradientOptimiser, Optimiser, Schedule, Transform
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, symbol
@@ -44,7 +44,7 @@ def small_network(parameters: Mapping[str, Node]) -> Node:
 
 
 @define(eq=False)
-class Objective:
+class SmallObjective:
     """An objective made from a function of parameters; requested settings and slots become inputs of the graph."""
 
     function: Loss
@@ -94,7 +94,7 @@ class Trial:
     values: dict[str, np.ndarray] = field(init=False)
     slots: dict[Setting, np.ndarray] = field(init=False)
     done: int = field(default=0, init=False)
-    objective: Objective = field(init=False)
+    objective: SmallObjective = field(init=False)
     graph: Graph = field(init=False)
     _run: Callable[..., tuple[Any, ...]] = field(init=False)
     _writes: tuple[list[str], list[Setting]] = field(init=False)
@@ -107,7 +107,7 @@ class Trial:
         self.slots = {key: value for a, node in trained.items() for key, value in self._filled(a, node.spec)}
         slots = {key: symbol(value.shape, self.dtype, ".".join(key)) for key, value in self.slots.items()}
         fixed = {address: nodes[address] for address in self.frozen}
-        self.objective = Objective(self.function, trained, fixed, symbol((), self.dtype, "step"), slots)
+        self.objective = SmallObjective(self.function, trained, fixed, symbol((), self.dtype, "step"), slots)
         self._build(nodes)
 
     def _filled(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
@@ -252,7 +252,7 @@ def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.n
     given = {address: np.asarray(value, np.float64) for address, value in gradients.items()}
     nodes = {address: symbol(value.shape, "float64", address) for address, value in given.items()}
     parameters = {address: symbol(START[address].shape, "float64", address) for address in given}
-    objective = Objective(small_network, parameters, {}, symbol((), "float64", "step"), {})
+    objective = SmallObjective(small_network, parameters, {}, symbol((), "float64", "step"), {})
     after = transform.apply(nodes, objective, "transforms.it")
     graph = Graph((*nodes.values(), *parameters.values(), *objective.settings.values()), tuple(after.values()))
     settings = [np.array(getattr(transform, name)) for _, name in objective.settings]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,12 +16,20 @@ import pytest
 
 from sigma_kernel.config.kinds import problems
 from sigma_kernel.lazy import Exports
-from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_kernel.plugins.catalogue import _catalogue as discovered, catalogue, load
 from sigma_kernel.plugins.discovery import normal
 from sigma_kernel.plugins.specs import GROUP, Component
 from sigma_kernel.testing import generate
 
 SENTENCE = re.compile(r"[A-Z0-9](\S| (?! )){0,100}\.")
+
+
+@contextmanager
+def fresh_catalogue() -> Iterator[None]:
+    """Discover plugins again inside, for a test that installs one, and once more afterwards."""
+    discovered.cache_clear()
+    yield
+    discovered.cache_clear()
 
 
 class PluginSuite:

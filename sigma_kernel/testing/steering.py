@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator, Work
 from sigma_kernel.environment import Environment
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.registry.addresses import matches

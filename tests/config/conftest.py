@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attrs import define, field, validators
 
+from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import (
     Backend,
@@ -30,7 +31,6 @@ from sigma_kernel.contracts import (
     live,
 )  # fmt: skip
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.specs import Component

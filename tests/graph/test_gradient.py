@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import gradient, unbroadcast
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.differentiation import gradient, unbroadcast
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import OPS, Graph, Node, Op, Spec, symbol, trace
@@ -56,9 +57,9 @@ def test_a_target_may_be_the_loss_itself_or_a_node_on_the_way():
 @pytest.mark.parametrize(
     ("loss", "targets", "message"),
     [
-        (lambda x, i: x, "x", r"only one float has a gradient, and this is float32\[3\]. Sum it up first."),
-        (lambda x, i: f.sum(i), "x", r"only one float has a gradient, and this is int32\[\]"),
-        (lambda x, i: f.sum(x), "i", r"input int32\[3\] is no float"),
+        (lambda x, i: x, "x", r"the loss must be a single float \(got float32\[3\]\). Sum it up first."),
+        (lambda x, i: f.sum(i), "x", r"the loss must be a single float \(got int32\[\]\)"),
+        (lambda x, i: f.sum(x), "i", r"the target input int32\[3\] is not a float"),
     ],
 )
 def test_only_floats_have_gradients(loss, targets, message):

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import meaning, ops
+from sigma_kernel.graph import dtypes, meaning, ops, shapes
 from sigma_kernel.graph.meaning import MEANINGS, interpret
 from sigma_kernel.graph.namespace import erf, numpy_namespace, scatter_add
 from sigma_kernel.graph.node import OPS, Graph, Node, Op, Spec, constant, symbol, trace
-from sigma_kernel.testing.samples import Sample, samples
+from sigma_kernel.testing.cases import Sample, samples
 
 NUMPY = numpy_namespace()
 EVERY = [sample for rows in samples().values() for sample in rows]
@@ -116,7 +116,7 @@ def test_floats_beyond_an_integer_become_its_ends_and_nan_becomes_zero(dtype, wa
 @pytest.mark.parametrize("place", [-1, 3])
 def test_the_reference_names_places_that_a_side_does_not_have(place):
     graph = trace(lambda x, i: ops.take(x, i, axis=0), Spec((3,)), Spec((2,), "int32"))
-    with pytest.raises(SigmaGraphError, match=r"take: there are places from .* a side of 3 has 0 to 2. Check the lab"):
+    with pytest.raises(SigmaGraphError, match=r"take: indices must be from 0 to 2 \(got .*\). Check the lab"):
         interpret(graph, NUMPY)(np.ones(3, "float32"), np.array([1, place], "int32"))
 
 
@@ -314,7 +314,7 @@ def test_attention_weighs_values_by_scaled_products(sample):
 # -- errors and manners ------------------------------------------------------------------------------------------------
 def test_a_dtype_that_a_namespace_lacks_is_refused_by_name():
     graph = trace(lambda x: ops.cast(x, dtype="bfloat16"), Spec((2,)))
-    with pytest.raises(SigmaGraphError, match=r"numpy: there is no bfloat16 here. Use one of: float16, float32"):
+    with pytest.raises(SigmaGraphError, match=r"numpy: does not support bfloat16. Use one of: float16, float32"):
         interpret(graph, NUMPY)(np.ones(2, "f4"))
 
 
@@ -326,13 +326,15 @@ def test_an_op_without_meaning_and_expansion_is_refused_by_name():
 
 
 def test_a_plugin_gives_its_op_a_meaning_once(monkeypatch):
-    monkeypatch.setattr(meaning, "MEANINGS", dict(MEANINGS))
-    meaning.define("acme:cube", lambda ns, x: x * x * x)
+    monkeypatch.setitem(OPS, "acme:cube", None)  # both tables are restored afterwards
+    monkeypatch.setitem(MEANINGS, "acme:cube", None)
+    del OPS["acme:cube"]
+    cube = ops.op("acme:cube", shapes.same, dtypes.same, meaning=lambda ns, x: x * x * x)
     x = symbol((2,))
-    cube = Op("acme:cube", lambda x: x, lambda x: x)
     assert interpret(Graph((x,), (cube(x),)), NUMPY)(np.array([2, 3], "f4"))[0].tolist() == [8, 27]
-    with pytest.raises(SigmaGraphError, match="has a meaning already"):
-        meaning.define("acme:cube", lambda ns, x: x)
+    with pytest.raises(SigmaGraphError, match="op 'acme:cube' is already defined. Choose another name."):
+        ops.op("acme:cube", shapes.same, dtypes.same, meaning=lambda ns, x: x)
+    assert MEANINGS["acme:cube"](None, 3) == 27
 
 
 def test_a_long_chain_is_interpreted_and_frees_what_it_no_longer_needs():

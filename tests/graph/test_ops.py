@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Spec, constant, symbol, trace
-from sigma_kernel.testing.samples import Sample, samples
+from sigma_kernel.testing.cases import Sample, samples
 
 NUMPY = numpy_namespace()
 STRICT = evolve(NUMPY, quiet=partial(np.errstate, over="raise", divide="raise", invalid="raise"))
@@ -187,25 +188,25 @@ LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": Fals
         ("sum", (X,), {"axis": (2,)}, r"sum\(\(2, 3\)\): there is no axis 2: the rank is 2"),
         ("sum", (X,), {"axis": (-1,)}, "there is no axis -1"),
         ("sum", (B,), {"axis": (0,)}, "it takes numbers, not bool"),
-        ("max", (symbol((0, 3)),), {"axis": (0,)}, "an empty side has no largest entry"),
-        ("argmax", (symbol((0,)),), {"axis": 0}, "an empty side has no largest entry"),
-        ("reshape", (X,), {"shape": (4,)}, r"6 elements do not fill shape \(4,\), which holds 4"),
+        ("max", (symbol((0, 3)),), {"axis": (0,)}, "an empty side has no maximum"),
+        ("argmax", (symbol((0,)),), {"axis": 0}, "an empty side has no maximum"),
+        ("reshape", (X,), {"shape": (4,)}, r"shape \(4,\) holds 4 elements, not 6"),
         ("permute", (X,), {"axes": (0, 0)}, r"axes \(0, 0\) must name each of the 2 axes once"),
         ("stretch", (X,), {"shape": (3,)}, r"it does not broadcast to \(3,\)"),
         ("stretch", (X,), {"shape": (2, 4)}, "do not broadcast"),
         ("slice", (X,), {"start": (0,), "stop": (1,), "step": (1,)}, r"start \(0,\) must have 2 entries"),
-        ("slice", (V,), {"start": (0,), "stop": (4,), "step": (1,)}, "0:4:1 is no slice of a side of 3"),
-        ("slice", (V,), {"start": (0,), "stop": (3,), "step": (0,)}, "0:3:0 is no slice"),
+        ("slice", (V,), {"start": (0,), "stop": (4,), "step": (1,)}, "0:4:1 is not a slice of a side of 3"),
+        ("slice", (V,), {"start": (0,), "stop": (3,), "step": (0,)}, "0:3:0 is not a slice"),
         ("pad", (V,), {"low": (-1,), "high": (0,), "interior": (0,), "value": 0.0}, "padding cannot be negative"),
         ("concat", (X, V), {"axis": 0}, "the sides must be equal, except along axis 0"),
-        ("concat", (), {"axis": 0}, "there is nothing to join"),
+        ("concat", (), {"axis": 0}, "at least one operand is needed"),
         ("iota", (), {"shape": (2,), "axis": 1, "dtype": "int32"}, "there is no axis 1"),
         ("take", (X, V), {"axis": 0}, "it takes places that are int32 or int64, not float32"),
         ("take", (X, N), {"axis": 2}, "there is no axis 2"),
         ("scatter_add", (X, N, V), {"axis": 0}, r"the updates must have shape \(2, 3\)"),
-        ("matmul", (X, V), {}, "both operands need two sides or more. Reshape the vector."),
+        ("matmul", (X, V), {}, "both operands need at least two axes. Reshape the vector."),
         ("matmul", (B, B), {}, "inner sides differ"),
-        ("convolution", (X, KERNEL), CONVOLVE, "need as many sides each"),
+        ("convolution", (X, KERNEL), CONVOLVE, "need equally many sides"),
         ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "groups": 3}, r"4 channels in 3 group\(s\) do not fit 6 kernels"),
         ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "stride": (1,)}, r"stride \(1,\) must have 2 entries"),
         ("convolution", (IMAGE, KERNEL), {**CONVOLVE, "dilation": (4, 1)}, "a window of 9 does not fit a side of 8"),
@@ -221,12 +222,12 @@ LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": Fals
         ("scan", (V, V), LOOP, r"operand 1 must have shape \(2, 3\) for this body"),
         ("scan", (V, symbol((2, 3), "float64")), LOOP, "operand 1 is float64; the body takes float32"),
         ("part", (X,), {"index": 0, "shape": (), "dtype": "float32"}, "only a scan has parts"),
-        ("neg", (SCAN,), {}, "a scan has several results. Read one of them with part."),
+        ("neg", (SCAN,), {}, "a scan has several results. Select one of them with part."),
         ("softmax", (X,), {"axis": 2}, "there is no axis 2"),
         ("softmax_cross_entropy", (X, V), {}, r"scores \(..., classes\) need labels of shape \(2,\)"),
         ("softmax_cross_entropy", (X, symbol((2,))), {}, "it takes labels that are integers, not float32"),
         ("layer_norm", (X, V, X), {"epsilon": 1e-5}, r"scale and shift must have shape \(3,\)"),
-        ("attention", (X, X, V), {}, "it takes queries"),
+        ("attention", (X, X, V), {}, "the operands must be queries"),
         ("dropout", (X, V, W, W, W, W), {"stream": 0}, "the rate is a scalar"),
     ],
     ids=str,
@@ -239,7 +240,7 @@ def test_a_rule_says_what_is_wrong(op, operands, attrs, message):
 def test_a_scan_whose_carry_changes_is_refused():
     with pytest.raises(SigmaGraphError, match=r"carry 0 has shape \(\) before a step and \(3,\) after it"):
         f.scan(lambda h, x: ([h + x], []), [symbol(())], [X])
-    with pytest.raises(SigmaGraphError, match="operand 0 is float32; the body takes float32 and hands on int32"):
+    with pytest.raises(SigmaGraphError, match="operand 0 is float32; the body takes float32 and returns int32"):
         f.scan(lambda h, x: ([f.cast(h, "int32")], []), [V], [X])
 
 

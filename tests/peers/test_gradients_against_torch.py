@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel import functions as f
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Spec, trace
-from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.graph.rewriting import rewrite
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional

@@ -18,7 +18,7 @@ from attrs import define
 
 from sigma_kernel.contracts import Optimiser
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.commands.types import Stop
+from sigma_kernel.training.commands.types import StopTraining
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 from sigma_operator_local import LocalOperator
@@ -65,7 +65,7 @@ class Halting(LocalOperator):
             session.advance(min([session.distance(), 3, *([self.at - now] if self.at > now else [])]))
             session.settle()
             if session.moment.iteration == self.at:
-                sender = threading.Thread(target=session.send, args=[Stop()])
+                sender = threading.Thread(target=session.send, args=[StopTraining()])
                 sender.start()
                 sender.join()
 

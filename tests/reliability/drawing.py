@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph import ops
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, symbol
 
 ROWS = 20  # of a block

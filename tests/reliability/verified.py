@@ -24,17 +24,15 @@ from sigma_hooks import Verify
 from sigma_hooks.agreement import differences
 from sigma_hooks.locating import SEEDS
 from sigma_hooks.reference import Reference
-from sigma_hooks.repeating import repeated
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.config import build, structured
 from sigma_kernel.config.document import parse
-from sigma_kernel.contracts import HookContext
-from sigma_kernel.graph.meaning import function
+from sigma_kernel.contracts import HookContext, Repeatable
+from sigma_kernel.graph.meaning import meaning_of
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node
-from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.step.steps import Iteration
 
 RECIPES = ("iris", "xor", "wdbc", "digits")
 Arrays = Mapping[str, np.ndarray]
@@ -58,7 +56,7 @@ class Planted(Reference):
             found |= {n: ns.array(n.attrs["value"], n.dtype) for n in small if n.op == "constant"}
             with ns.quiet():
                 for place, node in enumerate(nodes):
-                    value = function(node, ns)(*(found[x] for x in node.inputs))
+                    value = meaning_of(node, ns)(*(found[x] for x in node.inputs))
                     wrong = place == self.place and node.dtype in ("float32", "float64")
                     found[node] = value * np.asarray(1.01, value.dtype) if wrong else value
             return [np.array(found[node]) for node in small.outputs]
@@ -77,15 +75,15 @@ class Measure(Verify):
 
     def fire(self, context: HookContext) -> None:
         """Measure one iteration."""
-        wanted, *moved = (repeated(context.iteration, Reference(seed)) for seed in (None, *SEEDS))
+        wanted, *moved = (context.iteration.repeated(Reference(seed)) for seed in (None, *SEEDS))
         self.off.append(_off(context.iteration.outcome, wanted, moved))
         if context.moment.iteration in self.planted_at:
             self.found += self._planted(context.iteration, wanted, moved)
 
-    def _planted(self, iteration: Iteration, wanted: Arrays, moved: Sequence[Arrays]) -> list[bool]:
+    def _planted(self, iteration: Repeatable, wanted: Arrays, moved: Sequence[Arrays]) -> list[bool]:
         values: list[int] = []
-        wrongs = [repeated(iteration, Planted(place=0, values=values))]
-        wrongs += [repeated(iteration, Planted(place=place, values=values)) for place in range(1, values[0])]
+        wrongs = [iteration.repeated(Planted(place=0, values=values))]
+        wrongs += [iteration.repeated(Planted(place=place, values=values)) for place in range(1, values[0])]
         changing = [w for w in wrongs if not all(np.array_equal(w[name], wanted[name]) for name in wanted)]
         return [bool(differences(wrong, wanted, moved, self.tolerance)) for wrong in changing]
 

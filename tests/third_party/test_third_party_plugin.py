@@ -80,10 +80,10 @@ def test_every_component_of_the_plugin_can_be_loaded(acme):
     kinds = {component["kind"] for component in shown["components"]}
     assert kinds == {"op", "lowering", "activation", "layer", "optimiser", "hook", "backend", "command"}
     acme("-c", """if True:
-        from sigma_kernel.plugins.catalogue import catalogue, load
+        from sigma_kernel import catalogue
 
         for component in catalogue().plugin("acme-sigma").components:
-            load(component)
+            catalogue().load(component.kind, component.full_name)
     """)  # fmt: skip
 
 
@@ -122,10 +122,7 @@ def test_the_gradient_of_the_plugins_op_is_that_of_finite_differences(acme):
         """if True:
         import numpy as np
         from acme_sigma.softsign import softsign
-        from sigma_kernel.graph.gradient import gradient
-        from sigma_kernel.graph.meaning import interpret
-        from sigma_kernel.graph.namespace import numpy_namespace
-        from sigma_kernel.graph.node import Graph, Spec, trace
+        from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, trace
         from sigma_kernel import functions as f
 
         value = trace(lambda x: f.sum(softsign(x)), Spec((5,), "float64"))

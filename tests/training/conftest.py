@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attrs import define
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import (
     Context,
     CostLayer,
@@ -23,7 +24,6 @@ from sigma_kernel.contracts import (
     live,
 )  # fmt: skip
 from sigma_kernel.environment import Environment
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
 

@@ -102,8 +102,8 @@ def test_firings_run_in_the_order_of_the_hooks_one_after_the_other_bucket_by_buc
 def test_what_a_hook_publishes_the_next_one_of_the_same_boundary_reads() -> None:
     seen: list[Any] = []
     hooks: dict[str, Hook] = {
-        "z": beside(lambda c: c.publish("x.a", [1.5, c.moment.iteration]), giving=["x.*"]),
-        "a": beside(lambda c: seen.append((c.read("x.a"), c.read("x.*"))), taking=["x.*"]),
+        "z": beside(lambda c: c.publish("x.a", [1.5, c.moment.iteration]), writes=["x.*"]),
+        "a": beside(lambda c: seen.append((c.read("x.a"), c.read("x.*"))), reads=["x.*"]),
     }
     with small(hooks) as sigma:
         settle(sigma.trainer("trainer"))
@@ -177,7 +177,7 @@ def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() ->
     ],
 )
 def test_what_cannot_be_done_from_the_background_is_refused(does: Any, why: str) -> None:
-    with small({"late": beside(does, giving=["x"])}) as sigma, pytest.raises(SigmaTrainingError, match=why):
+    with small({"late": beside(does, writes=["x"])}) as sigma, pytest.raises(SigmaTrainingError, match=why):
         sigma.trainer("trainer").fit(epochs=50)
 
 
@@ -204,8 +204,8 @@ def test_a_local_hook_sees_its_own_scope_in_the_background() -> None:
         seen.append((context.read("x"), context.memory["turn"]))
 
     hooks: dict[str, Hook] = {
-        "a": Do(does=lambda c: c.publish("x", c.memory.setdefault("n", 7)), giving=["x"], scope="local"),
-        "b": beside(both, taking=["x"], scope="local"),
+        "a": Do(does=lambda c: c.publish("x", c.memory.setdefault("n", 7)), writes=["x"], scope="local"),
+        "b": beside(both, reads=["x"], scope="local"),
     }
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
@@ -225,8 +225,8 @@ def test_results_act_at_the_next_boundary_and_are_written_down_there(tmp_path: P
 
     seen: list[Any] = []
     hooks: dict[str, Hook] = {
-        "one": beside(act, giving=["x.*"], every=TimeStep("iteration", 100, first=3)),
-        "two": Do(does=lambda c: seen.append(c.read("x.here")), taking=["x.*"]),
+        "one": beside(act, writes=["x.*"], every=TimeStep("iteration", 100, first=3)),
+        "two": Do(does=lambda c: seen.append(c.read("x.here")), reads=["x.*"]),
     }
     with small(hooks, tmp_path) as sigma:
         trainer = sigma.trainer("trainer")
@@ -272,8 +272,8 @@ def test_training_waits_at_its_end_and_results_act_before_the_last_hooks() -> No
         context.publish("x", context.moment.iteration)
 
     hooks: dict[str, Hook] = {
-        "slow": beside(slow, giving=["x"], every=every(5, "iteration")),
-        "last": Do(does=lambda c: seen.append(c.read("x")), taking=["x"], every=every(1, "stop")),
+        "slow": beside(slow, writes=["x"], every=every(5, "iteration")),
+        "last": Do(does=lambda c: seen.append(c.read("x")), reads=["x"], every=every(1, "stop")),
         "at_once": beside(lambda c: seen.append(threading.current_thread()), every=every(1, "stop"), priority=-1),
     }
     with small(hooks) as sigma:
@@ -297,7 +297,7 @@ def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.Monke
 
 def test_a_reset_leaves_out_what_is_under_way() -> None:
     freed = threading.Event()
-    hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(60), c.publish("x", 1)], giving=["x"])}
+    hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(60), c.publish("x", 1)], writes=["x"])}
     with small(hooks) as sigma:
         session = sigma.trainer("trainer").session
         session.claim()
@@ -361,7 +361,7 @@ def test_an_interruption_passes_through_from_the_background() -> None:
 def test_a_guard_cannot_run_in_the_background() -> None:
     for settings in ({"background": True}, {"budget": 1.0, "over_budget": "background"}):
         with pytest.raises(SigmaConfigError, match="hooks.g: a guard must act at once"):
-            ordered({"g": Do(guard=True, **settings)})
+            ordered({"g": Do(guards=True, **settings)})
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -446,11 +446,11 @@ def steering() -> dict[str, Hook]:
         context.publish("y", context.moment.iteration)
 
     return {
-        "turn": beside(turn, giving=["x"], looking=["validation"], when=when("training.loss").decreases()),
-        "low": Do(does=lambda c: c.command("set", pattern="optimiser.**.learning_rate", value=0.001), taking=["x"],
+        "turn": beside(turn, writes=["x"], splits=["validation"], when=when("training.loss").decreases()),
+        "low": Do(does=lambda c: c.command("set", pattern="optimiser.**.learning_rate", value=0.001), reads=["x"],
                   every=every(7, "iteration"), when=when("x").above(0.0)),
-        "slow": Do(does=slow, giving=["y"], budget=0.0005, over_budget="background"),
-        "mute": Do(does=slow, giving=["y"], budget=0.0005, every=every(3, "iteration")),
+        "slow": Do(does=slow, writes=["y"], budget=0.0005, over_budget="background"),
+        "mute": Do(does=slow, writes=["y"], budget=0.0005, every=every(3, "iteration")),
         "end": Do(does=lambda c: c.command("stop"), every=every(12, "epoch")),
     }  # fmt: skip
 

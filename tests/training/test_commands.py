@@ -60,3 +60,9 @@ def test_a_malformed_command_is_refused(name: str, arguments: dict[str, Any], me
 
 def test_steps_are_one_iteration_unless_said_otherwise() -> None:
     assert command("step", {}) == StepBy(1, "iteration")
+
+
+@pytest.mark.parametrize("score", ["banana", True])
+def test_a_score_that_is_no_number_is_refused_before_it_is_queued(score: Any) -> None:
+    with pytest.raises(SigmaStateError, match="command 'save': score: must be a number"):
+        command("save", {"score": score})

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sigma_kernel import functions as f
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import HookContext, Metric
 from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaTrainingError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Sweep, small_environment
@@ -25,14 +25,14 @@ Deep = Callable[..., Environment]
 
 # -- patterns of what is published -------------------------------------------------------------------------------------
 def test_what_is_published_within_a_pattern_is_read_under_its_address() -> None:
-    hook = Do(does=lambda context: context.publish("sizes.a.b", 3), giving=["sizes.**"])
+    hook = Do(does=lambda context: context.publish("sizes.a.b", 3), writes=["sizes.**"])
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
         assert sigma.get("trainer.sizes.a.b") == 3
 
 
 def test_it_is_there_again_after_a_checkpoint_is_put_back() -> None:
-    hook = Do(does=lambda context: context.publish("sizes.a", 3), giving=["sizes.*"])
+    hook = Do(does=lambda context: context.publish("sizes.a", 3), writes=["sizes.*"])
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
         saved = sigma.trainer("trainer").session.snapshot()
@@ -42,7 +42,7 @@ def test_it_is_there_again_after_a_checkpoint_is_put_back() -> None:
 
 
 def test_nothing_is_published_outside_a_pattern() -> None:
-    hook = Do(does=lambda context: context.publish("sizes.a.b", 3), giving=["sizes.*"])
+    hook = Do(does=lambda context: context.publish("sizes.a.b", 3), writes=["sizes.*"])
     with (
         small_environment(Sweep(), hooks={"it": hook}) as sigma,
         pytest.raises(SigmaTrainingError, match="publishes 'sizes.a.b' without declaring it"),
@@ -52,14 +52,14 @@ def test_nothing_is_published_outside_a_pattern() -> None:
 
 @pytest.mark.parametrize(("wrote", "read"), [("sizes.**", "sizes.a.b"), ("sizes.a", "sizes.*"), ("s.**", "s.**")])
 def test_who_publishes_within_a_pattern_goes_before_who_reads_there(wrote: str, read: str) -> None:
-    hooks = {"a-reader": Do(taking=[read], every=every(2, "epoch")), "writer": Do(giving=[wrote])}
+    hooks = {"a-reader": Do(reads=[read], every=every(2, "epoch")), "writer": Do(writes=[wrote])}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         assert sigma.trainer("trainer").session.setup.order.names == ["writer", "a-reader"]
 
 
 def test_what_lies_outside_all_patterns_is_still_refused() -> None:
     with (
-        small_environment(Sweep(), hooks={"a": Do(giving=["sizes.*"]), "b": Do(taking=["size.a"])}) as sigma,
+        small_environment(Sweep(), hooks={"a": Do(writes=["sizes.*"]), "b": Do(reads=["size.a"])}) as sigma,
         pytest.raises(SigmaConfigError, match="reads 'size.a', which nothing here publishes"),
     ):
         sigma.prepare()
@@ -68,8 +68,8 @@ def test_what_lies_outside_all_patterns_is_still_refused() -> None:
 # -- numbers that people set -------------------------------------------------------------------------------------------
 def test_a_settable_number_is_read_set_saved_and_reset() -> None:
     seen: list[float] = []
-    look = Do(does=lambda context: seen.append(context.read("switch.a")), taking=["switch.a"])
-    hooks = {"switch": Do(offering={"switch.a": 0.5}), "look": look}
+    look = Do(does=lambda context: seen.append(context.read("switch.a")), reads=["switch.a"])
+    hooks = {"switch": Do(settable={"switch.a": 0.5}), "look": look}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=1)
@@ -85,7 +85,7 @@ def test_a_settable_number_is_read_set_saved_and_reset() -> None:
 
 @pytest.mark.parametrize("value", ["banana", True, None])
 def test_what_is_no_number_is_refused_and_changes_nothing(value: Any) -> None:
-    with small_environment(Sweep(), hooks={"switch": Do(offering={"switch.a": 0.5})}) as sigma:
+    with small_environment(Sweep(), hooks={"switch": Do(settable={"switch.a": 0.5})}) as sigma:
         sigma.prepare()
         with pytest.raises(SigmaAddressError, match="switch.a: must be a number"):
             sigma.set("trainer.switch.a", value)
@@ -94,7 +94,7 @@ def test_what_is_no_number_is_refused_and_changes_nothing(value: Any) -> None:
 
 @pytest.mark.parametrize("address", ["switch.a", "training.loss", "epoch"])
 def test_a_settable_number_takes_no_address_that_is_taken(address: str) -> None:
-    hooks = {"one": Do(offering={"switch.a": 0.5}), "two": Do(offering={address: 1.0})}
+    hooks = {"one": Do(settable={"switch.a": 0.5}), "two": Do(settable={address: 1.0})}
     with (
         small_environment(Sweep(), hooks=hooks) as sigma,
         pytest.raises(SigmaConfigError, match=f"'{address}' exists already. Give the number another name."),
@@ -113,8 +113,8 @@ def test_seconds_are_told_by_phase() -> None:
 
 
 def test_who_looks_at_the_phases_goes_by_the_wall_clock_and_so_do_those_who_follow() -> None:
-    asks = Do(when=when("phases.burst").above(3), giving=["late"])
-    hooks = {"looks": Do(taking=["phases.data"]), "asks": asks, "follows": Do(taking=["late"]), "other": Do()}
+    asks = Do(when=when("phases.burst").above(3), writes=["late"])
+    hooks = {"looks": Do(reads=["phases.data"]), "asks": asks, "follows": Do(reads=["late"]), "other": Do()}
     assert by_the_clock(hooks) == {"looks", "asks", "follows"}
 
 

@@ -13,6 +13,7 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings, strategies as st
 
+from sigma_data import Stream
 from sigma_kernel.contracts import Batches, Dataset, Iterator, Preprocessor
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
@@ -170,6 +171,19 @@ def test_a_burst_never_crosses_a_block() -> None:
     feed.advance(feed.next(2), 2)
     assert feed.next(10).rows.shape == (1, 1)
     feed.close()
+
+
+@pytest.mark.parametrize(("keep_last", "sizes"), [(True, [3, 1, 3, 1, 2]), (False, [3, 3])])
+def test_no_minibatch_has_rows_of_two_blocks(keep_last, sizes):
+    feed = Feed(Stream(range(10), names=("n",), block_rows=4), 3, 0, dict, np.array, keep_last=keep_last)
+    found, at = [], feed.start()
+    while at.epoch == 0:
+        batches = feed.next(at, 1)
+        found.append(batches.block["n"][batches.rows[0]].tolist())
+        at = feed.after(at, batches, 1)
+    feed.close()
+    assert [len(batch) for batch in found] == sizes
+    assert all(len({row // 4 for row in batch}) == 1 for batch in found)
 
 
 def test_a_burst_that_ended_early_goes_on_where_it_ended() -> None:

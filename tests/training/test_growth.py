@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel.environment import Environment
+from sigma_kernel.testing.counting import TWICE, growth
 from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.growth import TWICE, growth
 from sigma_kernel.training.hooks.order import ordered, reasons
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.trainer import Trainer
@@ -68,7 +68,7 @@ def test_each_tag_is_found_at_once() -> None:
 def hooks(count: int) -> dict[str, Do]:
     """Return a chain of hooks, each of which reads what the one before writes."""
     names = ["training.loss", *(f"made.by_{number}" for number in range(count))]
-    return {f"hook_{i}": Do(taking=[names[i]], giving=[names[i + 1]]) for i in range(count)}
+    return {f"hook_{i}": Do(reads=[names[i]], writes=[names[i + 1]]) for i in range(count)}
 
 
 def test_reasons_grow_like_hooks_that_name_what_they_read() -> None:
@@ -82,14 +82,14 @@ def test_reasons_grow_like_hooks_that_name_what_they_read() -> None:
 
 
 def test_hooks_without_reasons_come_by_priority_and_name() -> None:
-    free = {name: Do(giving=[f"made.{name}"]) for name in ("b", "a", "c")}
+    free = {name: Do(writes=[f"made.{name}"]) for name in ("b", "a", "c")}
     assert ordered(free) == ["a", "b", "c"]
 
 
 def test_what_patterns_meet_is_a_reason_too() -> None:
-    found = reasons({"reader": Do(taking=["made.*"]), "writer": Do(giving=["made.one"])})
+    found = reasons({"reader": Do(reads=["made.*"]), "writer": Do(writes=["made.one"])})
     assert [(reason.first, reason.then) for reason in found] == [("writer", "reader")]
-    found = reasons({"reader": Do(taking=["made.one"]), "writer": Do(giving=["made.*"])})
+    found = reasons({"reader": Do(reads=["made.one"]), "writer": Do(writes=["made.*"])})
     assert [(reason.first, reason.then) for reason in found] == [("writer", "reader")]
 
 

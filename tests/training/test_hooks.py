@@ -33,17 +33,17 @@ def _every_order(hooks: dict[str, Hook]) -> set[tuple[str, ...]]:
 
 # -- the order ---------------------------------------------------------------------------------------------------------
 def test_who_writes_goes_before_who_reads() -> None:
-    hooks = {"a": Do(taking=["x.loss"]), "b": Do(giving=["x.loss"]), "c": Do(taking=["**.loss"], priority=9)}
+    hooks = {"a": Do(reads=["x.loss"]), "b": Do(writes=["x.loss"]), "c": Do(reads=["**.loss"], priority=9)}
     assert _every_order(hooks) == {("b", "c", "a")}
 
 
 def test_a_criterion_reads_too() -> None:
-    hooks = {"a": Do(when=when("x").above(1) & when("y.*", "any").below(2)), "b": Do(giving=["y.z"])}
+    hooks = {"a": Do(when=when("x").above(1) & when("y.*", "any").below(2)), "b": Do(writes=["y.z"])}
     assert _every_order(hooks) == {("b", "a")}
 
 
 def test_what_is_required_goes_first_by_name_or_by_type() -> None:
-    hooks = {"a": Do(after=["c"]), "b": Do(after=["Other"]), "c": Do(), "d": Other(priority=-5)}
+    hooks = {"a": Do(requires=["c"]), "b": Do(requires=["Other"]), "c": Do(), "d": Other(priority=-5)}
     assert _every_order(hooks) == {("c", "a", "d", "b")}
 
 
@@ -53,26 +53,26 @@ def test_where_nothing_is_declared_priority_decides_and_then_the_name() -> None:
 
 
 def test_priority_never_overrules_what_is_declared() -> None:
-    hooks = {"early": Do(taking=["x"], priority=100), "late": Do(giving=["x"], priority=-100)}
+    hooks = {"early": Do(reads=["x"], priority=100), "late": Do(writes=["x"], priority=-100)}
     assert _every_order(hooks) == {("late", "early")}
 
 
 def test_a_hook_may_read_what_it_writes_itself() -> None:
-    assert ordered({"a": Do(taking=["x"], giving=["x"])}) == ["a"]
+    assert ordered({"a": Do(reads=["x"], writes=["x"])}) == ["a"]
 
 
 def test_every_reason_can_be_told() -> None:
-    hooks = {"a": Do(taking=["x.*"]), "b": Do(giving=["x.loss"], after=["Other"]), "c": Other()}
+    hooks = {"a": Do(reads=["x.*"]), "b": Do(writes=["x.loss"], requires=["Other"]), "c": Other()}
     told = [str(reason) for reason in reasons(hooks)]
     assert told == ["c before b: b requires Other", "b before a: a reads x.loss, which b writes"]
 
 
 def test_a_cycle_is_named_in_the_order_of_its_waiting() -> None:
     hooks = {
-        "start": Do(after=["a"]),
-        "a": Do(taking=["y"], giving=["x"]),
-        "b": Do(taking=["x"], giving=["z"]),
-        "c": Do(taking=["z"], giving=["y"]),
+        "start": Do(requires=["a"]),
+        "a": Do(reads=["y"], writes=["x"]),
+        "b": Do(reads=["x"], writes=["z"]),
+        "c": Do(reads=["z"], writes=["y"]),
         "free": Do(),
     }
     with pytest.raises(SigmaConfigError, match="hooks: their order is cyclic: a -> b -> c -> a. Change what") as error:
@@ -83,13 +83,13 @@ def test_a_cycle_is_named_in_the_order_of_its_waiting() -> None:
 
 def test_an_unknown_requirement_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="hooks.a: requires 'acuracy', which is not among the hooks. Add it."):
-        ordered({"a": Do(after=["acuracy"]), "accuracy": Do()})
+        ordered({"a": Do(requires=["acuracy"]), "accuracy": Do()})
 
 
 def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_name() -> None:
     hooks = {
-        "a": Do(taking=["x"]), "b": Do(giving=["x"]), "c": Do(priority=2),
-        "d": Do(priority=2, taking=["training.loss"]),
+        "a": Do(reads=["x"]), "b": Do(writes=["x"]), "c": Do(priority=2),
+        "d": Do(priority=2, reads=["training.loss"]),
     }  # fmt: skip
     with small_environment(Sweep(), hooks=hooks) as sigma:
         found = explained(sigma.trainer("trainer"))
@@ -102,7 +102,7 @@ def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_nam
 
 # -- equal hooks -------------------------------------------------------------------------------------------------------
 def test_equal_hooks_are_refused_with_both_names() -> None:
-    hooks = {"a": Do(taking=["x"]), "b": Do(taking=["y"]), "c": Do(taking=["x"]), "d": Other(taking=["x"])}
+    hooks = {"a": Do(reads=["x"]), "b": Do(reads=["y"]), "c": Do(reads=["x"]), "d": Other(reads=["x"])}
     with pytest.raises(SigmaConfigError, match="hooks.c: is the same as hooks.a. Leave one out, or let"):
         ordered(hooks)
     del hooks["c"]
@@ -122,11 +122,11 @@ def test_hooks_that_differ_in_anything_are_not_equal() -> None:
 
 
 def test_hooks_with_arrays_are_not_compared() -> None:
-    check_distinct({"a": Do(taking=np.ones(2)), "b": Do(taking=np.ones(2))})  # type: ignore[arg-type]
+    check_distinct({"a": Do(reads=np.ones(2)), "b": Do(reads=np.ones(2))})  # type: ignore[arg-type]
 
 
 def test_a_hook_that_is_there_serves_several_that_require_it() -> None:
-    assert ordered({"a": Do(), "b": Do(after=["a"]), "c": Do(after=["a"], priority=1)}) == ["a", "c", "b"]
+    assert ordered({"a": Do(), "b": Do(requires=["a"]), "c": Do(requires=["a"], priority=1)}) == ["a", "c", "b"]
 
 
 # -- when they are due -------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def _fire(runner: Runner, name: str, context: HookContext, scope: str = "") -> N
 
 
 def test_hooks_that_are_due_together_come_in_their_order() -> None:
-    runner = _runner(a=Do(taking=["x"]), b=Do(giving=["x"]), c=Do(every=every(3, "iteration")))
+    runner = _runner(a=Do(reads=["x"]), b=Do(writes=["x"]), c=Do(every=every(3, "iteration")))
     assert runner.order.due(runner.memory, Moment(iteration=4), Moment(iteration=6, epoch=1)) == ["b", "a", "c"]
     assert runner.order.due(runner.memory, Moment(iteration=4, epoch=1), Moment(iteration=5, epoch=1)) == []
 
@@ -220,7 +220,7 @@ def test_a_failure_can_be_ignored_and_the_hook_stays() -> None:
 
 
 def test_a_guard_that_was_muted_guards_no_more() -> None:
-    runner = _runner(a=Do(does=_fails, on_error="mute", guard=True), b=Do(guard=True))
+    runner = _runner(a=Do(does=_fails, on_error="mute", guards=True), b=Do(guards=True))
     assert runner.order.guards(runner.memory) == ["a", "b"]
     _fire(runner, "a", Desk())
     assert runner.order.guards(runner.memory) == ["b"]
@@ -252,7 +252,7 @@ def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> N
         seen.append((context.read("training.loss"), context.memory["times"]))
         context.publish("counted", context.memory["times"])
 
-    hook = Do(does=count, scope="local", taking=["training.loss"], giving=["counted"])
+    hook = Do(does=count, scope="local", reads=["training.loss"], writes=["counted"])
     with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         published = sigma.trainer("trainer").session.state.published
@@ -262,7 +262,7 @@ def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> N
 
 
 def test_a_hook_cannot_publish_what_it_does_not_declare() -> None:
-    hook = Do(does=lambda context: context.publish("y", 1), giving=["x"])
+    hook = Do(does=lambda context: context.publish("y", 1), writes=["x"])
     with (
         small_environment(Sweep(), hooks={"it": hook}) as sigma,
         pytest.raises(SigmaTrainingError, match="hook 'it': publishes 'y' without declaring it. Add it to writes."),
@@ -271,7 +271,7 @@ def test_a_hook_cannot_publish_what_it_does_not_declare() -> None:
 
 
 def test_a_hook_cannot_read_what_it_does_not_declare() -> None:
-    hook = Do(does=lambda context: context.read("gradients.weights"), taking=["training.*"])
+    hook = Do(does=lambda context: context.read("gradients.weights"), reads=["training.*"])
     with (
         small_environment(Sweep(), hooks={"it": hook}) as sigma,
         pytest.raises(
@@ -292,11 +292,11 @@ class Broken(Do):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Do(taking="training.loss"), "trainer.hooks.a.reads: must be a list of texts (got 'training.loss')"),
-        (lambda: Do(giving=None), "trainer.hooks.a.writes: must be a list of texts (got None). Write ['...']."),
-        (lambda: Do(after=[Do]), "trainer.hooks.a.requires: must be a list of texts"),
-        (lambda: Do(looking="validation"), "trainer.hooks.a.splits: must be a list of texts"),
-        (lambda: Do(offering=0.5), "trainer.hooks.a.settable: must be a list of texts"),
+        (lambda: Do(reads="training.loss"), "trainer.hooks.a.reads: must be a list of texts (got 'training.loss')"),
+        (lambda: Do(writes=None), "trainer.hooks.a.writes: must be a list of texts (got None). Write ['...']."),
+        (lambda: Do(requires=[Do]), "trainer.hooks.a.requires: must be a list of texts"),
+        (lambda: Do(splits="validation"), "trainer.hooks.a.splits: must be a list of texts"),
+        (lambda: Do(settable=0.5), "trainer.hooks.a.settable: must be a list of texts"),
         (Broken, "trainer.hooks.a.reads: ValueError: no idea"),
         (lambda: Do(priority="high"), "Do.priority: must be a whole number"),
         (lambda: Do(background="yes"), "Do.background: must be"),
@@ -312,7 +312,7 @@ def test_declarations_that_are_none_are_refused_with_their_place(make: Callable[
 
 def test_a_hook_that_reads_what_nothing_publishes_is_refused_before_training() -> None:
     with (
-        small_environment(Sweep(), hooks={"it": Do(taking=["validation.los"])}) as sigma,
+        small_environment(Sweep(), hooks={"it": Do(reads=["validation.los"])}) as sigma,
         pytest.raises(SigmaConfigError, match="trainer.hooks.it: reads 'validation.los', which nothing here publishes"),
     ):
         sigma.prepare()
@@ -321,8 +321,8 @@ def test_a_hook_that_reads_what_nothing_publishes_is_refused_before_training() -
 def test_what_one_hook_publishes_the_next_one_reads_at_the_same_moment() -> None:
     seen: list[Any] = []
     hooks = {
-        "a": Do(does=lambda context: seen.append(context.read("twice")), taking=["twice"]),
-        "b": Do(does=lambda context: context.publish("twice", 2 * context.moment.epoch), giving=["twice"]),
+        "a": Do(does=lambda context: seen.append(context.read("twice")), reads=["twice"]),
+        "b": Do(does=lambda context: context.publish("twice", 2 * context.moment.epoch), writes=["twice"]),
     }
     with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
@@ -371,7 +371,7 @@ def test_a_hook_that_detached_itself_ends_what_it_does_and_publishes_nothing_any
         seen.append((context.memory["times"], context.read("training.loss")))
         context.publish("late", 1)
 
-    hook = Do(taking=["training.loss"], giving=["late"], does=lambda context: context.memory.setdefault("times", 1))
+    hook = Do(reads=["training.loss"], writes=["late"], does=lambda context: context.memory.setdefault("times", 1))
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=1)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_hooks.repeating import repeated
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
@@ -35,7 +34,7 @@ class Repeat(Hook):
 
     def fire(self, context: HookContext) -> None:
         if context.iteration is not None:
-            again = repeated(context.iteration, NullBackend())
+            again = context.iteration.repeated(NullBackend())
             self.found.append((context.moment.iteration, context.iteration.outcome, again))
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from attrs import define
 
+from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaNetworkError, SigmaTrainingError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import Descent, Sweep
 

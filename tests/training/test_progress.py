@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, Progress, concerned
+from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, TrainingProgress, concerned
 
 
 def test_a_steering_command_keeps_the_state_of_an_environment_but_before_preparation_and_after_a_failure() -> None:
@@ -31,31 +31,31 @@ def test_a_command_concerns_the_states_that_it_changes(command: str, states: tup
 
 
 def test_training_leaves_in_all_phases_but_running_and_paused_and_when_it_is_interrupted() -> None:
-    assert {phase for phase in Phase if not Progress(phase).over} == {Phase.RUNNING, Phase.PAUSED}
-    assert all(Progress(phase, interrupted=True).over for phase in Phase)
+    assert {phase for phase in Phase if not TrainingProgress(phase).over} == {Phase.RUNNING, Phase.PAUSED}
+    assert all(TrainingProgress(phase, interrupted=True).over for phase in Phase)
 
 
 def test_pausing_clears_the_iteration_to_pause_at_and_no_other_phase_does() -> None:
-    running = Progress(Phase.RUNNING, pause_at=5, until=9)
-    assert running.to(Phase.PAUSED) == Progress(Phase.PAUSED, None, 9)
-    assert running.to(Phase.ENDING) == Progress(Phase.ENDING, 5, 9)
+    running = TrainingProgress(Phase.RUNNING, pause_at=5, until=9)
+    assert running.to(Phase.PAUSED) == TrainingProgress(Phase.PAUSED, None, 9)
+    assert running.to(Phase.ENDING) == TrainingProgress(Phase.ENDING, 5, 9)
 
 
 def test_a_goal_is_due_from_its_iteration_on() -> None:
-    progress = Progress(Phase.RUNNING, pause_at=5, until=9)
+    progress = TrainingProgress(Phase.RUNNING, pause_at=5, until=9)
     assert [n for n in range(12) if progress.due_to_pause(n)] == [*range(5, 12)]
     assert [n for n in range(12) if progress.due_to_end(n)] == [*range(9, 12)]
-    assert not Progress().due_to_pause(10**9)
-    assert not Progress().due_to_end(10**9)
+    assert not TrainingProgress().due_to_pause(10**9)
+    assert not TrainingProgress().due_to_end(10**9)
 
 
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED])
 def test_a_snapshot_of_training_in_progress_restores_phase_and_goals(phase: Phase) -> None:
-    progress = Progress(phase, pause_at=5, until=9, interrupted=True)
-    assert Progress.restored(progress.saved()) == Progress(phase, 5, 9)  # the interruption is over
+    progress = TrainingProgress(phase, pause_at=5, until=9, interrupted=True)
+    assert TrainingProgress.restored(progress.saved()) == TrainingProgress(phase, 5, 9)  # the interruption is over
 
 
 @pytest.mark.parametrize("phase", [Phase.PREPARED, Phase.STOPPED, Phase.FAILED])
 def test_a_snapshot_of_training_that_is_not_in_progress_starts_anew(phase: Phase) -> None:
-    assert Progress.restored(Progress(phase, 5, 9).saved()) == Progress()
-    assert Progress.restored(None) == Progress()
+    assert TrainingProgress.restored(TrainingProgress(phase, 5, 9).saved()) == TrainingProgress()
+    assert TrainingProgress.restored(None) == TrainingProgress()

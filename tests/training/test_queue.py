@@ -18,7 +18,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, small_environment
 from sigma_kernel.training.commands.queue import Queue, Request
-from sigma_kernel.training.commands.types import Go, Pause, Save, Set, Stop, command
+from sigma_kernel.training.commands.types import Go, Pause, Save, Set, StopTraining, command
 
 PATIENCE = 60.0  # seconds after which a test says that nobody answers
 
@@ -38,7 +38,7 @@ class Trainer:
                 self.status = "paused"
             case Go():
                 self.status = "running"
-            case Stop():
+            case StopTraining():
                 self.over = True
             case Set(_, "banana"):
                 raise SigmaStateError("banana")
@@ -93,10 +93,10 @@ def test_while_training_goes_on_the_training_thread_answers_between_bursts() -> 
     thread = trainer.start()
     assert trainer.ask(lambda: threading.current_thread().name) == "training"
     assert trainer.send(Save()).future.result(PATIENCE) > 0
-    trainer.send(Stop()).future.result(PATIENCE)
+    trainer.send(StopTraining()).future.result(PATIENCE)
     thread.join(PATIENCE)
     assert not thread.is_alive()
-    assert trainer.acted == [(Save(), "training"), (Stop(), "training")]
+    assert trainer.acted == [(Save(), "training"), (StopTraining(), "training")]
 
 
 def test_commands_act_in_the_order_in_which_they_were_sent() -> None:
@@ -105,7 +105,7 @@ def test_commands_act_in_the_order_in_which_they_were_sent() -> None:
     sent = [Set("x", i) for i in range(200)]
     requests = [trainer.send(command) for command in sent]
     moments = [request.future.result(PATIENCE) for request in requests]
-    trainer.send(Stop())
+    trainer.send(StopTraining())
     thread.join(PATIENCE)
     assert [command for command, _ in trainer.acted[:-1]] == sent
     assert moments == sorted(moments)
@@ -120,7 +120,7 @@ def test_an_error_is_the_askers_and_training_goes_on() -> None:
         trainer.ask(lambda: 1 / 0)
     before = trainer.bursts
     _until(lambda: trainer.bursts > before)
-    trainer.send(Stop())
+    trainer.send(StopTraining())
     thread.join(PATIENCE)
 
 
@@ -135,7 +135,7 @@ def test_a_pause_stops_the_bursts_but_not_the_answers() -> None:
     trainer.send(Go())
     _until(lambda: trainer.bursts > before)
     trainer.send(Pause())
-    trainer.send(Stop())
+    trainer.send(StopTraining())
     thread.join(PATIENCE)
     assert not thread.is_alive()
 
@@ -148,7 +148,7 @@ def test_a_pause_is_over_as_soon_as_it_is_told_to_be(monkeypatch: pytest.MonkeyP
     for _ in range(6):
         trainer.send(Pause()).future.result(PATIENCE)
         trainer.send(Go()).future.result(PATIENCE)
-    trainer.send(Stop())
+    trainer.send(StopTraining())
     thread.join(PATIENCE)
 
 
@@ -167,7 +167,7 @@ def test_what_is_sent_behind_a_stop_acts_after_the_end_and_finds_it_over() -> No
     seen: list[Any] = []
     thread = threading.Thread(target=trainer.train, name="training", daemon=True)
     trainer.queue.claim(thread)
-    stop = trainer.send(Stop())
+    stop = trainer.send(StopTraining())
     asked = threading.Thread(target=lambda: seen.append(trainer.ask(lambda: trainer.status)))
     asked.start()
     _until(lambda: len(trainer.queue._waiting) == 2)
@@ -182,7 +182,7 @@ def test_what_is_sent_to_a_thread_before_it_starts_waits_for_it() -> None:
     trainer = Trainer()
     thread = threading.Thread(target=lambda: trainer.boundary())
     trainer.queue.claim(thread)
-    request = trainer.send(Stop())
+    request = trainer.send(StopTraining())
     assert not request.future.done()
     thread.start()
     request.future.result(PATIENCE)
@@ -216,7 +216,7 @@ def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
     before = trainer.bursts
     _until(lambda: trainer.bursts > before + 3)
     over.set()
-    trainer.send(Stop())
+    trainer.send(StopTraining())
     thread.join(PATIENCE)
     assert not thread.is_alive()
     assert min(asked) > 3

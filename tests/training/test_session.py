@@ -67,7 +67,7 @@ def _best(context: HookContext) -> None:
 def _everything(deep: Deep, momentum: Any, operator: Any = None, **settings: Any) -> Environment:
     """Return an environment with all that has state: dropout, orders, schedules, slots, memories, kept parameters."""
     hooks = {
-        "memory": Do(does=_remember, every=every(3, "iteration"), taking=["training.loss"]),
+        "memory": Do(does=_remember, every=every(3, "iteration"), reads=["training.loss"]),
         "criterion": Do(
             does=lambda context: context.command("set", pattern="**.3-dropout.rate", value=0.1),
             when=when("training.loss").decreases().for_(2, "epoch", in_all=True),
@@ -143,8 +143,8 @@ def test_an_amount_of_training_that_cannot_be_is_refused(name: str, count: Any) 
 
 def test_the_goal_is_the_iteration_at_which_training_will_end() -> None:
     hooks = {
-        "ends": Do(when=when("epoch").reaches(7) | when("training.loss").below(0), ending=True),
-        "later": Do(every=after(40, "iteration"), ending=True),
+        "ends": Do(when=when("epoch").reaches(7) | when("training.loss").below(0), ends=True),
+        "later": Do(every=after(40, "iteration"), ends=True),
         "other": Do(when=when("epoch").reaches(1)),
     }
     with small_environment(Sweep(), hooks=hooks) as sigma:
@@ -208,7 +208,7 @@ def test_hooks_fire_at_the_same_iterations_however_the_bursts_are_cut(seed: int)
 # -- when hooks fire ---------------------------------------------------------------------------------------------------
 def test_an_epoch_hook_sees_the_state_at_the_end_of_its_epoch() -> None:
     seen: list[bytes] = []
-    hook = Do(does=lambda context: seen.append(context.read(f"{LAYERS}weights").tobytes()), taking=["network.**"])
+    hook = Do(does=lambda context: seen.append(context.read(f"{LAYERS}weights").tobytes()), reads=["network.**"])
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
     for epoch, bits in enumerate(seen, 1):
@@ -274,9 +274,9 @@ def test_a_pattern_is_read_as_everything_that_it_matches() -> None:
     seen: list[dict[str, Any]] = []
     taking = ["said.*", "network.**"]
     hooks = {
-        "say": Do(does=lambda context: context.publish("said.it", 3), giving=["said.it"], priority=1),
+        "say": Do(does=lambda context: context.publish("said.it", 3), writes=["said.it"], priority=1),
         "read": Do(
-            does=lambda context: seen.extend(map(context.read, ("said.*", "network.**", "said.no*"))), taking=taking
+            does=lambda context: seen.extend(map(context.read, ("said.*", "network.**", "said.no*"))), reads=taking
         ),
     }
     with small_environment(Sweep(), hooks=hooks) as sigma:
@@ -334,7 +334,7 @@ def test_what_a_hook_kept_is_saved_and_brought_back(deep: Deep) -> None:
             context.keep()
             kept.append(context.read(f"{LAYERS}4-dense.bias").tobytes())
 
-    with deep(hooks={"it": Do(does=keep, taking=["network.**"])}) as sigma:
+    with deep(hooks={"it": Do(does=keep, reads=["network.**"])}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=2)
         snapshot = trainer.session.snapshot()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attrs import define, evolve, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import (
     Batches,
@@ -27,7 +28,6 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError, SigmaStateError
-from sigma_kernel.graph import functions as f
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import state_bytes
 from sigma_kernel.training.session.loop import Session

@@ -10,11 +10,11 @@ from attrs import field, frozen
 
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.execute.alignment import copy
-from sigma_backend_numba.execute.program import Function, Program, graph_job, machine, step_job
+from sigma_backend_numba.execute.program import CompiledProgram, LoweredFunction, graph_job, machine, step_job
 from sigma_backend_numba.lower.canonical import DTYPES
 from sigma_kernel.contracts import Backend, Step
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph import Graph
 from sigma_kernel.settings import ge, whole
 
 
@@ -41,15 +41,15 @@ class NumbaBackend(Backend):
         """Return what ``approximate`` allows."""
         return 1e-4 if self.approximate else 0.0
 
-    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Function:
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> LoweredFunction:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""
         _check(graph, donate)
-        return Function(machine(graph_job(graph, donate, self.approximate), self.threads), dict(donate))
+        return LoweredFunction(machine(graph_job(graph, donate, self.approximate), self.threads), dict(donate))
 
-    def compile(self, step: Step, in_place: bool = True) -> Program:
+    def compile(self, step: Step, in_place: bool = True) -> CompiledProgram:
         """Return a step as a program that runs whole bursts by itself."""
         _check(step.graph, step.donations)
-        return Program(step, machine(step_job(step, self.approximate), self.threads), in_place)
+        return CompiledProgram(step, machine(step_job(step, self.approximate), self.threads), in_place)
 
     def to_device(self, host: np.ndarray) -> np.ndarray:
         """Return a copy that starts at a cache line."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 SHORT = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint32": "u4", "bool": "b1"}
 FLOATING = ("float32", "float64")

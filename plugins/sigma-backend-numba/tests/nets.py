@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend, Burst, Step
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import gradient
-from sigma_kernel.graph.node import Graph, Node, constant, symbol
-from sigma_kernel.graph.random import Key, Streams
+from sigma_kernel.graph import Graph, Key, Node, Streams, constant, gradient, ops, symbol
 
 ROWS = 64
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend
-from sigma_kernel.graph import ops
-from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.graph import Graph, ops, symbol
 
 RANGES = {"exp": (-86.5, 88.7), "tanh": (-12.0, 12.0), "log": (1e-30, 1e30)}
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 88.9, -120.0], np.float32)

@@ -15,13 +15,13 @@ import pytest
 
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import files
-from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.graph import Graph, symbol
 
 CODE = """
 import sys
 import numpy as np
 from sigma_backend_numba import NumbaBackend
-from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.graph import Graph, symbol
 x = symbol((17,))
 for factor in map(float, sys.argv[1:]):
     print(float(NumbaBackend().lower(Graph((x,), (x * factor + 1.0,)), {})(np.ones(17, "f4"))[0].sum()))

@@ -6,10 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from sigma_backend_numba import NumbaBackend
-from sigma_kernel.graph import ops
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, constant, symbol
+from sigma_kernel.graph import Graph, Node, constant, interpret, numpy_namespace, ops, symbol
 
 ROWS, COLUMNS = 5, 3
 MATRIX, TURNED = (ROWS, COLUMNS), (COLUMNS, ROWS)

@@ -21,12 +21,12 @@ from sigma_backend_numba.execute.program import graph_job, step_job
 from sigma_backend_numba.lower.canonical import STATE, Form, frame
 from sigma_backend_numba.plan.arena import Arena
 from sigma_backend_numba.plan.fusion import Grouping
-from sigma_backend_numba.plan.schedule import Schedule
+from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_backend_numpy import NumpyBackend
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.node import Graph, Node, symbol
-from sigma_kernel.testing.growth import TWICE, growth
+from sigma_kernel.graph import Graph, Node, ops, symbol
+from sigma_kernel.testing import TWICE, growth
 
 _spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
 assert _spec is not None
@@ -105,7 +105,7 @@ def test_ordering_and_placing_grow_like_the_graph() -> None:
         job = step_job(deep(layers))
         form = Form(job.graph, job.frame)
         grouping = Grouping(form)
-        return lambda: Schedule(form, grouping)
+        return lambda: GroupSchedule(form, grouping)
 
     assert growth(scheduled, 60) < TWICE
 
@@ -304,7 +304,7 @@ def test_numbers_of_numpy_among_attributes_are_numbers() -> None:
 def test_the_text_of_what_makes_programs_is_known_in_whole() -> None:
     text = lookup.makers()
     for word in (
-        "class Schedule",
+        "class GroupSchedule",
         "class Grouping",
         "class Form",
         "class Job",

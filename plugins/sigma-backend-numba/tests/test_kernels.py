@@ -20,14 +20,23 @@ from sigma_backend_numba.cache import files, lookup
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.lower import canonical, kernels
 from sigma_backend_numba.lower.fingerprint import identity
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import dtypes, functions as f, meaning, shapes
-from sigma_kernel.graph.gradient import gradient
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, Op, symbol
-from sigma_kernel.graph.ops import op
+from sigma_kernel.graph import (
+    MEANINGS,
+    OPS,
+    Graph,
+    Node,
+    Op,
+    dtypes,
+    gradient,
+    interpret,
+    numpy_namespace,
+    op,
+    shapes,
+    symbol,
+)
 
 
 def rows_kept(x: tuple[int, ...], *others: tuple[int, ...], **attrs: Any) -> tuple[int, ...]:
@@ -74,7 +83,7 @@ KERNELS = {
     "acme-ops:bend": bend_number, "acme-ops:bent": bent_number, "acme-ops:gamma": gamma_number,
     "acme-ops:unit": unit_row,
 }  # fmt: skip
-MEANINGS = {
+MEANT = {
     "acme-ops:meant": lambda ns, x: ns.xp.exp(-x * x),
     "acme-ops:gamma": lambda ns, x: np.vectorize(math.gamma)(x).astype(x.dtype),
 }
@@ -89,8 +98,8 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
             monkeypatch.setattr(module, "LOWERINGS", found)
         monkeypatch.setattr(kernels, "_warned", set())
 
-    for name, does in MEANINGS.items():
-        monkeypatch.setitem(meaning.MEANINGS, name, does)
+    for name, does in MEANT.items():
+        monkeypatch.setitem(MEANINGS, name, does)
     offer(dict(KERNELS))
     return offer
 
@@ -206,9 +215,7 @@ import sys
 import numpy as np
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.lower import canonical, kernels
-from sigma_kernel.graph import dtypes, shapes
-from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.graph.ops import op
+from sigma_kernel.graph import Graph, dtypes, op, shapes, symbol
 
 bend = op("acme-ops:bend", shapes.same, dtypes.floating)
 turn = op("acme-ops:turn", lambda x: x, dtypes.floating)
@@ -280,7 +287,7 @@ def test_an_op_without_expansion_and_kernel_is_computed_by_python_and_that_is_lo
 
 def test_an_elementwise_op_of_the_kernel_without_a_row_among_the_scalars_is_computed_by_python(monkeypatch, caplog):
     monkeypatch.setitem(OPS, "sinh", Op("sinh", shapes.same, dtypes.floating))
-    monkeypatch.setitem(meaning.MEANINGS, "sinh", lambda ns, x: ns.xp.sinh(x))
+    monkeypatch.setitem(MEANINGS, "sinh", lambda ns, x: ns.xp.sinh(x))
     monkeypatch.setattr(kernels, "_warned", set())
     x = symbol((3,))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
@@ -315,7 +322,7 @@ def test_what_a_meaning_raises_reaches_the_caller_and_the_next_call_is_well_agai
             raise ZeroDivisionError("as it happens")
         return x + 1
 
-    monkeypatch.setitem(meaning.MEANINGS, "acme-ops:nothing", raising)
+    monkeypatch.setitem(MEANINGS, "acme-ops:nothing", raising)
     x = symbol((3,))
     call = NumbaBackend(threads=threads).lower(Graph((x,), (nothing(x) * 2.0,)), {})
     for _ in range(2):
@@ -351,7 +358,7 @@ def test_a_kernel_that_numba_cannot_compile_is_named(offer):
 
 
 def test_a_meaning_of_another_dtype_than_the_row_says_is_refused(offer, monkeypatch):
-    monkeypatch.setitem(meaning.MEANINGS, "acme-ops:nothing", lambda ns, x: x.astype("f8"))
+    monkeypatch.setitem(MEANINGS, "acme-ops:nothing", lambda ns, x: x.astype("f8"))
     x = symbol((3,))
     with pytest.raises(SigmaGraphError, match=r"its meaning gave float64\[3\], and it is float32\[3\]"):
         NumbaBackend().lower(Graph((x,), (nothing(x),)), {})(np.ones(3, "f4"))

@@ -12,10 +12,10 @@ from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit import matmul
 from sigma_backend_numba.emit.matmul import faster
 from sigma_backend_numba.emit.program_text import source
-from sigma_backend_numba.execute.program import Function, graph_job, step_job
+from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.graph import Graph, symbol
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "makers", lambda: "without BLAS")  # these programs are not those of others
 
 
-def lowered(x: Any, w: Any, first: bool, second: bool) -> tuple[Function, list[Any]]:
+def lowered(x: Any, w: Any, first: bool, second: bool) -> tuple[LoweredFunction, list[Any]]:
     """Return a product whose operands lie transposed or not, and these."""
     laid = [np.ascontiguousarray(v.T) if turned else v for v, turned in ((x, first), (w, second))]
     a, b = (symbol(v.shape, str(v.dtype)) for v in laid)

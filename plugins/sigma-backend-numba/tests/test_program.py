@@ -15,11 +15,7 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.execute import thread_pool
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaStateError
-from sigma_kernel.graph import ops
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.graph import Graph, interpret, numpy_namespace, ops, rewrite, symbol
 
 _spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
 assert _spec is not None

@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.emit.register_tiles import covering, powers, small
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.graph import Graph, symbol
 
 SIDES = [1, 2, 3, 4, 5, 7, 8, 10, 13, 16, 17, 31, 33, 40]
 EXACT = {"float32": 2e-6, "float64": 2e-15}

@@ -12,11 +12,8 @@ import pytest
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.lower.canonical import STATE, Form, expanded, frame
 from sigma_backend_numba.plan.fusion import Grouping
-from sigma_backend_numba.plan.schedule import Schedule
-from sigma_kernel.graph import ops
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, constant, symbol
+from sigma_backend_numba.plan.schedule import GroupSchedule
+from sigma_kernel.graph import Graph, Node, constant, interpret, numpy_namespace, ops, symbol
 
 _spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
 assert _spec is not None
@@ -29,9 +26,9 @@ CONVOLVE = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "
 SHAPE = (4, 4, 6, 6)
 
 
-def schedule(graph: Graph) -> Schedule:
+def schedule(graph: Graph) -> GroupSchedule:
     form = Form(expanded(graph), frame({STATE: len(graph.inputs)}, [None] * len(graph.outputs)))
-    return Schedule(form, Grouping(form))
+    return GroupSchedule(form, Grouping(form))
 
 
 def pooled(x: Node) -> Node:

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend
-from sigma_kernel.graph import functions as f, ops
-from sigma_kernel.graph.gradient import gradient
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, symbol
+from sigma_kernel import functions as f
+from sigma_kernel.graph import Graph, Node, gradient, interpret, numpy_namespace, ops, symbol
 
 Built = Callable[..., Sequence[Node]]
 AROUND: dict[str, Any] = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}

@@ -10,10 +10,9 @@ from attrs import frozen
 
 from sigma_backend_numpy.kernels import LOWERINGS
 from sigma_backend_numpy.memory import empty
-from sigma_backend_numpy.program import DTYPES, Program
+from sigma_backend_numpy.program import DTYPES, PlannedProgram
 from sigma_kernel.contracts import Backend, LoopProgram, Step
-from sigma_kernel.graph.node import Graph
-from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.graph import Graph, rewrite
 
 
 @frozen
@@ -28,9 +27,9 @@ class NumpyBackend(Backend):
         built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return {"NumPy": np.__version__, "BLAS": f"{built['name']} {built['version']}"}
 
-    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Program:
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> PlannedProgram:
         """Compile a graph to a program; SigmaGraphError for a dtype that NumPy computes slowly or not at all."""
-        return Program(rewrite(graph, keep=LOWERINGS), donate)
+        return PlannedProgram(rewrite(graph, keep=LOWERINGS), donate)
 
     def compile(self, step: Step, in_place: bool = True) -> LoopProgram:
         """Return the program of a step, with its bytes known."""

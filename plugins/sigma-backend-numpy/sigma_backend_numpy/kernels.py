@@ -17,10 +17,7 @@ from sigma_backend_numpy import windows
 from sigma_backend_numpy.plan import STRIDED, elementwise
 from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import philox
-from sigma_kernel.graph.meaning import STANDARD, function
-from sigma_kernel.graph.namespace import erf, inside, numpy_namespace
-from sigma_kernel.graph.node import FLOATS, INTEGERS, Node
+from sigma_kernel.graph import FLOATS, INTEGERS, STANDARD, Node, erf, inside, meaning_of, numpy_namespace, philox
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
@@ -49,7 +46,7 @@ def scratch_bytes(node: Node) -> int:
 
 
 def _meant(node: Node, scratch: np.ndarray) -> Call:
-    return _returned(node, function(node, numpy_namespace()))
+    return _returned(node, meaning_of(node, numpy_namespace()))
 
 
 def _returned(node: Node, run: Call) -> Call:

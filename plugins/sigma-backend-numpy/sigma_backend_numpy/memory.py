@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from sigma_backend_numpy.plan import Storage
-from sigma_kernel.graph.node import ALIGNMENT
+from sigma_kernel.graph import ALIGNMENT
 
 
 def aligned(size: int) -> np.ndarray:

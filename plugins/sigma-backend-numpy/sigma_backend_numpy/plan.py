@@ -14,8 +14,7 @@ from math import inf, prod
 from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import ALIGNMENT, BYTES, OPS, Graph, Node
-from sigma_kernel.graph.shapes import ELEMENTWISE
+from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Graph, Node
 
 LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: they take no part in the plan
 STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides

@@ -12,13 +12,13 @@ from sigma_backend_numpy.kernels import prepare, scratch_bytes
 from sigma_backend_numpy.memory import aligned, empty, laid, piece
 from sigma_backend_numpy.plan import plan
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import BYTES, Graph, Node
+from sigma_kernel.graph import BYTES, Graph, Node
 
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 View = Callable[[np.ndarray], np.ndarray]
 
 
-class Program:
+class PlannedProgram:
     """A function from input arrays to output arrays.
 
     It is thread-safe: each call takes a free workspace, or creates one.  The buffers of a workspace are never returned;
@@ -27,7 +27,7 @@ class Program:
 
     def __init__(self, graph: Graph, donate: Mapping[int, int]) -> None:
         self.graph, self.donate, self.place = _checked(graph), dict(donate), graph.places()
-        self.bodies = {node: Program(node.attrs["body"], {}) for node in graph if node.op == "scan"}
+        self.bodies = {node: PlannedProgram(node.attrs["body"], {}) for node in graph if node.op == "scan"}
         self.plan = plan(graph, donate, scratch=self._scratch)
         self._inputs = [(np.dtype(node.dtype), node.shape) for node in graph.inputs]
         self._results = [None if out in donate else node for out, node in enumerate(graph.outputs)]
@@ -84,7 +84,7 @@ class Workspace:
     once; inputs, results and their views change from call to call.
     """
 
-    def __init__(self, program: Program, memory: np.ndarray) -> None:
+    def __init__(self, program: PlannedProgram, memory: np.ndarray) -> None:
         self.program, self.plan, self.memory, self.place = program, program.plan, memory, program.place
         self.fixed: list[Any] = [None] * len(self.place)
         self.views: list[tuple[int, int, View]] = []
@@ -143,7 +143,7 @@ class Workspace:
         results = [node]
         if node.op == "scan":
             results = [part for part in self.plan.schedule if part.op == "part" and part.inputs[0] is node]
-            call: Callable[..., Any] = Loop(node, results, self.program.bodies[node], space)
+            call: Callable[..., Any] = ScanLoop(node, results, self.program.bodies[node], space)
         else:
             call = prepare(node, space)
         places = [self.place[x] for x in (*node.inputs, *results)]
@@ -178,10 +178,10 @@ def _view(node: Node) -> View:
 
 
 # -- scans -------------------------------------------------------------------------------------------------------------
-class Loop:
+class ScanLoop:
     """Run a body over the leading axis of its sequences: a call with the operands and the parts that are wanted."""
 
-    def __init__(self, node: Node, parts: Sequence[Node], body: Program, memory: np.ndarray) -> None:
+    def __init__(self, node: Node, parts: Sequence[Node], body: PlannedProgram, memory: np.ndarray) -> None:
         self.attrs, self.carries = node.attrs, node.attrs["carries"]
         self.numbers = [part.attrs["index"] for part in parts]
         self.inner = Workspace(body, memory[: body.plan.arena_bytes])
@@ -213,7 +213,7 @@ class Loop:
                 np.copyto(parts[i], value)
 
 
-def loop_bytes(node: Node, body: Program) -> int:
+def loop_bytes(node: Node, body: PlannedProgram) -> int:
     """Return the bytes that a loop needs: those of its body, and two sets of the body's results."""
     sizes = (_rounded(int(np.prod(x.shape)) * BYTES[x.dtype]) for x in body.graph.outputs)
     return body.plan.arena_bytes + 2 * sum(sizes)

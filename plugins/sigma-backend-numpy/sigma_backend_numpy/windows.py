@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.graph.meaning import function
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node, meaning_of, numpy_namespace
 
 Slices = tuple[slice, ...]
 Region = tuple[Slices, Slices]
@@ -175,7 +173,7 @@ def _pool(start: float, combine: np.ufunc) -> Prepare:
 
 def _pool_argmax(node: Node, scratch: np.ndarray) -> Call:
     portions, places = _pieces(node, node.inputs[0].shape, node.shape)
-    slow = function(node, numpy_namespace())
+    slow = meaning_of(node, numpy_namespace())
 
     def call(x: np.ndarray, out: np.ndarray) -> None:
         if np.isnan(np.add.reduce(x, None)) and np.isnan(x).any():  # comparisons do not find NaN

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from sigma_backend_numpy import NumpyBackend, windows
-from sigma_kernel.graph import ops
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, symbol
-from sigma_kernel.testing.samples import Sample, samples
+from sigma_kernel.graph import Graph, Node, interpret, numpy_namespace, ops, symbol
+from sigma_kernel.testing import Sample, samples
 
 WINDOWED = [sample for op in windows.KERNELS for sample in samples()[op]]
 

@@ -19,8 +19,7 @@ from sigma_bench.report import best, document as described, growth, lines, machi
 from sigma_bench.series import AXES, axes, drawn, grown, works
 from sigma_kernel.config import Document, override
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.launcher.configured import opened
-from sigma_kernel.launcher.output import document, json_option, say
+from sigma_kernel.launcher import document, json_option, opened, say
 
 FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 

@@ -13,9 +13,9 @@ from sigma_bench.contestants import PEERS
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.remote import Remote
 from sigma_bench.translation import translated
-from sigma_bench.work import Work
+from sigma_bench.work import Workload
+from sigma_kernel import catalogue
 from sigma_kernel.config import Document, override, structured
-from sigma_kernel.plugins.catalogue import catalogue
 
 SIGMA = "sigma_bench.contestants.sigma:configured"
 
@@ -66,7 +66,7 @@ class Entry:
         without = f"; of {', '.join(apart)} without dropout, which they draw for themselves" if apart else ""
         return f"the first {CHECKED} losses of {', '.join(self.peers)} are Sigma's, in float64{without}"
 
-    def _work(self, wanted: Document) -> Work | None:
+    def _work(self, wanted: Document) -> Workload | None:
         if not self.peers:
             return None
         with closing(Sigma(structured(wanted, catalogue()), self.backends[0])) as sigma:
@@ -75,9 +75,9 @@ class Entry:
     def _ours(self, wanted: Document, backend: str, drops: bool = True) -> Remote:
         return Remote(backend or "sigma", SIGMA, wanted, backend, drops)
 
-    def _theirs(self, work: Work, name: str) -> Remote:
+    def _theirs(self, work: Workload, name: str) -> Remote:
         return Remote(name, PEERS[name].path, work)
 
 
-def _comparable(work: Work | None, name: str) -> bool:
+def _comparable(work: Workload | None, name: str) -> bool:
     return work is not None and (PEERS[name].same_draws or not work.drops)

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sigma_bench.work import Part, Rule, Work
+from sigma_bench.work import Part, UpdateRule, Workload
+from sigma_kernel import Model, Placed, Trainer
+from sigma_kernel.contracts import live_settings
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.network.architecture import Placed
-from sigma_kernel.network.tracing import live_settings
-from sigma_kernel.training.step.model import LAYERS, Model
-from sigma_kernel.training.trainer import Trainer
 from sigma_layers import (
     Activation,
     AveragePool,
@@ -28,13 +26,14 @@ from sigma_layers import (
 from sigma_layers.plugin import ACTIVATIONS
 from sigma_optimisers import Adagrad, Adam, GradientDescent, Momentum
 
+LAYERS = "network.layers."  # what the addresses of layers begin with
 KNOWN_ITERATIONS = 64  # for so many at least, peers are told the order of the rows
 RULES: dict[type, str] = {GradientDescent: "gradient_descent", Momentum: "momentum", Adam: "adam", Adagrad: "adagrad"}
 
 Shape = tuple[int, ...]
 
 
-def translated(trainer: Trainer) -> Work:
+def translated(trainer: Trainer) -> Workload:
     """Return the work of a prepared trainer that has not started; SigmaConfigError for what peers do not support."""
     session = trainer.session
     feed, model = session.setup.feed, session.setup.model
@@ -46,7 +45,7 @@ def translated(trainer: Trainer) -> Work:
     orders = [feed.iterator.indices(feed.seed, epoch, 0, rows) for epoch in range(-(-KNOWN_ITERATIONS // per_epoch))]
     if block[last.layer.targets].ndim != 1:
         raise cannot(last.name, "targets other than one label for each sample")
-    return Work(
+    return Workload(
         parts=tuple(part for placed in model.network.layers for part in _parts(model, placed)),
         parameters={address: state[LAYERS + address].copy() for address in model.shapes.parameters},
         rule=_rule(model.optimiser),
@@ -159,11 +158,11 @@ TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
 
 
 # -- optimisers --------------------------------------------------------------------------------------------------------
-def _rule(optimiser: Any) -> Rule:
+def _rule(optimiser: Any) -> UpdateRule:
     if type(optimiser) not in RULES:
         raise cannot("optimiser", type(optimiser).__name__)
     for name in ("settings", "schedules", "modifiers", "transforms"):
         if getattr(optimiser, name):
             raise cannot("optimiser", name)
     names = [*live_settings(optimiser), *(["initial_accumulator"] if type(optimiser) is Adagrad else [])]
-    return Rule(RULES[type(optimiser)], {name: float(getattr(optimiser, name)) for name in names})
+    return UpdateRule(RULES[type(optimiser)], {name: float(getattr(optimiser, name)) for name in names})

@@ -31,7 +31,7 @@ class Part:
 
 
 @frozen
-class Rule:
+class UpdateRule:
     """The name of one of Sigma's optimisers, and its settings."""
 
     name: str
@@ -39,7 +39,7 @@ class Rule:
 
 
 @frozen(eq=False)
-class Work:
+class Workload:
     """A training task: a chain of parts that ends in class scores, and their softmax cross-entropy with labels.
 
     ``parameters`` are the initial values; ``key`` and each dropout's ``stream`` determine the random numbers;
@@ -48,7 +48,7 @@ class Work:
 
     parts: tuple[Part, ...]
     parameters: Mapping[str, np.ndarray]
-    rule: Rule
+    rule: UpdateRule
     precision: str
     key: np.ndarray
     inputs: np.ndarray
@@ -62,7 +62,7 @@ class Work:
         """Return whether there is dropout."""
         return any(part.settings["rate"] > 0 for part in self.parts if part.kind == "dropout")
 
-    def undropped(self) -> Work:
+    def undropped(self) -> Workload:
         """Return the same work without dropout."""
         return evolve(self, parts=tuple(part for part in self.parts if part.kind != "dropout"))
 

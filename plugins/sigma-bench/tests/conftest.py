@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.plugins import catalogue as plugins
+from sigma_kernel.testing import fresh_catalogue
 
 CONFIGURATION = """
 format = 1
@@ -76,6 +76,5 @@ def naps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "METADATA").write_text("Name: acme-naps\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[sigma_kernel.plugins]\nplugin = acme_naps.plugin\n")
     monkeypatch.syspath_prepend(tmp_path)
-    plugins._catalogue.cache_clear()
-    yield
-    plugins._catalogue.cache_clear()
+    with fresh_catalogue():
+        yield

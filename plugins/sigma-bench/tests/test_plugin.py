@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 
 from sigma_bench import plugin
-from sigma_kernel.plugins.catalogue import load
+from sigma_kernel import catalogue
 from sigma_kernel.testing import PluginSuite
 
 
@@ -13,4 +13,4 @@ class TestPlugin(PluginSuite):
 
 def test_the_record_leads_to_a_command() -> None:
     [component] = plugin.sigma_components()
-    assert isinstance(load(component), click.Command)
+    assert isinstance(catalogue().load("command", component.name), click.Command)

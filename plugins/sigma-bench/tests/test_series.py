@@ -9,9 +9,8 @@ from sigma_bench.entry import Measured
 from sigma_bench.report import growth
 from sigma_bench.roofline import Roofline
 from sigma_bench.series import GROWTH, axes, drawn, grown, works
-from sigma_kernel import SigmaConfigError
+from sigma_kernel import SigmaConfigError, catalogue
 from sigma_kernel.config import structured
-from sigma_kernel.plugins.catalogue import catalogue
 
 
 def test_ten_random_nets_are_right_and_come_again_with_their_seed() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sigma_bench.contestants.sigma import Sigma
+from sigma_kernel import Trainer
 from sigma_kernel.config import load
-from sigma_kernel.training.trainer import Trainer
 
 COUNT = "hooks.count={ type = 'running_time', every = '1 epoch' }"
 

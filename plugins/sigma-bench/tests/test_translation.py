@@ -13,10 +13,10 @@ import pytest
 
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.translation import translated
-from sigma_bench.work import Work
+from sigma_bench.work import Workload
 from sigma_kernel import Dataset, Environment, SigmaConfigError
 from sigma_kernel.config import load
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph import Spec
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adagrad, GradientDescent
 
@@ -43,7 +43,7 @@ REFUSED = {
 }
 
 
-def work(path: Path, *overrides: str) -> Work:
+def work(path: Path, *overrides: str) -> Workload:
     return translated(Sigma(load(path, overrides)).trainer)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sigma_data.labels import Codes, Labels, as_words
 from sigma_kernel import Dataset, SigmaDataError
-from sigma_kernel.graph.node import DTYPES, Spec
+from sigma_kernel.graph import DTYPES, Spec
 
 
 class Arrays(Dataset):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.graph.random import permutation
+from sigma_kernel.graph import permutation
 
 SPLIT, SHUFFLE = 0xFFFF_FFFF, 0xFFFF_FFFE  # streams; minibatches have those of their blocks, 0, 1, ...
 

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from sigma_data.arrays import equal_length, finite, numbers, specs
 from sigma_kernel import Dataset, SigmaDataError
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph import Spec
 from sigma_kernel.settings import ge, in_, min_len, optional
 
 Block = dict[str, np.ndarray]

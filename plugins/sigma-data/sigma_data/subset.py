@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sigma_kernel import Dataset, SigmaDataError
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph import Spec
 
 
 class Subset(Dataset):

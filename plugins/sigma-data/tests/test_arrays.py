@@ -5,7 +5,7 @@ import pytest
 
 from sigma_data import Arrays, Subset
 from sigma_kernel import SigmaDataError
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph import Spec
 
 
 def test_arrays_are_one_block_and_not_copied():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigma_data import Digits
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph import Spec
 
 PER_CLASS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as the repository describes the set
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as npst
 
-from sigma_data import Arrays, Standardise, Wdbc
-from sigma_kernel.training.data.preprocessing import Preparation
+from sigma_data import Standardise, Wdbc
 
 VALUES_OF_3 = npst.arrays("f8", st.tuples(st.integers(1, 5), st.just(3)), elements=st.floats(-1e3, 1e3, width=32))
 VALUES = npst.arrays("f4", st.tuples(st.integers(2, 8), st.integers(1, 4)), elements=st.floats(-1e3, 1e3, width=32))
@@ -65,14 +64,11 @@ def test_a_feature_that_never_changes_becomes_0(value, dtype):
     assert np.isfinite(changed).all()
 
 
-def test_only_the_training_split_is_looked_at():
-    training, validation = Arrays(inputs=np.array([[1.0], [3.0]])), Arrays(inputs=np.array([[100.0], [300.0]]))
-    prepared = Preparation("float64").then("scale", Standardise(), training)
-    assert {name: value.tolist() for name, value in prepared.fitted["scale"].items()} == {
-        "mean": [2.0],
-        "deviation": [1.0],
-    }
-    assert prepared(validation.block(0))["inputs"].tolist() == [[98.0], [298.0]]
+def test_another_split_is_scaled_by_the_mean_and_deviation_of_training():
+    step = Standardise()
+    state = step.fit([np.array([[1.0], [3.0]])])
+    assert {name: value.tolist() for name, value in state.items()} == {"mean": [2.0], "deviation": [1.0]}
+    assert step.apply(np.array([[100.0], [300.0]]), state).tolist() == [[98.0], [298.0]]
 
 
 def test_whole_numbers_become_float32():

@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from sigma_data import Stream
 from sigma_kernel import SigmaConfigError, SigmaDataError
-from sigma_kernel.training.data.feed import Feed
 
 
 class Counted:
@@ -79,19 +78,6 @@ def test_blocks_may_be_asked_for_by_several_threads():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda i: data.block(i)["targets"].tolist(), [0, 3, 1, 2] * 5))
     assert found == [[0, 1, 2], [9], [3, 4, 5], [6, 7, 8]] * 5
-
-
-@pytest.mark.parametrize(("keep_last", "sizes"), [(True, [3, 1, 3, 1, 2]), (False, [3, 3])])
-def test_no_minibatch_has_rows_of_two_blocks(keep_last, sizes):
-    feed = Feed(Stream(range(10), names=("n",), block_rows=4), 3, 0, dict, np.array, keep_last=keep_last)
-    found, at = [], feed.start()
-    while at.epoch == 0:
-        batches = feed.next(at, 1)
-        found.append(batches.block["n"][batches.rows[0]].tolist())
-        at = feed.after(at, batches, 1)
-    feed.close()
-    assert [len(batch) for batch in found] == sizes
-    assert all(len({row // 4 for row in batch}) == 1 for batch in found)
 
 
 def test_a_generator_is_kept_in_memory():

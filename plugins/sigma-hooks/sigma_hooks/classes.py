@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_kernel.settings import in_
 
 AVERAGES = ("macro", "micro", "each")

@@ -9,9 +9,9 @@ from attrs import define, frozen
 
 from sigma_hooks.classes import said_and_right
 from sigma_hooks.evaluate import Evaluate
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @frozen

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_hooks.reading import read_all
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import ge, gt

@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 from sigma_hooks.agreement import Difference, differences
 from sigma_hooks.reference import Reference
 from sigma_kernel.contracts import Backend, Burst, Program, Step
-from sigma_kernel.graph.node import Graph, Node
+from sigma_kernel.graph import Graph, Node
 
 SEEDS = (1, 2, 3)  # of the reference's perturbed roundings
 MORE = range(4, 16)  # of further ones, before a difference is reported

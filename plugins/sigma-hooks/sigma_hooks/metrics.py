@@ -7,10 +7,10 @@ from math import isnan, nan
 import numpy as np
 from attrs import field, frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_kernel.settings import ge
 
 

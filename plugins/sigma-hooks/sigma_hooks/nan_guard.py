@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.settings import in_

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
-from sigma_kernel.clock import COUNTED, TimeScale
+from sigma_kernel import COUNTED, TimeScale
 from sigma_kernel.contracts import HookContext
 from sigma_kernel.errors import SigmaConfigError
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from sigma_hooks.reading import read_all
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.settings import and_, ge, gt, in_, lt
 

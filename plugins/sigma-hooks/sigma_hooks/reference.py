@@ -17,9 +17,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_kernel.contracts import Backend
-from sigma_kernel.graph.meaning import MEANINGS, Meaning, interpret
-from sigma_kernel.graph.namespace import Namespace, numpy_namespace
-from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph import MEANINGS, Graph, Meaning, Namespace, interpret, numpy_namespace
 
 # ops without rounding: results are operands' elements, or exact in floating point
 _EXACT = (

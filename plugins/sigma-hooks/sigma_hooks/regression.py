@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 def like(prediction: Node, targets: Node) -> Node:

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from attrs import define
 
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import Criterion, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.criteria import Criterion
 
 EACH_ITERATION = ("iteration", "second", "sample", "training.")  # values that change within an epoch
 AT_ANY_TIME = ("switch.",)  # values that users set

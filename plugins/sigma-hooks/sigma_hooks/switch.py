@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
-from sigma_kernel.clock import TimeStep
+from sigma_kernel import TimeStep
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.settings import matches_re
 

@@ -11,10 +11,10 @@ from attrs import define, field
 
 from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
-from sigma_kernel.clock import TimeStep
+from sigma_kernel import TimeStep
 from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
-from sigma_kernel.graph.node import FLOATS
+from sigma_kernel.graph import FLOATS
 from sigma_kernel.settings import ge, gt
 
 OWN = ("output",)

@@ -8,9 +8,9 @@ from attrs import define, field, frozen
 
 from sigma_hooks.evaluate import Evaluate
 from sigma_hooks.regression import like, per_row
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @frozen

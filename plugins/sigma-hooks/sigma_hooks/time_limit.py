@@ -6,7 +6,7 @@ import re
 
 from attrs import define, field
 
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError
 

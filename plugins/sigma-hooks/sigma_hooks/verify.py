@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from attrs import define, field
 
 from sigma_hooks.agreement import Difference, differences
 from sigma_hooks.locating import MORE, SEEDS, Locator
 from sigma_hooks.reference import Reference
-from sigma_hooks.repeating import repeated
-from sigma_kernel.clock import COUNTED, TimeScale, TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Outlook
+from sigma_kernel import COUNTED, TimeScale, TimeStep, every
+from sigma_kernel.contracts import Hook, HookContext, Outlook, Repeatable
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.settings import ge
-from sigma_kernel.training.step.steps import Iteration
 
 
 @define(eq=False, kw_only=True)
@@ -47,37 +47,37 @@ class Verify(Hook):
 
     def fire(self, context: HookContext) -> None:
         """Compare; raise SigmaTrainingError for what differs."""
-        iteration: Iteration | None = context.iteration
+        iteration = context.iteration
         if iteration is None:
             return
         if wrong := self._wrong(iteration):
-            raise SigmaTrainingError(self._sentence(iteration, wrong))
+            raise SigmaTrainingError(self._sentence(context.moment.iteration, wrong, self._located(iteration)))
         if not context.memory.get("agreed"):
             context.log(f"verified: iteration {context.moment.iteration} agrees with the reference")
         context.memory["agreed"] = context.memory.get("agreed", 0) + 1
 
-    def _wrong(self, iteration: Iteration) -> list[Difference]:
+    def _wrong(self, iteration: Repeatable) -> list[Difference]:
         """Return the differences that remain after a few and then many perturbed roundings."""
-        wanted, moved = repeated(iteration, Reference()), list[dict[str, np.ndarray]]()
+        wanted, moved = iteration.repeated(Reference()), list[Mapping[str, np.ndarray]]()
         for seeds in (SEEDS, MORE):
-            error = iteration.steps.programs.backend.function_error
-            moved += [repeated(iteration, Reference(seed, error)) for seed in seeds]
+            error = iteration.backend.function_error
+            moved += [iteration.repeated(Reference(seed, error)) for seed in seeds]
             if not (wrong := differences(iteration.outcome, wanted, moved, self.tolerance)):
                 break
         return wrong
 
-    def _sentence(self, iteration: Iteration, wrong: list[Difference]) -> str:
+    def _sentence(self, iteration: int, wrong: list[Difference], located: str) -> str:
         worst = max(wrong, key=lambda difference: abs(difference.found - difference.wanted) / (difference.allowed or 1))
         others = f", and {len(wrong) - 1} more arrays differ" if len(wrong) > 1 else ""
         return (
-            f"iteration {iteration.steps.moment.iteration + 1} differs from the reference: {worst}{others}. "
-            f"{self._located(iteration)}. Resume from the last checkpoint with another backend, and report this."
+            f"iteration {iteration} differs from the reference: {worst}{others}. "
+            f"{located}. Resume from the last checkpoint with another backend, and report this."
         )
 
-    def _located(self, iteration: Iteration) -> str:
+    def _located(self, iteration: Repeatable) -> str:
         """Return the wrong op as text, or why it cannot be located."""
-        locator = Locator(own=iteration.steps.programs.backend, tolerance=self.tolerance)
-        repeated(iteration, locator)
+        locator = Locator(own=iteration.backend, tolerance=self.tolerance)
+        iteration.repeated(locator)
         if locator.faults:
             return str(min(locator.faults, key=lambda fault: fault.order))
         return (

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from attrs import define
 
+from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Architecture, Context, CostLayer, Layer, Parameter
-from sigma_kernel.environment import Environment
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.graph import Node, Spec
+from sigma_kernel.testing import Sweep, small_environment
 
 
 @define(eq=False)
@@ -55,7 +53,7 @@ def classifier() -> Callable[..., Environment]:
         labels = (images[:, :2].sum((1, 2)) > images[:, 2:].sum((1, 2))).astype(np.int32)
         environment = small_environment(Sweep(), **settings)
         trainer = environment.trainer("trainer")
-        data = Rows({"inputs": images.reshape(20, *shape), "targets": labels})
+        data = {"inputs": images.reshape(20, *shape), "targets": labels}
         trainer.data = {"training": data, "validation": data}
         trainer.network = Input() + Linear(2) + CrossEntropy()
         return environment

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from sigma_hooks import Accuracy, EarlyStop, Evaluate, Extrema, FunctionHook, Loss, NanGuard, Report, RunningTime, Stop
-from sigma_kernel import SigmaConfigError, when
-from sigma_kernel.clock import Moment, TimeScale, after, every
+from sigma_kernel import Moment, SigmaConfigError, TimeScale, after, every, when
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.testing.steering import Desk, HookSuite, Sweep, small_environment
+from sigma_kernel.testing import Desk, HookSuite, Sweep, small_environment
 
 
 class TestEvaluate(HookSuite):

@@ -7,9 +7,7 @@ import pytest
 
 from sigma_hooks import AccuracyMetric
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Spec, trace
+from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
 
 SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.4, 0.4, 0.2]], np.float32)
 LABELS = np.array([1, 1, 2, 1], np.int32)

@@ -11,11 +11,9 @@ import pytest
 
 from sigma_hooks import Accumulate, FunctionHook, Histogram, PhaseTime, Progress, Statistics, Stop, UpdateRate
 from sigma_hooks.reading import read_all
-from sigma_kernel import SigmaConfigError, when
-from sigma_kernel.clock import Moment, every
+from sigma_kernel import Environment, Moment, SigmaConfigError, every, when
 from sigma_kernel.contracts import Hook
-from sigma_kernel.environment import Environment
-from sigma_kernel.testing.steering import Desk, HookSuite, Sweep, small_environment
+from sigma_kernel.testing import Desk, HookSuite, Sweep, small_environment
 
 Make = Callable[..., Environment]
 WEIGHTS = "network.layers.1-linear.weights"

@@ -28,13 +28,11 @@ from sigma_hooks import (
     ThresholdAccuracy,
     ThresholdAccuracyMetric,
 )
+from sigma_kernel import Environment
 from sigma_kernel.contracts import Hook, Metric
-from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Spec, trace
-from sigma_kernel.testing.steering import HookSuite
+from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
+from sigma_kernel.testing import HookSuite
 
 # The example of scikit-learn's guide: classes 0 1 2 0 1 2, said to be 0 2 1 0 0 1.
 RIGHT = np.array([0, 1, 2, 0, 1, 2], np.int32)
@@ -222,7 +220,7 @@ def test_scores_are_published_over_a_whole_split(classifier: Callable[..., Envir
     with classifier(hooks=hooks, batch_size=7) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=3)
-        block = trainer.data["validation"].block(0)
+        block = trainer.data["validation"]
         said, right = trainer.predict(block["inputs"]).argmax(1), block["targets"]
         found = {name: sigma.get(f"trainer.validation.{name}") for name in ("precision", "recall_each")}
         matrix = sigma.get("trainer.validation.confusion_matrix")

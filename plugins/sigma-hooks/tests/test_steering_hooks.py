@@ -21,11 +21,10 @@ from sigma_hooks import (
     TimeLimit,
 )
 from sigma_hooks.learning_rate_finder import smoothed, steepest
-from sigma_kernel import when
-from sigma_kernel.clock import Moment, every
+from sigma_kernel import Moment, every, when
 from sigma_kernel.contracts import Hook, Slot
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.steering import Descent, Desk, HookSuite, Slow, Sweep, small_environment, state_bytes
+from sigma_kernel.testing import Descent, Desk, HookSuite, Slow, Sweep, small_environment, state_bytes
 
 RATE = "optimiser.learning_rate"
 

@@ -15,14 +15,11 @@ from attrs import define
 from sigma_hooks import Stop, TargetMaximisation
 from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
-from sigma_kernel.clock import Moment, after
+from sigma_kernel import Environment, Moment, after, functions as f
 from sigma_kernel.contracts import Architecture, Context, Hook, Layer
-from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
-from sigma_kernel.testing.steering import Desk, HookSuite
-from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.graph import Node
+from sigma_kernel.testing import Desk, HookSuite
 
 
 @define(eq=False, init=False)
@@ -75,9 +72,9 @@ def test_of_several_inputs_the_first_is_drawn_while_the_others_are_held_at_zero(
 
     with classifier(hooks={**END, "look": Look(l2=1.0, steps=2000, rate=0.001)}) as sigma:
         trainer = sigma.trainer("trainer")
-        block = dict(trainer.data["training"].block(0))
+        block = dict(trainer.data["training"])
         more = np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)
-        trainer.data = Rows({**block, "more": more, "kinds": np.arange(20) % 2})
+        trainer.data = {**block, "more": more, "kinds": np.arange(20) % 2}
         trainer.network = Join(entrance(), entrance("more"), entrance("kinds")) + scores()
         sigma.run()
         ((_, weights),) = sigma.registry.find("trainer.network.layers.*.weights")
@@ -93,8 +90,8 @@ def test_an_input_without_slopes_is_refused_before_training(
 ) -> None:
     with classifier(hooks={**END, "draw": TargetMaximisation(steps=1)}) as sigma:
         trainer = sigma.trainer("trainer")
-        block = trainer.data["training"].block(0)
-        trainer.data = Rows({**block, "inputs": (np.abs(block["inputs"]) * 9).astype(kind)})
+        block = trainer.data["training"]
+        trainer.data = {**block, "inputs": (np.abs(block["inputs"]) * 9).astype(kind)}
         trainer.network = Join(entrance()) + scores()
         with pytest.raises(
             SigmaConfigError, match=r"trainer\.hooks\.draw: .* only floats have gradients\. Add the prepro"

@@ -12,16 +12,11 @@ from attrs import evolve, frozen
 from sigma_hooks import NanGuard, Verify
 from sigma_hooks.agreement import differences
 from sigma_hooks.reference import ELEMENTWISE, EXACT, TERMS, Reference
-from sigma_kernel.clock import after, every
+from sigma_kernel import Environment, after, every, functions as f
 from sigma_kernel.contracts import Hook, Metric, Program, Step
-from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.meaning import MEANINGS, interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, Spec, trace
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent, HookSuite, Sweep, small_environment, state_bytes
+from sigma_kernel.graph import MEANINGS, Graph, Node, Spec, interpret, numpy_namespace, trace
+from sigma_kernel.testing import Descent, HookSuite, NullBackend, Sweep, small_environment, state_bytes
 
 ALWAYS = every(1, "iteration")
 

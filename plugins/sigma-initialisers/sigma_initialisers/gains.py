@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import Attribute
 
+from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaConfigError, near
-from sigma_kernel.network.tracing import Parameter
 from sigma_kernel.settings import and_, finite, ge, in_
 
 GAINS = {

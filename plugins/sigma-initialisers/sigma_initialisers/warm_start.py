@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel import saved_parameters
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
-from sigma_kernel.training.checkpoints.store import newest_good
-from sigma_kernel.training.step.model import LAYERS
 
 
 @define(eq=False)
@@ -56,13 +55,5 @@ class WarmStart(Initialiser):
     def saved(self) -> Mapping[str, np.ndarray]:
         """Return the parameters of the newest intact checkpoint by address; the file is read once."""
         if self._saved is None:
-            _, found = newest_good(self.run, self._whose())
-            self._saved = {n.removeprefix(LAYERS): x for n, x in found.arrays.items() if n.startswith(LAYERS)}
+            self._saved = saved_parameters(self.run, self.trainer)
         return self._saved
-
-    def _whose(self) -> str:
-        home = self.run / "checkpoints"
-        names = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
-        if self.trainer is None and len(names) > 1:
-            raise SigmaConfigError(f"{self.run}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
-        return self.trainer or (names[0] if names else "trainer")

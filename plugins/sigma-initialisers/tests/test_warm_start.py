@@ -6,18 +6,10 @@ import pytest
 from sigma_initialisers import WarmStart
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.graph.random import Draw
-from sigma_kernel.testing.initialisers import InitialiserSuite
-from sigma_kernel.training.checkpoints.format import Checkpoint
-from sigma_kernel.training.checkpoints.store import write
+from sigma_kernel.graph import Draw
+from sigma_kernel.testing import InitialiserSuite, save_checkpoint
 
 WEIGHTS = np.arange(6.0).reshape(2, 3) / 7.0
-
-
-def save(run, arrays, trainer="trainer", iteration=100):
-    saved = {f"network.layers.{address}": value for address, value in arrays.items()}
-    folder = run / "checkpoints" / trainer / str(iteration)
-    return write(folder, Checkpoint({**saved, "optimiser.step": np.array(3)}, {}))
 
 
 def values(initialiser, address="2-dense.weights", shape=(2, 3)):
@@ -29,7 +21,7 @@ class TestWarmStart(InitialiserSuite):
 
     @pytest.fixture(autouse=True)
     def _run(self, tmp_path):
-        save(tmp_path, {"2-dense.weights": WEIGHTS})
+        save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS})
         self.run = tmp_path
 
     def make(self):
@@ -37,34 +29,34 @@ class TestWarmStart(InitialiserSuite):
 
 
 def test_values_of_the_same_address_come_back_to_the_bit(tmp_path):
-    save(tmp_path, {"1-dense.weights": WEIGHTS + 1, "2-dense.weights": WEIGHTS})
+    save_checkpoint(tmp_path, {"1-dense.weights": WEIGHTS + 1, "2-dense.weights": WEIGHTS})
     assert values(WarmStart(str(tmp_path))).tobytes() == WEIGHTS.tobytes()
 
 
 def test_single_precision_becomes_double_exactly(tmp_path):
-    save(tmp_path, {"2-dense.weights": WEIGHTS.astype(np.float32)})
+    save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS.astype(np.float32)})
     assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS.astype(np.float32).astype(np.float64))
 
 
 def test_the_newest_checkpoint_counts(tmp_path):
     for iteration in (9, 100, 20):
-        save(tmp_path, {"2-dense.weights": WEIGHTS + iteration}, iteration=iteration)
+        save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS + iteration}, iteration=iteration)
     assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS + 100)
 
 
 @pytest.mark.parametrize("where", [{"2-dense": "5-output"}, {"2-dense.weights": "5-output.weights", "2-dense": "?"}])
 def test_layers_and_parameters_may_have_been_called_otherwise(tmp_path, where):
-    save(tmp_path, {"5-output.weights": WEIGHTS})
+    save_checkpoint(tmp_path, {"5-output.weights": WEIGHTS})
     assert np.array_equal(values(WarmStart(tmp_path, map=where)), WEIGHTS)
 
 
 def test_the_map_speaks_of_whole_names(tmp_path):
-    save(tmp_path, {"2-dense.weights": WEIGHTS})
+    save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS})
     assert np.array_equal(values(WarmStart(tmp_path, map={"2-den": "nowhere", "2": "nowhere"})), WEIGHTS)
 
 
 def test_a_missing_parameter_is_named_with_what_is_near(tmp_path):
-    save(tmp_path, {"3-dense.weights": WEIGHTS})
+    save_checkpoint(tmp_path, {"3-dense.weights": WEIGHTS})
     with pytest.raises(
         SigmaCheckpointError, match=r"2-dense.weights: .*Did you mean '3-dense.weights'\? Give its name"
     ):
@@ -72,7 +64,7 @@ def test_a_missing_parameter_is_named_with_what_is_near(tmp_path):
 
 
 def test_another_shape_is_refused_with_both_shapes(tmp_path):
-    save(tmp_path, {"2-dense.weights": WEIGHTS.T})
+    save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS.T})
     with pytest.raises(
         SigmaConfigError, match=r"2-dense.weights\(2, 3\): .* shape \(3, 2\)\. Give the layers the same"
     ):
@@ -89,26 +81,26 @@ def test_a_folder_without_checkpoints_is_refused(tmp_path, what):
 
 def test_with_several_trainers_one_must_be_chosen(tmp_path):
     for shift, name in enumerate(("critic", "artist")):
-        save(tmp_path, {"2-dense.weights": WEIGHTS + shift}, trainer=name)
+        save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS + shift}, trainer=name)
     with pytest.raises(SigmaConfigError, match=r"artist, critic\. Choose one: trainer = 'artist'"):
         values(WarmStart(tmp_path))
     assert np.array_equal(values(WarmStart(tmp_path, trainer="artist")), WEIGHTS + 1)
 
 
 def test_the_only_trainer_need_not_be_named(tmp_path):
-    save(tmp_path, {"2-dense.weights": WEIGHTS}, trainer="critic")
+    save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS}, trainer="critic")
     assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS)
 
 
 def test_of_several_checkpoints_the_newest_intact_one_counts(tmp_path):
-    save(tmp_path, {"2-dense.weights": WEIGHTS}, iteration=1)
-    (save(tmp_path, {"2-dense.weights": WEIGHTS + 2}, iteration=2) / "state.safetensors").write_bytes(b"")
+    save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS}, iteration=1)
+    (save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS + 2}, iteration=2) / "state.safetensors").write_bytes(b"")
     with pytest.warns(UserWarning, match="2/state.safetensors: is damaged"):
         assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):
-    file = save(tmp_path, {"2-dense.weights": WEIGHTS}) / "state.safetensors"
+    file = save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS}) / "state.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_layers.settings import ACTIVATION, activation, applied
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel import functions as f
+from sigma_kernel.graph import Node
 
 
 def relu(x: Node) -> Node:

@@ -9,7 +9,7 @@ from attrs import define
 
 from sigma_kernel.contracts import Architecture, Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @define(eq=False, init=False)

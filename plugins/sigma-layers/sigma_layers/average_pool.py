@@ -8,9 +8,9 @@ from typing import Any
 from attrs import define, field
 from attrs.validators import optional
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_layers.max_pool import pooled
 from sigma_layers.windows import Padding, Sides, padding, sides
 

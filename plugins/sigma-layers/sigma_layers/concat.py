@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Architecture, Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @define(eq=False, init=False)

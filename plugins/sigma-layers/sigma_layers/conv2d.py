@@ -8,10 +8,10 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph import Node, Spec
 from sigma_layers.settings import ACTIVATION, activation, applied, count
 from sigma_layers.windows import Padding, Sides, padding, sides, window
 

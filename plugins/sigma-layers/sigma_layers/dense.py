@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph import Node, Spec
 from sigma_layers.settings import ACTIVATION, activation, applied, count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define
 
 from sigma_kernel.contracts import Context, Layer, live
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @define(eq=False)

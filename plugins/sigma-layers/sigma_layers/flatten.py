@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import define
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @define(eq=False)

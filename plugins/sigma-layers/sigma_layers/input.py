@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_kernel.settings import deep_iterable
 from sigma_layers.settings import count
 

@@ -7,10 +7,10 @@ from typing import Any
 from attrs import define, field
 from attrs.validators import optional
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_layers.windows import Padding, Sides, padding, sides, window
 
 

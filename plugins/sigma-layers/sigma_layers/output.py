@@ -9,7 +9,7 @@ from attrs import define, field
 from attrs.validators import optional
 
 from sigma_kernel.contracts import Context, Layer, Parameter
-from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph import Node, Spec
 from sigma_layers.dense import Dense
 from sigma_layers.settings import ACTIVATION, activation, count
 

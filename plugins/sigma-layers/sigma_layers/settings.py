@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_kernel.settings import must
 
 Result = TypeVar("Result")

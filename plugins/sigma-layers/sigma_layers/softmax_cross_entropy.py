@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import FLOATS, Node, Spec
+from sigma_kernel.graph import FLOATS, Node, Spec
 from sigma_kernel.settings import must, optional
 from sigma_layers.targets import first_bad
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from attrs import define
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, CostLayer
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph import Node, Spec
 from sigma_layers.targets import alike, check_shape
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 def alike(cost: str, section: str, targets: Node, output: Node) -> Node:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.testing.layers import LayerSuite, traced
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import LayerSuite, traced
 from sigma_layers import Activation
 from sigma_layers.plugin import ACTIVATIONS
 

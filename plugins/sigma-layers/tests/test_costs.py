@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel import Network, functions as f
 from sigma_kernel.contracts import Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.gradient import gradient
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Spec, symbol
-from sigma_kernel.network.network import Network
-from sigma_kernel.testing.layers import CostSuite, by_name, traced
+from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol
+from sigma_kernel.testing import CostSuite, by_name, traced
 from sigma_layers import (
     BinaryCrossEntropy,
     Dense,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.testing.layers import LayerSuite, traced
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import LayerSuite, traced
 from sigma_layers import Dropout
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.network import Network
-from sigma_kernel.testing.layers import LayerSuite, by_name, traced
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Add, Concat, Dense, Flatten, Function, Input, Reshape
 
 FOUR, TWO_BY_THREE = Spec((4,)), Spec((2, 3))

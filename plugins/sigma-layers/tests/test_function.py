@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import SigmaNetworkError, functions as f
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.network import Network
-from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel import Network, SigmaNetworkError, functions as f
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import by_name
 from sigma_layers import Activation, Conv2d, Dense, Flatten, Function, FunctionCost, Input
 
 HERE = {"inputs": Spec((2, 3, 3), "float32"), "targets": Spec((18,), "float32")}
@@ -37,11 +35,11 @@ def numpyish(x: Any) -> Any:
 def test_what_a_function_raises_names_the_layer_and_what_functions_are_made_of(layer: Any, told: str) -> None:
     network = Network.build(Input(2, 3, 3) + layer)
     with pytest.raises(SigmaNetworkError, match=f"^{told}.*Write it with .* sigma_kernel.functions, such as") as error:
-        network.declare(HERE, "float32", Resolver(catalogue()))
+        network.declare(HERE, "float32", by_name)
     assert isinstance(error.value.__cause__.__cause__, TypeError | AttributeError)  # type: ignore[union-attr]
 
 
 def test_a_mistake_in_the_graph_is_told_in_its_own_words() -> None:
     network = Network.build(Input(2, 3, 3) + Function(lambda x: x @ f.reshape(x, (2, 18))))
     with pytest.raises(SigmaNetworkError, match=r"^1-function: matmul\("):
-        network.declare(HERE, "float32", Resolver(catalogue()))
+        network.declare(HERE, "float32", by_name)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.network import Network
-from sigma_kernel.testing.layers import LayerSuite, by_name, traced
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Dense, Input
 
 

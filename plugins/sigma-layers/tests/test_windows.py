@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.network import Network
-from sigma_kernel.testing.layers import LayerSuite, by_name, traced
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import AveragePool, Conv2d, Dense, Flatten, Input, MaxPool
 
 IMAGE = Spec((2, 6, 5))

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sigma_kernel.contracts import Monitor, Operator
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.steering import MonitorSuite, Sweep, small_environment
+from sigma_kernel.testing import MonitorSuite, Sweep, small_environment
 from sigma_monitor_console import console
 from sigma_monitor_console.console import ConsoleMonitor
 from sigma_monitor_console.reading import Speed, duration

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.clock import every
-from sigma_kernel.contracts import HookContext, Monitor, Operator
-from sigma_kernel.criteria import when
-from sigma_kernel.environment import EnvironmentView
+from sigma_kernel import every, when
+from sigma_kernel.contracts import HookContext, Monitor, Operator, View
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.steering import MonitorSuite, Note, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_kernel.testing import Do, MonitorSuite, Note, OperatorSuite, Slow, small_environment, state_bytes
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
 
@@ -37,7 +34,7 @@ class Workers(Monitor):
         self.found: list[dict[str, Any]] = []
         self.one: Any = None
 
-    def watch(self, view: EnvironmentView) -> None:
+    def watch(self, view: View) -> None:
         while not view.wait(0.001):
             halved = dict(view.find("trainer.workers.*.halved"))
             if len(halved) == 2 and not self.found and None not in halved.values():
@@ -112,9 +109,9 @@ def test_what_a_local_hook_publishes_can_be_read_by_everybody_under_its_worker(t
     met: list[int] = []
     hooks = {
         "above": Do(does=lambda context: met.append(1), when=when("workers.*.halved", "any").above(-1.0)),
-        "all": Do(does=lambda context: read.append(context.read("workers.*.halved")), taking=["workers.*.halved"]),
-        "halve": Do(does=_halved, scope="local", taking=["training.loss"], giving=["halved"], priority=-1000),
-        "one": Do(does=lambda context: read.append(context.read("workers.1.halved")), taking=["workers.1.halved"]),
+        "all": Do(does=lambda context: read.append(context.read("workers.*.halved")), reads=["workers.*.halved"]),
+        "halve": Do(does=_halved, scope="local", reads=["training.loss"], writes=["halved"], priority=-1000),
+        "one": Do(does=lambda context: read.append(context.read("workers.1.halved")), reads=["workers.1.halved"]),
     }
     with small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma:
         sigma.folder = tmp_path
@@ -134,7 +131,7 @@ def test_what_a_local_hook_publishes_can_be_read_by_everybody_under_its_worker(t
 
 def test_a_monitor_reads_what_belongs_to_each_worker() -> None:
     monitor = Workers()
-    hooks = {"halve": Do(does=_halved, scope="local", taking=["training.loss"], giving=["halved"])}
+    hooks = {"halve": Do(does=_halved, scope="local", reads=["training.loss"], writes=["halved"])}
     with small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma:
         sigma.monitors["it"] = monitor
         sigma.run()  # until the monitor has read
@@ -146,8 +143,8 @@ def test_a_monitor_reads_what_belongs_to_each_worker() -> None:
 
 
 def test_a_global_hook_that_asks_for_a_local_value_as_if_it_were_global_is_refused() -> None:
-    halve = Do(does=_halved, scope="local", taking=["training.loss"], giving=["halved"])
-    hooks = {"halve": halve, "one": Do(does=lambda context: None, taking=["halved"])}
+    halve = Do(does=_halved, scope="local", reads=["training.loss"], writes=["halved"])
+    hooks = {"halve": halve, "one": Do(does=lambda context: None, reads=["halved"])}
     with (
         small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma,
         pytest.raises(SigmaConfigError, match=r"hooks.one: reads 'halved', which nothing here publishes"),

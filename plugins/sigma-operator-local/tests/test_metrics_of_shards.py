@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric, Share
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_operator_local.shards import Sharding, Sum
 
 

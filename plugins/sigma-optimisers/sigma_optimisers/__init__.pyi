@@ -8,7 +8,7 @@ from sigma_optimisers.clip import Clip as Clip
 from sigma_optimisers.clip_global_norm import ClipGlobalNorm as ClipGlobalNorm
 from sigma_optimisers.clip_norm import ClipNorm as ClipNorm
 from sigma_optimisers.clip_value import ClipValue as ClipValue
-from sigma_optimisers.constant import Constant as Constant
+from sigma_optimisers.constant import ConstantFactor as ConstantFactor
 from sigma_optimisers.cosine import Cosine as Cosine
 from sigma_optimisers.cyclic import Cyclic as Cyclic
 from sigma_optimisers.exponential import Exponential as Exponential
@@ -21,6 +21,6 @@ from sigma_optimisers.nesterov import Nesterov as Nesterov
 from sigma_optimisers.one_cycle import OneCycle as OneCycle
 from sigma_optimisers.product import Product as Product
 from sigma_optimisers.rmsprop import RMSprop as RMSprop
-from sigma_optimisers.scale import Scale as Scale
-from sigma_optimisers.step import Step as Step
+from sigma_optimisers.scale import ScaleParameter as ScaleParameter
+from sigma_optimisers.step import StepDecay as StepDecay
 from sigma_optimisers.warm_up import WarmUp as WarmUp

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from attrs import define
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import GradientOptimiser, Slot, live
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph import Node, Spec
 
 
 @define(eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import define
 
 from sigma_kernel.contracts import live
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_optimisers.adam import Adam
 
 

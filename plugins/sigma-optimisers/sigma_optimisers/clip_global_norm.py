@@ -8,9 +8,9 @@ from operator import add
 
 from attrs import define
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Objective, Transform, live
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 EPSILON = 1e-6  # as in PyTorch; avoids division by a norm of 0
 

@@ -1,4 +1,4 @@
-"""Constant schedule."""
+"""ConstantFactor schedule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_kernel.settings import finite, ge
 
 
 @define(eq=False)
-class Constant(Schedule):
+class ConstantFactor(Schedule):
     """Multiply a setting by a constant factor."""
 
     factor: float = field(default=1.0, validator=[finite, ge(0)])

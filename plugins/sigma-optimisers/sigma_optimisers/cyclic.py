@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.clock import duration
+from sigma_kernel import duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import finite, ge, le, optional

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.clock import TimeScale, duration
+from sigma_kernel import TimeScale, duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.settings import and_, instance_of, must
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, live
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 from sigma_kernel.settings import whole
 
 

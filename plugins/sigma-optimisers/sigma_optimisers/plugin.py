@@ -26,11 +26,11 @@ TRANSFORMS = {
 MODIFIERS = {
     "clip": ("Clip", "Parameter modifier: clip each element to a range."),
     "max_norm": ("MaxNorm", "Parameter modifier: max-norm constraint on the weights of each unit."),
-    "scale": ("Scale", "Parameter modifier: multiply by a factor after each update."),
+    "scale": ("ScaleParameter", "Parameter modifier: multiply by a factor after each update."),
 }
 SCHEDULES = {
-    "constant": ("Constant", "Constant factor."),
-    "step": ("Step", "Step decay: multiply by a factor at regular intervals."),
+    "constant": ("ConstantFactor", "Constant factor."),
+    "step": ("StepDecay", "Step decay: multiply by a factor at regular intervals."),
     "exponential": ("Exponential", "Exponential decay: multiply by a factor over each interval."),
     "cosine": ("Cosine", "Cosine annealing to a floor."),
     "warm_up": ("WarmUp", "Linear warm-up, then another schedule."),

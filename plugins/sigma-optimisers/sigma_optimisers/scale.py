@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from attrs import define
 
 from sigma_kernel.contracts import Modifier, live
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @define(eq=False)
-class Scale(Modifier):
+class ScaleParameter(Modifier):
     """Multiply the matching parameters by ``factor`` after each update: below 1 they decay, at 0 they stay 0.
 
     Hanson and Pratt, Comparing Biases for Minimal Network Construction with Back-Propagation, 1989.

@@ -1,4 +1,4 @@
-"""Step decay schedule."""
+"""StepDecay decay schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_optimisers.intervals import INTERVAL, intervals
 
 
 @define(eq=False)
-class Step(Schedule):
+class StepDecay(Schedule):
     """Decay by ``factor`` at the end of every interval: ``factor ** floor(t / every)``.
 
     Same as ``torch.optim.lr_scheduler.StepLR``.

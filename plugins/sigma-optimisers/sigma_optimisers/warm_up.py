@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.clock import TimeScale, duration
+from sigma_kernel import TimeScale, duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.settings import finite, ge, optional
 from sigma_optimisers.intervals import INTERVAL, SCHEDULE, intervals

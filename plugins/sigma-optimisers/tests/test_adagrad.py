@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.testing.optimisers import GradientOptimiserSuite, Trial
+from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Adagrad
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.testing.optimisers import START, TransformSuite, transformed
+from sigma_kernel.testing import START, TransformSuite, transformed
 from sigma_optimisers import ClipNorm
 
 

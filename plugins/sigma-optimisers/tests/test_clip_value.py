@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.testing.optimisers import TransformSuite, transformed
+from sigma_kernel.testing import TransformSuite, transformed
 from sigma_optimisers import ClipValue
 
 

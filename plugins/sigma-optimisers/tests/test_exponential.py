@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.testing.optimisers import ScheduleSuite
+from sigma_kernel.testing import ScheduleSuite
 from sigma_optimisers import Exponential
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.testing.optimisers import START, TransformSuite, Trial, transformed
+from sigma_kernel.testing import START, TransformSuite, Trial, transformed
 from sigma_optimisers import L1, GradientDescent
 
 

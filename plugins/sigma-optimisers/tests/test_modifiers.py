@@ -7,14 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from sigma_kernel.contracts import Modifier
+from sigma_kernel.contracts import Modifier, live_settings
 from sigma_kernel.errors import SigmaAddressError, SigmaNetworkError
-from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.network.tracing import live_settings
-from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_optimisers import Clip, GradientDescent, MaxNorm, Scale
+from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
+from sigma_kernel.testing import Sweep, small_environment
+from sigma_optimisers import Clip, GradientDescent, MaxNorm, ScaleParameter
 
 WEIGHTS = np.array([[3.0, 0.3, 0.0], [4.0, -0.4, 0.0]])
 
@@ -51,7 +48,7 @@ def test_elements_are_clipped():
 
 
 def test_parameters_are_scaled():
-    assert modified(Scale(0.5), WEIGHTS).tolist() == (WEIGHTS / 2).tolist()
+    assert modified(ScaleParameter(0.5), WEIGHTS).tolist() == (WEIGHTS / 2).tolist()
 
 
 def trained(modifiers: Mapping[str, Modifier], address: str = "", value: float = 0.0) -> np.ndarray:
@@ -70,7 +67,7 @@ def test_the_settings_of_modifiers_are_live():
     assert np.linalg.norm(trained({})) > 0.7
     assert np.linalg.norm(trained({"short": MaxNorm(0.5)})) == pytest.approx(0.5, rel=1e-6)
     assert np.linalg.norm(trained({"short": MaxNorm(0.5)}, "short.limit", 0.25)) == pytest.approx(0.25, rel=1e-6)
-    assert trained({"off": Scale(1.0)}, "off.factor", 0.0).tolist() == np.zeros((3, 1)).tolist()
+    assert trained({"off": ScaleParameter(1.0)}, "off.factor", 0.0).tolist() == np.zeros((3, 1)).tolist()
     assert np.abs(trained({"low": Clip(-0.1, 0.2)})).max() == pytest.approx(0.2)
 
 

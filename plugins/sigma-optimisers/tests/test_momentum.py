@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.graph import functions as f
-from sigma_kernel.testing.optimisers import GradientOptimiserSuite, Trial
+from sigma_kernel import functions as f
+from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import GradientDescent, Momentum
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.optimisers import ScheduleSuite
+from sigma_kernel.testing import ScheduleSuite
 from sigma_optimisers import OneCycle
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.optimisers import ScheduleSuite
-from sigma_optimisers import Constant, Cosine, Product, Step, WarmUp
+from sigma_kernel.testing import ScheduleSuite
+from sigma_optimisers import ConstantFactor, Cosine, Product, StepDecay, WarmUp
 
 
 class TestProduct(ScheduleSuite):
@@ -14,7 +14,7 @@ class TestProduct(ScheduleSuite):
 
 
 def test_factors_are_multiplied():
-    factors = Product([Constant(0.5), Step("2 iterations", 0.5)]).factors(np.arange(5), np.zeros(5))
+    factors = Product([ConstantFactor(0.5), StepDecay("2 iterations", 0.5)]).factors(np.arange(5), np.zeros(5))
     assert factors.tolist() == [0.5, 0.5, 0.25, 0.25, 0.125]
 
 
@@ -23,7 +23,7 @@ def test_a_product_of_nothing_is_refused():
         Product([])
 
 
-@pytest.mark.parametrize("of", [["cosine"], "cosine", [Constant(1.0), None]])
+@pytest.mark.parametrize("of", [["cosine"], "cosine", [ConstantFactor(1.0), None]])
 def test_what_is_no_schedule_is_refused(of):
     with pytest.raises(SigmaConfigError, match="Product.of: must be a schedule"):
         Product(of)

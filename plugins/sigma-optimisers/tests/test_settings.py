@@ -9,20 +9,19 @@ import pytest
 from attrs import define, evolve
 
 import sigma_optimisers
-from sigma_kernel.contracts import Optimiser, Update, live
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Optimiser, Update, live, live_settings
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.network.tracing import live_settings
-from sigma_kernel.testing.optimisers import START, OptimiserSuite, Trial
+from sigma_kernel.testing import START, OptimiserSuite, Trial
 from sigma_optimisers import (
     L2,
     Adam,
     ClipGlobalNorm,
-    Constant,
+    ConstantFactor,
     Cosine,
     Exponential,
     GradientDescent,
-    Step,
+    StepDecay,
     WarmUp,
 )
 from sigma_optimisers.plugin import OPTIMISERS, TRANSFORMS
@@ -131,7 +130,7 @@ def test_a_changed_setting_needs_no_new_graph():
 
 
 @pytest.mark.parametrize("text", ["5", "epochs", "0 epochs", "-3 epochs", "1.5 epochs", "3 weeks", "", "nan epochs"])
-@pytest.mark.parametrize("make", [Step, Cosine, WarmUp, lambda text: Exponential(text, 0.9)])
+@pytest.mark.parametrize("make", [StepDecay, Cosine, WarmUp, lambda text: Exponential(text, 0.9)])
 def test_an_interval_needs_a_whole_number_and_a_unit(make, text):
     with pytest.raises(SigmaConfigError, match="epochs"):
         make(text)
@@ -140,13 +139,13 @@ def test_an_interval_needs_a_whole_number_and_a_unit(make, text):
 @pytest.mark.parametrize("text", ["3 seconds", "100 samples", 5, None])
 def test_a_schedule_counts_epochs_or_iterations(text):
     with pytest.raises(SigmaConfigError, match="epochs"):
-        Step(text)
+        StepDecay(text)
 
 
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (lambda: Constant(-0.1), "factor"), (lambda: Step("1 epoch", float("nan")), "factor"),
+        (lambda: ConstantFactor(-0.1), "factor"), (lambda: StepDecay("1 epoch", float("nan")), "factor"),
         (lambda: Exponential("1 epoch", -1e-9), "factor"), (lambda: Cosine("1 epoch", 1.0 + 1e-15), "floor"),
         (lambda: WarmUp("1 epoch", -0.5), "start"),
     ],

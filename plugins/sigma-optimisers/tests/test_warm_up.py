@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing.optimisers import ScheduleSuite
-from sigma_optimisers import Constant, Cosine, Step, WarmUp
+from sigma_kernel.testing import ScheduleSuite
+from sigma_optimisers import ConstantFactor, Cosine, StepDecay, WarmUp
 
 
 class TestWarmUp(ScheduleSuite):
     def make(self):
-        return WarmUp("15 iterations", 0.1, then=Step("1 epoch", 0.5))
+        return WarmUp("15 iterations", 0.1, then=StepDecay("1 epoch", 0.5))
 
 
 def test_it_rises_in_equal_parts_and_stays():
@@ -27,14 +27,14 @@ def test_what_follows_starts_when_it_is_over():
 
 def test_what_follows_in_the_other_unit_keeps_its_count():
     iterations, epochs = np.arange(40), np.arange(40) // 10
-    factors = WarmUp("5 iterations", 0.0, then=Step("1 epoch", 0.5)).factors(iterations, epochs)
+    factors = WarmUp("5 iterations", 0.0, then=StepDecay("1 epoch", 0.5)).factors(iterations, epochs)
     assert factors[5:].tolist() == [0.5**epoch for epoch in epochs[5:].tolist()]
 
 
 def test_what_follows_holds_from_the_first_iteration_after_it():
-    factors = WarmUp("2 iterations", 0.0, then=Step("2 iterations", 0.5)).factors(np.arange(7), np.zeros(7))
+    factors = WarmUp("2 iterations", 0.0, then=StepDecay("2 iterations", 0.5)).factors(np.arange(7), np.zeros(7))
     assert factors.tolist() == [0.0, 0.5, 1.0, 1.0, 0.5, 0.5, 0.25]
-    factors = WarmUp("2 iterations", 0.0, then=Constant(0.3)).factors(np.arange(4), np.zeros(4))
+    factors = WarmUp("2 iterations", 0.0, then=ConstantFactor(0.3)).factors(np.arange(4), np.zeros(4))
     assert factors.tolist() == [0.0, 0.5, 0.3, 0.3]
 
 

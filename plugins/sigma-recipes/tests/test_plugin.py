@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.plugins.catalogue import load
+from sigma_kernel import catalogue
 from sigma_kernel.testing import PluginSuite
 from sigma_recipes import plugin
 
@@ -15,7 +15,7 @@ class TestPlugin(PluginSuite):
 
 @pytest.mark.parametrize("component", plugin.sigma_components(), ids=lambda component: component.name)
 def test_a_recipe_has_the_name_of_its_record(component):
-    assert load(component).name == component.name
+    assert catalogue().load("recipe", component.name).name == component.name
 
 
 def test_every_file_is_offered():

@@ -79,7 +79,7 @@ class StepBy(Command):
 
 
 @frozen
-class Stop(Command):
+class StopTraining(Command):
     """End training after the current burst; ``cause`` says why, unless a person asked for it."""
 
     cause: str = ""
@@ -146,8 +146,8 @@ def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
 
 
 KINDS: dict[str, type[Command]] = {
-    "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": Stop, "save": Save, "rewind": Rewind, "reset": Reset,
-    "attach": Attach, "detach": Detach, "swap": Swap, "undo": Undo,
+    "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": StopTraining, "save": Save, "rewind": Rewind,
+    "reset": Reset, "attach": Attach, "detach": Detach, "swap": Swap, "undo": Undo,
 }  # fmt: skip
 NAMES = {kind: name for name, kind in KINDS.items()}
 

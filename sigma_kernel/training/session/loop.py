@@ -39,7 +39,7 @@ from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write,
 from sigma_kernel.training.hooks.outlook import ended
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
-from sigma_kernel.training.session.progress import Phase, Progress, concerned
+from sigma_kernel.training.session.progress import Phase, TrainingProgress, concerned
 from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
@@ -60,7 +60,7 @@ class Session:
     recorder: Recorder
     registry: Registry
     state: RunState = field(init=False)
-    progress: Progress = field(factory=Progress, init=False)
+    progress: TrainingProgress = field(factory=TrainingProgress, init=False)
     queue: Queue = field(factory=Queue, init=False)
     background: Background = field(init=False)
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
@@ -73,7 +73,9 @@ class Session:
     _bound: dict[str, Binding] = field(factory=dict, init=False)
     _saves: Saves | None = field(default=None, init=False)  # of hooks that are due together
     _changing: bool = field(default=False, init=False)  # a command is applied that is undone as a whole
-    _own_goals: Progress = field(factory=Progress, init=False)  # the goals before those of a replayed ``begin``
+    _own_goals: TrainingProgress = field(
+        factory=TrainingProgress, init=False
+    )  # the goals before those of a replayed ``begin``
     _hurried: bool = field(default=False, init=False)  # end at the next boundary, by a signal
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
@@ -104,7 +106,7 @@ class Session:
             self.progress = evolve(before, interrupted=False)
         else:
             phase = Phase.PAUSED if before.phase is Phase.PAUSED else Phase.RUNNING
-            self.progress = Progress(phase, until=self.ahead(epochs, iterations))
+            self.progress = TrainingProgress(phase, until=self.ahead(epochs, iterations))
         self._own_goals = before if before.underway else self.progress
         if self.progress.due_to_end(self.moment.iteration) and self.progress.phase is not Phase.ENDED:
             self.progress = self.progress.to(Phase.ENDING)
@@ -459,7 +461,7 @@ class Session:
                 self._undo()
             case commands.Pause() | commands.Go() | commands.StepBy():
                 self._steer(command)
-            case commands.Stop():
+            case commands.StopTraining():
                 self._stop(command)
             case commands.Save():
                 self._save(command)
@@ -533,7 +535,7 @@ class Session:
         self.progress = self.progress.to(Phase.PAUSED)
         self.tick(TimeScale.PAUSE)
 
-    def _stop(self, command: commands.Stop) -> None:
+    def _stop(self, command: commands.StopTraining) -> None:
         """End training at this boundary; if stopped from outside, save first, so that it can be resumed."""
         if self.over or not self.queue.busy:
             return
@@ -623,7 +625,7 @@ class Session:
         branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
         recorder.leave_branch()
-        self.restore(found, Progress())
+        self.restore(found, TrainingProgress())
         if self.saves:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
@@ -672,11 +674,11 @@ class Session:
     def _perhaps_leave(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
         early = self.over and replay.ahead(self.moment.iteration)
-        if self.queue.awaits(commands.Stop) or early:
+        if self.queue.awaits(commands.StopTraining) or early:
             phase = Phase.RUNNING if self.progress.phase is Phase.ENDING else self.progress.phase
             self.progress, self._hurried = evolve(self._own_goals, phase=phase, interrupted=False), False
             replay.leave()
-            self.act(commands.Stop("interrupted"))
+            self.act(commands.StopTraining("interrupted"))
 
     # -- the state -----------------------------------------------------------------------------------------------------
     def snapshot(self) -> Checkpoint:
@@ -685,7 +687,10 @@ class Session:
         return evolve(found, values={**found.values, "progress": self.progress.saved()})
 
     def restore(
-        self, saved: Checkpoint, progress: Progress | None = None, check: Callable[[Arrays], Any] = lambda arrays: None
+        self,
+        saved: Checkpoint,
+        progress: TrainingProgress | None = None,
+        check: Callable[[Arrays], Any] = lambda arrays: None,
     ) -> None:
         """Restore a snapshot, with its components; training in progress keeps its own progress.
 
@@ -693,7 +698,7 @@ class Session:
         """
         setup, state = self._reconfigured(evolve(self.state, changes=saved.values.get("changes", {})))
         check(state.arrays)
-        state, progress = restored(saved, setup), progress or Progress.restored(saved.values.get("progress"))
+        state, progress = restored(saved, setup), progress or TrainingProgress.restored(saved.values.get("progress"))
         self.background.forget()
         self._adopt(setup, state)
         self._settled, self.observed = self.moment, {}
@@ -780,7 +785,7 @@ class Session:
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""
         if self.queue.busy:
-            self.send(commands.Stop())
+            self.send(commands.StopTraining())
         self.setup.close()
         self.background.close()
 

@@ -39,7 +39,7 @@ def concerned(command: str) -> tuple[str, ...]:
 
 
 @frozen
-class Progress:
+class TrainingProgress:
     """The phase of training, and its goals: the iterations at which it pauses and ends.
 
     ``interrupted`` training ends at the next boundary, but keeps the phase that a resume continues with.
@@ -60,7 +60,7 @@ class Progress:
         """Return whether training leaves at the next boundary."""
         return self.interrupted or self.phase not in (Phase.RUNNING, Phase.PAUSED)
 
-    def to(self, phase: Phase) -> Progress:
+    def to(self, phase: Phase) -> TrainingProgress:
         """Return this progress in another phase; pausing clears the iteration to pause at."""
         return evolve(self, phase=phase, pause_at=None if phase is Phase.PAUSED else self.pause_at)
 
@@ -77,7 +77,7 @@ class Progress:
         return [self.phase.value, self.pause_at, self.until] if self.underway else [Phase.PREPARED.value, None, None]
 
     @classmethod
-    def restored(cls, saved: list[int | str | None] | None) -> Progress:
+    def restored(cls, saved: list[int | str | None] | None) -> TrainingProgress:
         """Return the progress in a snapshot."""
         phase, pause_at, until = saved or (Phase.PREPARED, None, None)
         return cls(Phase(str(phase)), pause_at, until)  # type: ignore[arg-type]

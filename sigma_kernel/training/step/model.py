@@ -17,13 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from attrs import define, evolve, field, frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric, Optimiser, Parameter, Slot, Step, Update
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
-from sigma_kernel.graph import functions as f
-from sigma_kernel.graph.gradient import gradient
+from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.graph.rewrite import rewrite
+from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import Resolve, Shapes, live_settings
 from sigma_kernel.registry.addresses import matches

@@ -31,6 +31,7 @@ class Programs:
 
     model: Model
     backend: Backend
+    steps: dict[Any, Step] = field(factory=dict)  # by kind; the same model on another backend may share them
     compiling: bool = field(default=False, init=False)
     _made: dict[Any, Compiled] = field(factory=dict, init=False)
     _lock: threading.RLock = field(factory=threading.RLock, init=False)
@@ -47,8 +48,10 @@ class Programs:
     def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         self.compiling = True
         try:
-            step = kind(self.model, *about)
-            return step, self.backend.compile(step)
+            key = (kind, *about)
+            if key not in self.steps:
+                self.steps[key] = kind(self.model, *about)
+            return self.steps[key], self.backend.compile(self.steps[key])
         finally:
             self.compiling = False
 
@@ -136,6 +139,11 @@ class Iteration:
     batches: Batches  # one minibatch, all rows of its block
     outcome: dict[str, np.ndarray] = field(factory=dict)
 
+    @property
+    def backend(self) -> Backend:
+        """Return the backend that ran it."""
+        return self.steps.programs.backend
+
     @classmethod
     def begun(cls, compute: Compute, steps: Steps, batches: Batches) -> Iteration:
         """Return the iteration that is about to run."""
@@ -147,10 +155,20 @@ class Iteration:
 
     def ended(self, result: Burst) -> Iteration:
         """Return the iteration with its outcome."""
-        return evolve(self, outcome=outcome(result, self.steps.programs.backend))
+        return evolve(self, outcome=_outcome(result, self.backend))
+
+    def repeated(self, backend: Backend) -> dict[str, np.ndarray]:
+        """Return the outcome of the same iteration on a backend, by the operator's own burst, without side effects."""
+
+        def placed(held: Mapping[str, np.ndarray]) -> dict[str, Any]:
+            return {name: backend.to_device(value) for name, value in held.items()}
+
+        own = self.steps.programs
+        steps = evolve(self.steps, programs=Programs(own.model, backend, own.steps), arrays=placed(self.steps.arrays))
+        return _outcome(self.compute(steps, evolve(self.batches, block=placed(self.batches.block))), backend)
 
 
-def outcome(result: Burst, backend: Backend) -> dict[str, np.ndarray]:
+def _outcome(result: Burst, backend: Backend) -> dict[str, np.ndarray]:
     """Return the outcome of an iteration: new state, ``training.loss`` and totals of metrics, by name."""
     measured = {f"training.{name.removeprefix('metrics.')}": values[0] for name, values in result.ring.items()}
     return {**{name: backend.to_host(value) for name, value in result.state.items()}, **measured}

@@ -23,7 +23,7 @@ from sigma_backend_numba.compiler import language
 from sigma_backend_numba.compiler.machine_code import Burst, compiled, loaded, processor
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
 from sigma_backend_numba.lower.kernels import Compiled, Kernel
-from sigma_kernel.graph import node
+from sigma_kernel import graph
 
 _loaded: dict[str, tuple[Needs, Burst]] = {}
 _lock = threading.RLock()
@@ -58,7 +58,7 @@ def makers() -> str:
 
     A test that patches these modules must patch this function too.
     """
-    folders = (Path(__file__).parents[1], Path(node.__file__).parent)
+    folders = (Path(__file__).parents[1], Path(graph.__file__).parent)
     sources = (path for folder in folders for path in sorted(folder.rglob("*.py")))
     return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in sources)])
 

@@ -19,7 +19,7 @@ NUMBERS = ("i1", "i4", "i8", "u4", "u8", "f4", "f8")
 
 
 @frozen
-class Word:
+class LanguageWord:
     """A built-in name of the language.  It can be called for the sake of linters only."""
 
     name: str
@@ -77,12 +77,12 @@ def compact(function: Callable[..., Any]) -> Routine:
     return Routine(function, "compact")
 
 
-i1, i4, i8, u4, u8, f4, f8 = map(Word, NUMBERS)
-as_f4, as_f8, as_i4, as_i8, as_u4, as_b1 = map(Word, ("as_f4", "as_f8", "as_i4", "as_i8", "as_u4", "as_b1"))
-at, address, copied = map(Word, ("at", "address", "copied"))
-sel, radd, root, floor, nearest = map(Word, ("sel", "radd", "root", "floor", "nearest"))
-wide, spread, put, zeros, lanes = map(Word, ("wide", "spread", "put", "zeros", "lanes"))  # 64 bytes at once
-fetch = Word("fetch")
-as_float, as_bits = Word("as_float"), Word("as_bits")
-arrive, seen, swapped, publish = map(Word, ("arrive", "seen", "swapped", "publish"))
-pause, control, restore = map(Word, ("pause", "control", "restore"))
+i1, i4, i8, u4, u8, f4, f8 = map(LanguageWord, NUMBERS)
+as_f4, as_f8, as_i4, as_i8, as_u4, as_b1 = map(LanguageWord, ("as_f4", "as_f8", "as_i4", "as_i8", "as_u4", "as_b1"))
+at, address, copied = map(LanguageWord, ("at", "address", "copied"))
+sel, radd, root, floor, nearest = map(LanguageWord, ("sel", "radd", "root", "floor", "nearest"))
+wide, spread, put, zeros, lanes = map(LanguageWord, ("wide", "spread", "put", "zeros", "lanes"))  # 64 bytes at once
+fetch = LanguageWord("fetch")
+as_float, as_bits = LanguageWord("as_float"), LanguageWord("as_bits")
+arrive, seen, swapped, publish = map(LanguageWord, ("arrive", "seen", "swapped", "publish"))
+pause, control, restore = map(LanguageWord, ("pause", "control", "restore"))

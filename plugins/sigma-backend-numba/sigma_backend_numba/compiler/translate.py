@@ -15,7 +15,7 @@ from attrs import define, field
 
 from sigma_backend_numba.compiler import typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
-from sigma_backend_numba.compiler.language import Outside, Routine, Word
+from sigma_backend_numba.compiler.language import LanguageWord, Outside, Routine
 from sigma_backend_numba.compiler.typed_values import Value, converted, ir, ir_type, number
 
 SIGNS: dict[type, str] = {
@@ -81,7 +81,7 @@ class Module:
 
 
 @define(eq=False)
-class Loop:
+class OpenLoop:
     """The blocks that ``continue`` and ``break`` jump to."""
 
     again: Any
@@ -96,7 +96,7 @@ class Body:
     b: Any
     names: Mapping[str, Any]
     places: dict[str, Value]  # where each variable lies
-    _loops: list[Loop] = field(factory=list, init=False)
+    _loops: list[OpenLoop] = field(factory=list, init=False)
     _results: list[Value] = field(factory=list, init=False)
     _alone: bool = field(default=True, init=False)
     _end: Any = field(default=None, init=False)
@@ -192,7 +192,7 @@ class Body:
         self.b.branch(head)
         self.b.position_at_end(head)
         self.b.cbranch(typed_values.truth(self.b, self.one(node.test)), body, after)
-        self._looped(node.body, body, Loop(head, after), head)
+        self._looped(node.body, body, OpenLoop(head, after), head)
 
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
@@ -209,13 +209,13 @@ class Body:
         self.b.cbranch(self.b.icmp_signed("<", count, stop.ir), body, after)
         self.b.position_at_end(body)
         self.assign(node.target.id, Value("i8", count))
-        self._looped(node.body, body, Loop(again, after), again)
+        self._looped(node.body, body, OpenLoop(again, after), again)
         self.b.position_at_end(again)
         self.b.store(self.b.add(count, step.ir, flags=("nsw",)), counter.ir)
         self.b.branch(head)
         self.b.position_at_end(after)
 
-    def _looped(self, statements: Sequence[ast.stmt], body: Any, loop: Loop, then: Any) -> None:
+    def _looped(self, statements: Sequence[ast.stmt], body: Any, loop: OpenLoop, then: Any) -> None:
         self._loops.append(loop)
         self._into(body, statements, then)
         self._loops.pop()
@@ -303,7 +303,7 @@ class Body:
         if isinstance(known, Routine) or self.module.has(name):
             self.b.call(self.module.task(name, known, operands), [x.ir for x in operands])
             return None
-        found: Several = WORDS[known.name if isinstance(known, Word) else name](self.b, *operands)
+        found: Several = WORDS[known.name if isinstance(known, LanguageWord) else name](self.b, *operands)
         return found
 
     def _inline(self, routine: Routine, operands: Sequence[Value]) -> Several:

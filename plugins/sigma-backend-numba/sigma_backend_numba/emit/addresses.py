@@ -14,7 +14,7 @@ from sigma_backend_numba.plan.axis_maps import Map, operand, values
 from sigma_backend_numba.plan.fusion import Space
 from sigma_backend_numba.plan.strides import own_strides, strides
 from sigma_backend_numba.scalars import SHORT
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 Steps = tuple[int, ...]
 Value = Callable[[Sequence[str]], str]

@@ -12,7 +12,7 @@ from sigma_backend_numba.emit.loops import epilogue, home
 from sigma_backend_numba.emit.single_ops import Writer, operands
 from sigma_backend_numba.emit.task import Task, indented
 from sigma_backend_numba.scalars import SHORT, literal
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 @frozen

@@ -10,7 +10,7 @@ from sigma_backend_numba.emit.task import Block, Task
 from sigma_backend_numba.lower.canonical import Form
 from sigma_backend_numba.plan.fusion import Group, Grouping
 from sigma_backend_numba.plan.sample_regions import Region
-from sigma_backend_numba.plan.schedule import Schedule
+from sigma_backend_numba.plan.schedule import GroupSchedule
 
 WRITERS = {**single_ops.WRITERS, **convolutions.WRITERS}
 
@@ -32,14 +32,14 @@ class Library:
 
 def write_all(form: Form, library: Library, by_sample: bool = True) -> list[list[Block]]:
     """Return the blocks of a form, stage by stage."""
-    schedule = Schedule(form, Grouping(form), by_sample)
+    schedule = GroupSchedule(form, Grouping(form), by_sample)
     return [
         [block for region in stage if not _is_part(region.groups[0]) for block in _blocks(schedule, region, library)]
         for stage in schedule.stages
     ]
 
 
-def _blocks(schedule: Schedule, region: Region, library: Library) -> list[Block]:
+def _blocks(schedule: GroupSchedule, region: Region, library: Library) -> list[Block]:
     """Return what does a region: one block, or several that do not wait for each other where many values are joined."""
     group, *others = region.groups
     if group.core is not None and group.op == "concat":
@@ -53,14 +53,14 @@ def _is_part(group: Group) -> bool:
     return group.op == "part"
 
 
-def _written(schedule: Schedule, group: Group, library: Library, first: int = 0) -> Task:
+def _written(schedule: GroupSchedule, group: Group, library: Library, first: int = 0) -> Task:
     task = Task(schedule, group)
     if group.kind == "loop":
         loops.loop(task)
     elif group.kind == "fold":
         loops.fold(task)
     elif group.kind == "product" and group.op == "matmul":
-        matmul.Product(task, single_ops.core(task)).write()
+        matmul.MatrixProduct(task, single_ops.core(task)).write()
     elif group.op == "scan":
         scan = single_ops.core(task)
         Scan(task, scan, write_all(body_form(scan), library, by_sample=False)).write()

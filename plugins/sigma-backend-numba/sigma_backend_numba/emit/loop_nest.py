@@ -19,7 +19,7 @@ from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.plan.axis_maps import operand, values
 from sigma_backend_numba.plan.fusion import Space
 from sigma_backend_numba.scalars import COSTLY, arithmetic, literal, lowest, text
-from sigma_kernel.graph.node import Node, ordered
+from sigma_kernel.graph import Node, ordered
 
 Range = tuple[str, str]
 

@@ -12,7 +12,7 @@ from sigma_backend_numba.emit.task import Task
 from sigma_backend_numba.plan.axis_maps import identity
 from sigma_backend_numba.plan.strides import own_strides
 from sigma_backend_numba.scalars import COSTLY
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 
 def stored(task: Task) -> list[Node]:

@@ -18,7 +18,7 @@ from sigma_backend_numba.lower.canonical import LEAVES, WORK, matrix
 from sigma_backend_numba.lower.layout import laid, source
 from sigma_backend_numba.plan.fusion import Space
 from sigma_backend_numba.scalars import SHORT, literal
-from sigma_kernel.graph.node import BYTES, Node
+from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # of a piece of a product of our own, about, or a multiple: whole tiles
@@ -61,7 +61,7 @@ def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
 
 
 @define(eq=False)
-class Product:
+class MatrixProduct:
     """A matrix product and the elementwise work that follows it."""
 
     task: Task

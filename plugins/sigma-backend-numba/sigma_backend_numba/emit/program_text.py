@@ -20,7 +20,7 @@ from sigma_backend_numba.emit.task import Block, Pointer, indented, size
 from sigma_backend_numba.lower.canonical import STEER, Form, Frame, expanded
 from sigma_backend_numba.lower.kernels import Kernel, used
 from sigma_backend_numba.scalars import FLOATING, SHORT
-from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph import Graph
 
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
 Needs = dict[str, int]  # what the caller of a program must prepare
@@ -72,7 +72,7 @@ def _plain(attrs: Mapping[str, Any]) -> list[Any]:
 
 
 @frozen(eq=False)
-class Source:
+class ProgramSource:
     """The text of a program and what its caller must prepare: bytes, and the largest useful number of threads."""
 
     graph: Graph
@@ -93,7 +93,7 @@ class Source:
         return self.place(SPECIAL[-1]) + 1
 
 
-def source(job: Job) -> Source:
+def source(job: Job) -> ProgramSource:
     """Return the program of a job."""
     form, library = Form(job.graph, job.frame), Library()
     stages = write_all(form, library)
@@ -103,7 +103,7 @@ def source(job: Job) -> Source:
         task.join()
     scratch = max((task.scratch for task in tasks), default=0) + 256
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
-    unfinished = Source(job.graph, job.frame, "", arena, scratch + local, threads, len(tasks))
+    unfinished = ProgramSource(job.graph, job.frame, "", arena, scratch + local, threads, len(tasks))
     burst = _Burst(unfinished, job.batch, f"local = scratch + {scratch}").texts(stages, job.watched)
     text = "\n\n".join([*([ROUGHLY] if job.approximate else []), *library.text(), *burst]) + "\n"
     return evolve(unfinished, text=text)
@@ -133,7 +133,7 @@ class _Burst:
     A burst that calls many tasks is cut into legs, each a function of its own; so is a stage whose pieces call many.
     """
 
-    program: Source
+    program: ProgramSource
     batch: int
     local: str
     _functions: list[str] = field(factory=list, init=False)
@@ -235,7 +235,7 @@ def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
     return found
 
 
-def _checked(program: Source, batch: int) -> list[str]:
+def _checked(program: ProgramSource, batch: int) -> list[str]:
     """Return lines in which every thread looks whether a block has all rows of a burst; else it is over at once."""
     return [
         "worst = u4(0)", f"for q in range(n * {batch}):", "    worst = max(worst, u4(rows[q]))",
@@ -253,7 +253,7 @@ def _name(pointer: Pointer) -> str:
     return pointer.moved(name)
 
 
-def _entry(program: Source, pointer: Pointer) -> int:
+def _entry(program: ProgramSource, pointer: Pointer) -> int:
     if pointer.kind == "rows":
         return program.place("rows")
     return pointer.number + (len(program.graph.inputs) if pointer.kind == "output" else 0)
@@ -285,7 +285,7 @@ def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:
     return lines, first
 
 
-def _watch(program: Source, watched: int | None) -> list[str]:
+def _watch(program: ProgramSource, watched: int | None) -> list[str]:
     """Return lines that end the burst after a number that is not finite."""
     if watched is None or program.graph.outputs[watched].dtype not in FLOATING:
         return []

@@ -11,7 +11,7 @@ from attrs import frozen
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
 from sigma_backend_numba.emit.task import indented
 from sigma_backend_numba.scalars import literal
-from sigma_kernel.graph.node import BYTES
+from sigma_kernel.graph import BYTES
 
 DEPTHS = (4, 6, 5, 3)  # rows of a small product's tile: the first of these that divides all rows, or the first
 MANY = 96  # rows of a block: where there are more, tiles must fit into it

@@ -8,7 +8,7 @@ from sigma_backend_numba.emit.task import Block, Pointer, Task, indented, size
 from sigma_backend_numba.lower.canonical import STATE, Form, Frame
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.scalars import SHORT
-from sigma_kernel.graph.node import BYTES, Node
+from sigma_kernel.graph import BYTES, Node
 
 
 def body_form(node: Node) -> Form:

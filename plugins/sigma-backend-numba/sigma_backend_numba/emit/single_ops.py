@@ -10,7 +10,7 @@ from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.task import Task, size
 from sigma_backend_numba.lower.layout import regular, source
 from sigma_backend_numba.scalars import SHORT, arithmetic, literal
-from sigma_kernel.graph.node import Node
+from sigma_kernel.graph import Node
 
 Writer = Callable[[Task, Node], None]
 JOINED = 16  # operands of a concat that one task writes: LLVM's time grows faster than a function does

@@ -13,9 +13,9 @@ from attrs import define, evolve, field, frozen
 from sigma_backend_numba.emit.costs import PIECE
 from sigma_backend_numba.lower.canonical import CHUNKS
 from sigma_backend_numba.plan.fusion import Group
-from sigma_backend_numba.plan.schedule import Schedule
+from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_backend_numba.scalars import SHORT
-from sigma_kernel.graph.node import BYTES, Node
+from sigma_kernel.graph import BYTES, Node
 
 
 @frozen
@@ -46,7 +46,7 @@ class Pointer:
 class Task:
     """One group as text, in ``chunks`` of ``extent``.  Costs are in nanoseconds, ``scratch`` is in bytes."""
 
-    schedule: Schedule
+    schedule: GroupSchedule
     group: Group
     arguments: dict[Pointer, str] = field(factory=dict, init=False)
     lines: list[str] = field(factory=list, init=False)

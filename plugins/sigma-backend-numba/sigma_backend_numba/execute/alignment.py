@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from sigma_kernel.graph.node import ALIGNMENT
+from sigma_kernel.graph import ALIGNMENT
 
 
 def aligned(size: int) -> np.ndarray:

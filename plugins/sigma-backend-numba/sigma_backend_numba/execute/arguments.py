@@ -12,7 +12,7 @@ from attrs import define, field
 
 from sigma_backend_numba.execute.alignment import aligned, copy
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import ALIGNMENT, BYTES, Node
+from sigma_kernel.graph import ALIGNMENT, BYTES, Node
 
 
 def admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:

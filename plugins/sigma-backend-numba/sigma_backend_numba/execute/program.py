@@ -22,7 +22,7 @@ from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, frame
 from sigma_backend_numba.lower.kernels import raised
 from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
-from sigma_kernel.graph.node import Graph, Node
+from sigma_kernel.graph import Graph, Node
 
 LINE = 128  # bytes: what threads write to lies so far apart
 SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
@@ -102,7 +102,7 @@ class Machine:
 
 
 @define(eq=False)
-class Function:
+class LoweredFunction:
     """A compiled graph as a function from input arrays to output arrays."""
 
     machine: Machine
@@ -129,7 +129,7 @@ class Function:
 
 
 @define(eq=False)
-class Program:
+class CompiledProgram:
     """A compiled step; see :class:`sigma_kernel.contracts.Program`."""
 
     step: Step

@@ -16,8 +16,7 @@ from sigma_backend_numba.lower.kernels import LOWERINGS, called
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import Graph, Node, ordered
-from sigma_kernel.graph.rewrite import changed, rewrite
+from sigma_kernel.graph import Graph, Node, changed, ordered, rewrite
 
 CHUNKS = 8  # pieces of one task at most: how many threads can help
 WORK = 3e6  # floating-point operations of a part of a sum of products, or of a piece that BLAS is given, at least

@@ -31,10 +31,17 @@ from sigma_backend_numba.lower.fingerprint import identity
 from sigma_backend_numba.scalars import SHORT
 from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.meaning import MEANINGS, function
-from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, frozen_attrs, symbol
-from sigma_kernel.graph.shapes import ELEMENTWISE
+from sigma_kernel.graph import (
+    ELEMENTWISE,
+    MEANINGS,
+    OPS,
+    Graph,
+    Node,
+    frozen_attrs,
+    meaning_of,
+    numpy_namespace,
+    symbol,
+)
 
 LOWERINGS = Lowerings("numba")
 LONGEST = 400  # characters of what Numba says
@@ -110,7 +117,7 @@ class Meant:
 
     @cached_property
     def _called(self) -> Any:
-        node, run = self.node, function(self.node, numpy_namespace())
+        node, run = self.node, meaning_of(self.node, numpy_namespace())
 
         def call(fault: int, *addresses: int) -> None:
             *given, out = (_array(at, x) for at, x in zip(addresses, (*node.inputs, node), strict=True))

@@ -7,7 +7,7 @@ from math import prod
 
 from attrs import frozen
 
-from sigma_kernel.graph.node import Node, Shape
+from sigma_kernel.graph import Node, Shape
 
 VIEWS = frozenset({"reshape", "permute", "stretch", "slice", "stop"})
 

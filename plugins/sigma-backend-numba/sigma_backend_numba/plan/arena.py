@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.graph.node import ALIGNMENT, BYTES, Node
+from sigma_kernel.graph import ALIGNMENT, BYTES, Node
 
 
 def bytes_of(node: Node) -> int:

@@ -8,7 +8,7 @@ map there, with distinct axes, and all members of the nest that read it must agr
 from __future__ import annotations
 
 from sigma_backend_numba.lower.layout import VIEWS, chain
-from sigma_kernel.graph.node import Node, Shape
+from sigma_kernel.graph import Node, Shape
 
 Map = tuple[int | None, ...]
 

@@ -20,7 +20,7 @@ from sigma_backend_numba.lower.canonical import DATA, ELEMENTWISE, FLOATS, FOLDS
 from sigma_backend_numba.lower.layout import VIEWS, source
 from sigma_backend_numba.plan.axis_maps import Map, below, identity, joined, operand, sides, values
 from sigma_backend_numba.scalars import COSTLY
-from sigma_kernel.graph.node import Node, Shape
+from sigma_kernel.graph import Node, Shape
 
 NEVER_FREE = frozenset({"take", "random_bits", "gather", "copy"})
 MOST = 128  # members that a nest takes in: LLVM's time grows faster than a function does

@@ -38,13 +38,13 @@ from sigma_backend_numba.plan.axis_maps import identity, operand, sides, values
 from sigma_backend_numba.plan.fusion import Group, Grouping, Space
 from sigma_backend_numba.plan.sample_regions import Region, regions
 from sigma_backend_numba.plan.strides import own_strides, strides
-from sigma_kernel.graph.node import ALIGNMENT, Node
+from sigma_kernel.graph import ALIGNMENT, Node
 
 Found = TypeVar("Found")
 
 
 @define(eq=False)
-class Schedule:
+class GroupSchedule:
     """The stages, the inputs that values overwrite, and the offsets of values in the arena."""
 
     form: Form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigma_backend_numba.lower.layout import laid, regular
 from sigma_backend_numba.plan.axis_maps import Map
-from sigma_kernel.graph.node import Node, Shape
+from sigma_kernel.graph import Node, Shape
 
 
 def strides(x: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sigma_backend_numba.compiler.language import Word, as_bits, as_float, driver, f4, i4, nearest, sel
+from sigma_backend_numba.compiler.language import LanguageWord, as_bits, as_float, driver, f4, i4, nearest, sel
 
-fmod = Word("fmod")
+fmod = LanguageWord("fmod")
 LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because denormals are flushed, and infinity
 INFINITY = np.float32(np.inf)
 NOTHING, LN2 = np.float32(np.nan), np.float32(0.69314718)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigma_backend_numba.compiler.language import Word, driver
+from sigma_backend_numba.compiler.language import LanguageWord, driver
 
 BY_ROWS, AS_IT_IS, TURNED = 101, 111, 112
-sigma_sgemm, sigma_dgemm = Word("sigma_sgemm"), Word("sigma_dgemm")
+sigma_sgemm, sigma_dgemm = LanguageWord("sigma_sgemm"), LanguageWord("sigma_dgemm")
 
 
 @driver

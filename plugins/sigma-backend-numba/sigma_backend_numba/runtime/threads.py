@@ -13,7 +13,7 @@ from typing import Any
 
 from sigma_backend_numba.compiler.intrinsics import X86
 from sigma_backend_numba.compiler.language import (
-    Word,
+    LanguageWord,
     arrive,
     control,
     driver,
@@ -29,7 +29,7 @@ SPINS, YIELDS = 1000, 50  # of a waiting thread: before it gives its core away, 
 NAP = 0 if platform.system() == "Windows" else 20  # microseconds; milliseconds there
 UNITS, UNIT = 16, (1 << 16) - 1  # bits of a ticket that number pieces; those above number stages
 ZERO = 0x8040 if X86 else 1 << 24  # MXCSR: flush to zero, denormals are zero; FPCR: flush to zero
-sigma_yield, sigma_nap = Word("sigma_yield"), Word("sigma_nap")
+sigma_yield, sigma_nap = LanguageWord("sigma_yield"), LanguageWord("sigma_nap")
 
 
 @driver

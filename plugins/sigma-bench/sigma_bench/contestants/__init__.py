@@ -1,6 +1,6 @@
 """Contestants: Sigma on any backend, and peers.
 
-A peer is created from a :class:`~sigma_bench.work.Work`.  To add one, write a class here and a row of the table.
+A peer is created from a :class:`~sigma_bench.work.Workload`.  To add one, write a class here and a row of the table.
 """
 
 from __future__ import annotations

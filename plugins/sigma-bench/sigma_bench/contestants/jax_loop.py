@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from sigma_bench.contest import CHECKED, Contestant
-from sigma_bench.work import Part, Rule, Work
+from sigma_bench.work import Part, UpdateRule, Workload
 
 Arrays = dict[str, Any]
 Carry = tuple[Arrays, Mapping[str, Any], Any, Any]  # parameters, slots, number of the step, key
@@ -27,7 +27,7 @@ class Jax(Contestant):
 
     name = "jax"
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Workload) -> None:
         jax.config.update("jax_enable_x64", work.precision == "float64")
         self.work = work
         self.inputs, self.labels = jnp.asarray(work.inputs), jnp.asarray(work.labels)
@@ -86,7 +86,7 @@ class JaxScan(Jax):
 
 
 # -- the step ----------------------------------------------------------------------------------------------------------
-def begun(work: Work) -> Carry:
+def begun(work: Workload) -> Carry:
     """Return the initial state of training; filters become ``(*window, channels, filters)``."""
     filters = {f"{part.layer}.weights" for part in work.parts if part.kind == "convolution"}
     parameters = {
@@ -97,7 +97,7 @@ def begun(work: Work) -> Carry:
     return parameters, slots, jnp.zeros((), work.precision), jax.random.PRNGKey(0)
 
 
-def step(work: Work) -> Callable[..., tuple[Carry, Any]]:
+def step(work: Workload) -> Callable[..., tuple[Carry, Any]]:
     """Return the whole iteration as a pure function."""
     update, rule = UPDATES[work.rule.name], work.rule
 
@@ -119,7 +119,7 @@ def cost(scores: Any, labels: Any) -> Any:
     return (jax.nn.logsumexp(scores, axis=-1) - chosen).mean()
 
 
-def forward(work: Work, parameters: Arrays, x: Any, key: Any) -> Any:
+def forward(work: Workload, parameters: Arrays, x: Any, key: Any) -> Any:
     """Return the scores; channels are moved last for windows, and first again for the layers that follow."""
     last = False
     for number, part in enumerate(work.parts):
@@ -198,16 +198,16 @@ PARTS = {
 
 
 # -- optimisers --------------------------------------------------------------------------------------------------------
-def _descent(slope: Any, x: Any, slots: Any, count: Any, rule: Rule) -> Any:
+def _descent(slope: Any, x: Any, slots: Any, count: Any, rule: UpdateRule) -> Any:
     return x - rule.settings["learning_rate"] * slope, slots
 
 
-def _momentum(slope: Any, x: Any, velocity: Any, count: Any, rule: Rule) -> Any:
+def _momentum(slope: Any, x: Any, velocity: Any, count: Any, rule: UpdateRule) -> Any:
     velocity = rule.settings["momentum"] * velocity + slope
     return x - rule.settings["learning_rate"] * velocity, velocity
 
 
-def _adam(slope: Any, x: Any, slots: Any, count: Any, rule: Rule) -> Any:
+def _adam(slope: Any, x: Any, slots: Any, count: Any, rule: UpdateRule) -> Any:
     s, (first, second) = rule.settings, slots
     first = s["beta1"] * first + (1 - s["beta1"]) * slope
     second = s["beta2"] * second + (1 - s["beta2"]) * slope**2
@@ -215,7 +215,7 @@ def _adam(slope: Any, x: Any, slots: Any, count: Any, rule: Rule) -> Any:
     return x - scale * first / (jnp.sqrt(second / (1 - s["beta2"] ** count)) + s["epsilon"]), (first, second)
 
 
-def _adagrad(slope: Any, x: Any, total: Any, count: Any, rule: Rule) -> Any:
+def _adagrad(slope: Any, x: Any, total: Any, count: Any, rule: UpdateRule) -> Any:
     total = total + slope**2
     return x - rule.settings["learning_rate"] * slope / (jnp.sqrt(total) + rule.settings["epsilon"]), total
 

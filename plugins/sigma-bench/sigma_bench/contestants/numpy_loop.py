@@ -15,7 +15,7 @@ from attrs import frozen
 
 from sigma_bench.contest import Contestant
 from sigma_bench.philox import Philox
-from sigma_bench.work import Part, Work
+from sigma_bench.work import Part, Workload
 from sigma_kernel.errors import SigmaConfigError
 
 
@@ -24,7 +24,7 @@ class NumpyLoop(Contestant):
 
     name = "numpy-loop"
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Workload) -> None:
         _check(work)
         self._inputs = np.asarray(work.inputs.reshape(len(work.inputs), -1), work.precision)
         self._labels = work.labels.astype(np.intp)
@@ -96,7 +96,7 @@ class Stage(Protocol):
 class Sums:
     """Dense layer."""
 
-    def __init__(self, work: Work, layer: str) -> None:
+    def __init__(self, work: Workload, layer: str) -> None:
         self.weights, self.biases = (work.parameters[f"{layer}.{name}"].copy() for name in ("weights", "biases"))
         self.slopes = [np.empty_like(x) for x in (self.weights, self.biases)]
         inputs, units = self.weights.shape
@@ -147,7 +147,7 @@ class Mask:
 
     updates: Sequence[Callable[[], None]] = ()
 
-    def __init__(self, work: Work, part: Part) -> None:
+    def __init__(self, work: Workload, part: Part) -> None:
         rate = np.float32(part.settings["rate"])
         self.scale = 1 / (1 - np.dtype(work.precision).type(part.settings["rate"]))
         self.threshold = np.uint32(min(rate * np.float32(2**32), np.float32(2**32 - 256)))
@@ -173,7 +173,7 @@ class Mask:
 
 # -- updates -----------------------------------------------------------------------------------------------------------
 @frozen
-class Descent:
+class DescentUpdate:
     """``x <- x - rate * slope``; the slope is overwritten."""
 
     x: np.ndarray
@@ -208,11 +208,11 @@ class Adaptive:
         np.subtract(self.x, spare, out=self.x)
 
 
-def _update(work: Work, x: np.ndarray, slope: np.ndarray) -> Callable[[], None]:
+def _update(work: Workload, x: np.ndarray, slope: np.ndarray) -> Callable[[], None]:
     number, settings = np.dtype(work.precision).type, work.rule.settings
     rate = number(settings["learning_rate"])
     if work.rule.name == "gradient_descent":
-        return Descent(x, slope, rate)
+        return DescentUpdate(x, slope, rate)
     total = np.full_like(x, settings["initial_accumulator"])
     return Adaptive(x, slope, total, rate, number(settings["epsilon"]), np.empty_like(x))
 
@@ -226,7 +226,7 @@ def cannot(where: str, what: str) -> SigmaConfigError:
     )
 
 
-def _check(work: Work) -> None:
+def _check(work: Workload) -> None:
     if work.rule.name not in ("gradient_descent", "adagrad"):
         raise cannot("optimiser", work.rule.name)
     for part in work.parts:
@@ -240,12 +240,12 @@ def _check(work: Work) -> None:
             raise cannot(part.layer, "samples with several axes; put flatten() before")
 
 
-def _classes(work: Work) -> int:
+def _classes(work: Workload) -> int:
     last = [part.layer for part in work.parts if part.kind == "affine"][-1]
     return int(work.parameters[f"{last}.weights"].shape[1])
 
 
-def _stages(work: Work, part: Part) -> list[Stage]:
+def _stages(work: Workload, part: Part) -> list[Stage]:
     """Return the stages of a part; rows are flat from the beginning."""
     if part.kind == "affine":
         return [Sums(work, part.layer)]

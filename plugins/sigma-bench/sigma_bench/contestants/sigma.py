@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sigma_bench.contest import Contestant
+from sigma_kernel import catalogue
 from sigma_kernel.config import Configuration, Document, build, prepare, structured
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.step.model import LAYERS
 from sigma_layers import Dropout
 
 
@@ -32,8 +31,8 @@ class Sigma(Contestant):
         session = self.trainer.session
         self.name = backend or session.backend_name
         if not drops:
-            rates = [f"{LAYERS}{p.name}.rate" for p in session.setup.model.network.layers if type(p.layer) is Dropout]
-            for rate in rates:
+            layers = session.setup.model.network.layers
+            for rate in [f"network.layers.{p.name}.rate" for p in layers if type(p.layer) is Dropout]:
                 session.set(rate, 0.0)
 
     def _place(self, backend: str) -> None:

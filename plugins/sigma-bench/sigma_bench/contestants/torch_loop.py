@@ -15,7 +15,7 @@ from torch import nn
 
 from sigma_bench.contest import CHECKED, Contestant
 from sigma_bench.cores import cores
-from sigma_bench.work import Part, Rule, Work
+from sigma_bench.work import Part, UpdateRule, Workload
 
 
 class Torch(Contestant):
@@ -23,7 +23,7 @@ class Torch(Contestant):
 
     name = "torch"
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Workload) -> None:
         torch.set_num_threads(cores())
         torch.manual_seed(0)
         self.module = nn.Sequential(*chain.from_iterable(modules(part, work) for part in work.parts))
@@ -63,7 +63,7 @@ class TorchCompile(Torch):
 
     name = "torch-compile"
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Workload) -> None:
         super().__init__(work)
         self.learn = torch.compile(self.slope, dynamic=False)
 
@@ -82,7 +82,7 @@ ACTIVATIONS: dict[str, Callable[[], Any]] = {
 }
 
 
-def modules(part: Part, work: Work) -> Iterator[Any]:
+def modules(part: Part, work: Workload) -> Iterator[Any]:
     """Yield the modules of a part, with its initial parameters."""
     match part.kind:
         case "affine":
@@ -101,14 +101,14 @@ def modules(part: Part, work: Work) -> Iterator[Any]:
             yield nn.Flatten()
 
 
-def affine(part: Part, work: Work) -> Any:
+def affine(part: Part, work: Workload) -> Any:
     """Return weighted sums."""
     weights = work.parameters[f"{part.layer}.weights"]
     made = nn.Linear(*weights.shape, bias=part.settings["bias"], dtype=getattr(torch, work.precision))
     return filled(made, part, work, weights.T)
 
 
-def convolution(part: Part, work: Work, padding: Any) -> Any:
+def convolution(part: Part, work: Workload, padding: Any) -> Any:
     """Return filters."""
     weights = work.parameters[f"{part.layer}.weights"]
     filters, channels, *window = weights.shape
@@ -117,7 +117,7 @@ def convolution(part: Part, work: Work, padding: Any) -> Any:
     return filled(made, part, work, weights)
 
 
-def filled(made: Any, part: Part, work: Work, weights: np.ndarray) -> Any:
+def filled(made: Any, part: Part, work: Workload, weights: np.ndarray) -> Any:
     """Set a module's initial parameters."""
     with torch.no_grad():
         made.weight.copy_(torch.from_numpy(np.ascontiguousarray(weights)))
@@ -145,7 +145,7 @@ def padded(part: Part, value: float = 0.0) -> tuple[list[Any], tuple[int, ...]]:
     return [pad(last_first, value)], tuple(repeat(0, len(pairs)))
 
 
-def optimiser(rule: Rule, parameters: list[Any]) -> Any:
+def optimiser(rule: UpdateRule, parameters: list[Any]) -> Any:
     """Return the library's optimiser with the same settings."""
     s = rule.settings
     match rule.name:

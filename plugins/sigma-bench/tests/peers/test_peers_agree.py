@@ -18,7 +18,7 @@ from sigma_bench.contestants import compiler, jax_loop, torch_loop  # noqa: E402
 from sigma_bench.contestants.sigma import Sigma  # noqa: E402
 from sigma_bench.entry import Entry  # noqa: E402
 from sigma_bench.translation import translated  # noqa: E402
-from sigma_bench.work import Work  # noqa: E402
+from sigma_bench.work import Workload  # noqa: E402
 from sigma_kernel.config import load  # noqa: E402
 from sigma_kernel.launcher import main  # noqa: E402
 from sigma_layers.plugin import ACTIVATIONS  # noqa: E402
@@ -84,7 +84,7 @@ def narrow_again() -> Iterator[None]:
 
 
 @cache
-def sigma(*overrides: str) -> tuple[Work, np.ndarray]:
+def sigma(*overrides: str) -> tuple[Workload, np.ndarray]:
     """Return the work and Sigma's first losses of it."""
     contestant = Sigma(load(CONFIGURATION, overrides))
     work = translated(contestant.trainer)

@@ -11,7 +11,7 @@ from attrs import define, field
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_kernel import SigmaDataError
-from sigma_kernel.graph.random import Draw
+from sigma_kernel.graph import Draw
 from sigma_kernel.settings import deep_iterable, ge, in_
 
 STREAMS = {"teacher": 0xFFFF_FF00, "inputs": 0xFFFF_FF01, "classes": 0xFFFF_FF02, "noise": 0xFFFF_FF03}

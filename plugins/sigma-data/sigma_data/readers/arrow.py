@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sigma_data.readers.pieces import Columns, Layout
+from sigma_data.readers.pieces import Columns, TableLayout
 
 pa: Any = import_module("pyarrow")  # by name, as it is optional
 csv: Any = import_module("pyarrow.csv")
 
 
-def by_arrow(rows: Sequence[str], layout: Layout) -> Columns:
+def by_arrow(rows: Sequence[str], layout: TableLayout) -> Columns:
     """Parse lines with Arrow; raises ValueError if it cannot."""
     names = [str(i) for i in range(len(layout.kinds))]
     wanted = {name: kind for name, kind in zip(names, layout.kinds, strict=True) if kind is not None}

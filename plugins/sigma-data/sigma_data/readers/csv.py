@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.lines import as_text, lines
-from sigma_data.readers.pieces import Layout, Piece, Unfit, pieces
+from sigma_data.readers.pieces import Piece, TableLayout, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
 from sigma_kernel.errors import near
 from sigma_kernel.settings import in_, matches_re, min_len, optional
@@ -133,7 +133,7 @@ class CsvReader(Reader):
         if self.thousands is not None:
             return []
         kinds = [(i in words) if i in chosen else None for i in range(len(names))]
-        layout = Layout(kinds, self.delimiter, self.decimal, gaps=self.missing == "nan")
+        layout = TableLayout(kinds, self.delimiter, self.decimal, gaps=self.missing == "nan")
         before = line if self.header else line - 1
         with suppress(ValueError, NotImplementedError, SigmaDataError), self._opened(source) as text:  # told with care
             for _ in range(before):

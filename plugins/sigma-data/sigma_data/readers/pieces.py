@@ -28,7 +28,7 @@ class Unfit(ValueError):
 
 
 @frozen
-class Layout:
+class TableLayout:
     """The format of a table's lines; ``kinds`` are those of its columns: numbers, words, or not read.
 
     With ``gaps``, numbers may be missing, and are NaN.
@@ -51,12 +51,12 @@ class Layout:
         mark = re.escape(self.delimiter)
         return re.compile(rf"[?nN](?<=[{mark}\n].)(?:(?<=\?)|(?i:an|ull|one|/?a))(?=[{mark}\n])")
 
-    def only(self, words: bool) -> Layout:
+    def only(self, words: bool) -> TableLayout:
         """Return the layout with only the columns of words, or only those of numbers; the others are not read."""
         return evolve(self, kinds=[kind if kind is words else None for kind in self.kinds])
 
 
-Parse = Callable[[Sequence[str], Layout], Columns]
+Parse = Callable[[Sequence[str], TableLayout], Columns]
 
 
 @frozen
@@ -67,7 +67,7 @@ class Piece:
     columns: Columns = field(eq=False)
 
 
-def pieces(text: TextIOWrapper, layout: Layout, line: int, longest: int) -> Iterator[Piece]:
+def pieces(text: TextIOWrapper, layout: TableLayout, line: int, longest: int) -> Iterator[Piece]:
     """Yield a table in pieces, its first line having number ``line``; raises ValueError if it is not plain."""
     for several, whole in _cut(text, longest):
         rows = _rows(whole, layout)
@@ -94,7 +94,7 @@ def _cut(text: TextIOWrapper, longest: int) -> Iterator[tuple[bool, str]]:
         yield several, rest
 
 
-def _rows(whole: str, layout: Layout) -> list[str]:
+def _rows(whole: str, layout: TableLayout) -> list[str]:
     text = (whole + "\n").replace("\r\n", "\n")
     if "\r" in text or "\0" in text:
         raise Unfit("other ends of lines")
@@ -110,7 +110,7 @@ def _rows(whole: str, layout: Layout) -> list[str]:
     return rows
 
 
-def _parsed(rows: Sequence[str], layout: Layout, parse: Parse) -> Columns:
+def _parsed(rows: Sequence[str], layout: TableLayout, parse: Parse) -> Columns:
     try:
         return _checked(parse(rows, layout), rows, layout, np.isfinite)
     except ValueError:
@@ -121,7 +121,7 @@ def _parsed(rows: Sequence[str], layout: Layout, parse: Parse) -> Columns:
     return found | _checked(parse(rows, words), rows, words, np.isfinite) if any(layout.kinds) else found
 
 
-def _filled(rows: Sequence[str], layout: Layout) -> list[str]:
+def _filled(rows: Sequence[str], layout: TableLayout) -> list[str]:
     """Return lines with missing numbers replaced by ``nan``; words must not be read from them."""
     mark, text = layout.delimiter, "\n".join(["", *rows, ""])
     low = text.lower()
@@ -134,7 +134,7 @@ def _filled(rows: Sequence[str], layout: Layout) -> list[str]:
 
 
 def _checked(
-    columns: Columns, rows: Sequence[str], layout: Layout, right: Callable[[np.ndarray], np.ndarray]
+    columns: Columns, rows: Sequence[str], layout: TableLayout, right: Callable[[np.ndarray], np.ndarray]
 ) -> Columns:
     """Return the columns; raise Unfit unless they have one value per row and all numbers are finite."""
     for i, column in columns.items():
@@ -156,7 +156,7 @@ def _library() -> Parse:
     return parse
 
 
-def by_numpy(rows: Sequence[str], layout: Layout) -> Columns:
+def by_numpy(rows: Sequence[str], layout: TableLayout) -> Columns:
     """Parse lines with NumPy; raises ValueError if it cannot."""
     if all(kind is False for kind in layout.kinds):
         table = _loaded(rows, layout, np.float64, 2)
@@ -169,5 +169,5 @@ def by_numpy(rows: Sequence[str], layout: Layout) -> Columns:
     return {i: table[str(i)].tolist() if words else table[str(i)].copy() for i, words in wanted.items()}
 
 
-def _loaded(rows: Sequence[str], layout: Layout, dtype: Any, axes: Literal[1, 2]) -> Any:
+def _loaded(rows: Sequence[str], layout: TableLayout, dtype: Any, axes: Literal[1, 2]) -> Any:
     return np.loadtxt(rows, dtype, comments=None, delimiter=layout.delimiter, quotechar='"', ndmin=axes, encoding=None)

@@ -7,14 +7,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sigma_kernel.graph import functions as f  # noqa: E402
-from sigma_kernel.graph.gradient import gradient  # noqa: E402
-from sigma_kernel.graph.meaning import interpret  # noqa: E402
-from sigma_kernel.graph.namespace import numpy_namespace  # noqa: E402
-from sigma_kernel.graph.node import Graph, Spec, constant, symbol  # noqa: E402
-from sigma_kernel.graph.random import Key  # noqa: E402
-from sigma_kernel.network.network import Network  # noqa: E402
-from sigma_kernel.testing.layers import by_name  # noqa: E402
+from sigma_kernel import Network, functions as f  # noqa: E402
+from sigma_kernel.graph import (  # noqa: E402
+    Graph,
+    Key,
+    Spec,
+    constant,
+    gradient,
+    interpret,
+    numpy_namespace,
+    symbol,
+)
+from sigma_kernel.testing import by_name  # noqa: E402
 from sigma_layers import (  # noqa: E402
     Activation,
     Add,

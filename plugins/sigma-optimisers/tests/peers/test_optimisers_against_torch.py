@@ -7,11 +7,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sigma_kernel.graph.meaning import interpret  # noqa: E402
-from sigma_kernel.graph.namespace import numpy_namespace  # noqa: E402
-from sigma_kernel.graph.node import Graph, symbol  # noqa: E402
-from sigma_kernel.network.tracing import live_settings  # noqa: E402
-from sigma_kernel.testing.optimisers import START, Trial  # noqa: E402
+from sigma_kernel.contracts import live_settings  # noqa: E402
+from sigma_kernel.graph import (  # noqa: E402
+    Graph,
+    interpret,
+    numpy_namespace,
+    symbol,
+)
+from sigma_kernel.testing import START, Trial  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,
     L2,
@@ -23,7 +26,7 @@ from sigma_optimisers import (  # noqa: E402
     ClipGlobalNorm,
     ClipNorm,
     ClipValue,
-    Constant,
+    ConstantFactor,
     Cosine,
     Cyclic,
     Exponential,
@@ -34,7 +37,7 @@ from sigma_optimisers import (  # noqa: E402
     OneCycle,
     Product,
     RMSprop,
-    Step,
+    StepDecay,
     WarmUp,
 )  # fmt: skip
 
@@ -148,8 +151,8 @@ def test_l2_is_the_weight_decay_of_torch(optimiser, make):
 
 
 SCHEDULES = {  # one step of PyTorch's schedulers is an epoch, of 10 iterations here; 10 of them pass
-    "constant": (Constant(0.5), lambda o: sched.LambdaLR(o, lambda epoch: 0.5)),
-    "step": (Step("3 epochs", 0.5), lambda o: sched.StepLR(o, 3, 0.5)),
+    "constant": (ConstantFactor(0.5), lambda o: sched.LambdaLR(o, lambda epoch: 0.5)),
+    "step": (StepDecay("3 epochs", 0.5), lambda o: sched.StepLR(o, 3, 0.5)),
     "exponential": (Exponential("1 epoch", 0.8), lambda o: sched.ExponentialLR(o, 0.8)),
     "cosine": (Cosine("10 epochs"), lambda o: sched.CosineAnnealingLR(o, 10)),
     "cosine with a floor": (Cosine("10 epochs", 0.1), lambda o: sched.CosineAnnealingLR(o, 10, eta_min=0.02)),
@@ -159,7 +162,7 @@ SCHEDULES = {  # one step of PyTorch's schedulers is an epoch, of 10 iterations 
         lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.25, 1.0, 4), sched.ExponentialLR(o, 0.8)], [4]),
     ),
     "product": (
-        Product([WarmUp("4 epochs", 0.25), Step("3 epochs", 0.5)]),
+        Product([WarmUp("4 epochs", 0.25), StepDecay("3 epochs", 0.5)]),
         lambda o: sched.ChainedScheduler([sched.LinearLR(o, 0.25, 1.0, 4), sched.StepLR(o, 3, 0.5)]),
     ),
     "one_cycle": (OneCycle("10 epochs"), cycle),

@@ -1,14 +1,14 @@
-"""What layers are written in: ``from sigma_kernel.graph import functions as f``.
+"""Functions of the graph, for layers, costs, metrics and optimisers: ``from sigma_kernel import functions as f``.
 
-The table's ops, with axes that may count from the end and defaults for what is usual, and functions made of them.
-Every function takes nodes and returns nodes; a number beside a node takes its dtype.
+These are the ops of the table, with negative axes and defaults, and functions composed of them. All take and return
+nodes; a number gets the dtype of the other operands.
 
-Where an op has no derivative, it has these slopes: ``abs``, ``sign``, ``floor`` and ``relu`` 0; ``maximum`` and
-``minimum`` of equals a half for each; ``where`` that of the operand it chooses; ``mod`` 1 and ``-floor(x / y)``;
-``x ** 0`` 0 and ``sqrt`` infinity at 0.  The functions below say their own.
+At points without a derivative, slopes are: ``abs``, ``sign``, ``floor`` and ``relu`` 0; ``maximum`` and ``minimum`` of
+equal operands one half for each; ``where`` that of the chosen operand; ``mod`` 1 and ``-floor(x / y)``; at 0,
+``x ** 0`` 0 and ``sqrt`` infinity. Other functions document theirs.
 """
 
-# ruff: noqa: I001  (one name a line would make the table of names below unreadable)
+# ruff: noqa: I001  (with one name per line, the table of names below would be unreadable)
 from __future__ import annotations
 
 import builtins
@@ -19,7 +19,7 @@ from typing import Any
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.node import Graph, Node, Shape, Spec, constant as constant, symbol as symbol, trace
+from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, symbol as symbol, trace
 from sigma_kernel.graph.ops import (
     abs as abs, add as add, attention as attention, cos as cos, div as div, dropout as dropout, equal as equal,
     erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
@@ -35,7 +35,7 @@ Sides = int | Sequence[int]
 
 
 def _axis(x: Node, axis: int, extra: int = 0) -> int:
-    """Count an axis from the front; ``extra`` is 1 where it names a place between axes."""
+    """Return an axis counted from the front; ``extra`` is 1 if it is a place between axes."""
     rank = len(x.shape) + extra
     if not -rank <= axis < rank:
         raise SigmaGraphError(f"axis {axis} of {x!r}: the rank is {len(x.shape)}")
@@ -43,7 +43,7 @@ def _axis(x: Node, axis: int, extra: int = 0) -> int:
 
 
 def _axes(x: Node, axis: Axis) -> Shape:
-    """Return axes in order; None means all."""
+    """Return sorted axes counted from the front; None means all."""
     if axis is None:
         return tuple(range(len(x.shape)))
     places = [_axis(x, a) for a in ([axis] if isinstance(axis, int) else axis)]
@@ -55,7 +55,7 @@ def _dropped(x: Node, axes: Shape, keepdims: bool) -> Node:
 
 
 def _sides(value: Sides, rank: int) -> Shape:
-    """Return one entry for each of so many sides."""
+    """Return one value for each side."""
     return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
@@ -96,7 +96,7 @@ def one_hot(labels: Node, classes: int, dtype: str = "float32") -> Node:
 
 
 def hits(scores: Node, labels: Node, k: int = 1) -> Node:
-    """Return bool ``labels.shape``: whether fewer than k classes score above the label's; NaN is no hit."""
+    """Return bool ``labels.shape``: whether fewer than k classes score higher than the label; False for NaN."""
     own = sum(where(ops.hot(labels, scores.shape[-1]), scores, 0), axis=-1, keepdims=True)
     above = cast(logical_not(own >= scores), "int32")
     return less(sum(above, axis=-1), k)
@@ -106,8 +106,8 @@ def hits(scores: Node, labels: Node, k: int = 1) -> Node:
 def cast(x: Node, dtype: str) -> Node:
     """Return x in another dtype.
 
-    Into an integer, a fraction is cut off, a float beyond its range becomes its nearest end, and NaN becomes 0.  An
-    integer that does not fit wraps.  Into bool, everything but 0 is true, NaN too.
+    To an integer, fractions are truncated, floats beyond the range are clipped to it, and NaN becomes 0. Integers that
+    do not fit wrap. To bool, everything but 0 is true, NaN included.
     """
     return ops.cast(x, dtype=dtype)
 
@@ -118,7 +118,7 @@ def square(x: Node) -> Node:
 
 
 def clip(x: Node, low: Node | float, high: Node | float) -> Node:
-    """Return x, not below ``low`` and not above ``high``; NaN if one is NaN.  At an end x has slope 1, the end 0."""
+    """Return x clipped to ``[low, high]``; NaN if any is NaN. At an end, x has slope 1 and the end 0."""
     above = where(x >= low, x, maximum(x, low))
     return where(above <= high, above, minimum(above, high))
 
@@ -138,47 +138,47 @@ def elu(x: Node, alpha: Node | float = 1.0) -> Node:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 def sum(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the sum over axes, over all by default."""
+    """Return the sum over axes, all by default."""
     axes = _axes(x, axis)
     return _dropped(ops.sum(x, axis=axes), axes, keepdims)
 
 
 def max(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the largest entry over axes, over all by default; those that are as large share its gradient evenly."""
+    """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
     axes = _axes(x, axis)
     return _dropped(ops.max(x, axis=axes), axes, keepdims)
 
 
 def min(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the smallest entry over axes, over all by default; those that are as small share its gradient evenly."""
+    """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
     return -max(-x, axis, keepdims)
 
 
 def argmax(x: Node, axis: int = -1, keepdims: bool = False) -> Node:
-    """Return the place of the largest entry, the first one on ties, int32."""
+    """Return the index of the maximum, the first one on ties, int32."""
     at = _axis(x, axis)
     return _dropped(ops.argmax(x, axis=at), (at,), keepdims)
 
 
 def mean(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the mean over axes, over all by default."""
+    """Return the mean over axes, all by default."""
     return sum(x, axis, keepdims) / float(_count(x, axis))
 
 
 def variance(x: Node, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Node:
-    """Return the variance over axes: the squares' sum divided by their number less ``correction``."""
+    """Return the variance over axes: the sum of squared deviations over their number minus ``correction``."""
     centred = x - mean(x, axis, keepdims=True)
     return sum(square(centred), axis, keepdims) / (_count(x, axis) - correction)
 
 
 def norm(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return the Euclidean norm over axes, over all by default; its slope at 0 is 0."""
+    """Return the Euclidean norm over axes, all by default; its slope at 0 is 0."""
     squares = sum(square(x), axis, keepdims)
     return where(equal(squares, 0.0), 0.0, sqrt(where(equal(squares, 0.0), 1.0, squares)))
 
 
 def log_sum_exp(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
-    """Return ``log(sum(exp(x)))`` without overflow; of nothing but -inf it is -inf."""
+    """Return ``log(sum(exp(x)))`` without overflow; -inf if all entries are -inf."""
     axes = _axes(x, axis)
     largest = stop(ops.max(x, axis=axes))
     shift = where(is_finite(largest), largest, 0.0)
@@ -186,7 +186,7 @@ def log_sum_exp(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
 
 
 def softmax(x: Node, axis: int = -1) -> Node:
-    """Return positive numbers that add up to 1 along an axis."""
+    """Return ``exp(x) / sum(exp(x))`` along an axis."""
     return ops.softmax(x, axis=_axis(x, axis))
 
 
@@ -206,7 +206,7 @@ def _count(x: Node, axis: Axis) -> int:
 
 # -- form --------------------------------------------------------------------------------------------------------------
 def reshape(x: Node, shape: Sequence[int]) -> Node:
-    """Return x in another shape; a side of -1 takes what is left."""
+    """Return x in another shape; a side of -1 is inferred."""
     sides = [index(side) for side in shape]
     if -1 in sides:
         rest = math.prod(side for side in sides if side != -1)
@@ -215,7 +215,7 @@ def reshape(x: Node, shape: Sequence[int]) -> Node:
 
 
 def flatten(x: Node, start: int = 1) -> Node:
-    """Return x with all sides from ``start`` on as one; by default the batch axis stays."""
+    """Return x with all axes from ``start`` on merged to one; by default, the batch axis is kept."""
     return ops.reshape(x, shape=(*x.shape[:start], math.prod(x.shape[start:])))
 
 
@@ -235,7 +235,7 @@ def stretch(x: Node, shape: Sequence[int]) -> Node:
 
 
 def squeeze(x: Node, axis: Axis = None) -> Node:
-    """Return x without axes whose side is 1; without all of them by default."""
+    """Return x without axes of side 1, all of them by default."""
     axes = tuple(i for i, side in enumerate(x.shape) if side == 1) if axis is None else _axes(x, axis)
     if any(x.shape[a] != 1 for a in axes):
         raise SigmaGraphError(f"squeeze({x.shape}): axes {axes} have sides other than 1. Use reshape.")
@@ -243,7 +243,7 @@ def squeeze(x: Node, axis: Axis = None) -> Node:
 
 
 def expand(x: Node, axis: int) -> Node:
-    """Return x with a new axis of side 1 at this place."""
+    """Return x with a new axis of side 1 at this position."""
     at = _axis(x, axis, extra=1)
     return ops.reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
 
@@ -260,7 +260,7 @@ def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
 
 
 def split(x: Node, sizes: Sides, axis: int = -1) -> tuple[Node, ...]:
-    """Cut an axis into so many equal pieces, or into pieces of these sizes."""
+    """Split an axis into a number of equal pieces, or into pieces of the given sizes."""
     at = _axis(x, axis)
     pieces = [x.shape[at] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
     if not pieces or builtins.sum(pieces) != x.shape[at]:
@@ -269,12 +269,12 @@ def split(x: Node, sizes: Sides, axis: int = -1) -> tuple[Node, ...]:
 
 
 def concat(*nodes: Node, axis: int = -1) -> Node:
-    """Join along an axis."""
+    """Concatenate along an axis."""
     return ops.concat(*nodes, axis=_axis(nodes[0], axis))
 
 
 def stack(*nodes: Node, axis: int = 0) -> Node:
-    """Join along a new axis."""
+    """Stack along a new axis."""
     return concat(*(expand(x, axis) for x in nodes), axis=axis)
 
 
@@ -287,15 +287,15 @@ def pad(
 
 
 def take(x: Node, indices: Node, axis: int = 0) -> Node:
-    """Read entries along an axis, at places int32 or int64 of any shape.
+    """Return the entries at indices along an axis; indices are int32 or int64 of any shape.
 
-    Places count from 0, never from the end: a negative one is refused, as is one beyond the end.
+    Indices count from 0, never from the end; those out of range are an error.
     """
     return ops.take(x, indices, axis=_axis(x, axis))
 
 
 def scatter_add(x: Node, indices: Node, updates: Node, axis: int = 0) -> Node:
-    """Add updates where :func:`take` would read; repeats accumulate."""
+    """Return x with updates added at the entries that :func:`take` would return; repeats accumulate."""
     return ops.scatter_add(x, indices, updates, axis=_axis(x, axis))
 
 
@@ -306,22 +306,22 @@ Padding = int | Sequence[int | Sequence[int]]
 def convolution(
     x: Node, kernels: Node, stride: Sides = 1, padding: Padding = 0, dilation: Sides = 1, groups: int = 1
 ) -> Node:
-    """Slide kernels ``(O, C / groups, *K)`` over samples ``(N, C, *S)``; settings are for all sides or for each."""
+    """Convolve samples ``(N, C, *S)`` with kernels ``(O, C / groups, *K)``; settings are for all sides, or one each."""
     rank = len(kernels.shape) - 2
     how = {"stride": _sides(stride, rank), "padding": _pairs(padding, rank), "dilation": _sides(dilation, rank)}
     return ops.convolution(x, kernels, **how, groups=groups)
 
 
 def max_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
-    """Return the largest entry of each window over samples ``(N, C, *S)``; the stride is the window by default.
+    """Return the maximum of each window of samples ``(N, C, *S)``; the stride is the window by default.
 
-    Of entries that are as large, the first one has all of the gradient.
+    The first of equal maxima gets the whole gradient.
     """
     return ops.max_pool(x, **_window(x, window, stride, padding))
 
 
 def sum_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
-    """Return the sum of each window over samples ``(N, C, *S)``; the stride is the window by default."""
+    """Return the sum of each window of samples ``(N, C, *S)``; the stride is the window by default."""
     return ops.sum_pool(x, **_window(x, window, stride, padding))
 
 
@@ -346,46 +346,27 @@ def scan(
     reverse: bool = False,
     length: int | None = None,
 ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Walk over the leading axis of the sequences; return the last carries and the outputs of all steps, stacked.
+    """Loop over the leading axis of the sequences; return the last carries and the stacked outputs of all steps.
 
-    ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step.  It may
-    use no other nodes of the graph around it.  ``reverse`` walks from the last entry to the first, and stacks at the
-    place read.  ``length`` is needed where there is no sequence.
+    ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step. It must
+    not use other nodes of the surrounding graph. With ``reverse``, steps run from the last entry to the first, and
+    outputs are stacked at the positions read. ``length`` is required if there is no sequence.
     """
     for name, value in {"carry": carry, "sequences": sequences, "constants": constants}.items():
         if isinstance(value, Node):
-            raise SigmaGraphError(f"scan: {name} must be a list of nodes, and this is one node. Put it in brackets.")
+            raise SigmaGraphError(f"scan: {name} must be a list of nodes (got one node). Put it in brackets.")
     if length is None and not (sequences and sequences[0].shape):
-        raise SigmaGraphError("scan: nothing tells how many steps there are. Give it a sequence, or a length.")
+        raise SigmaGraphError("scan: the number of steps is unknown. Pass a sequence, or a length.")
     steps = sequences[0].shape[0] if length is None else length
     specs = [*(x.spec for x in carry), *(Spec(x.shape[1:], x.dtype) for x in sequences), *(x.spec for x in constants)]
     graph = trace(lambda *operands: _stepped(body, operands, len(carry)), *specs)
-    return loop(graph, carry, sequences, constants, steps, reverse)
+    return ops.loop(graph, carry, sequences, constants, steps, reverse)
 
 
 def _stepped(body: Callable[..., Any], operands: Sequence[Node], carries: int) -> tuple[Node, ...]:
-    """Run one step, and return its carries and outputs as one tuple."""
+    """Call the body; return its carries and outputs as one tuple."""
     match body(*operands):
         case [[*after], [*outputs]] if len(after) == carries:
             return (*after, *outputs)
         case result:
             raise SigmaGraphError(f"scan: the body must return ([{carries} new carries], [outputs]), not {result!r}.")
-
-
-def loop(
-    body: Graph, carry: Sequence[Node], sequences: Sequence[Node], constants: Sequence[Node], length: int, reverse: bool
-) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Return last carries and stacked outputs of a body that is a graph already."""
-    counts = {"carries": len(carry), "sequences": len(sequences)}
-    node = ops.scan(*carry, *sequences, *constants, body=body, **counts, length=length, reverse=reverse)
-    parts = results(node)
-    return parts[: len(carry)], parts[len(carry) : len(body.outputs)]
-
-
-def results(scan: Node) -> tuple[Node, ...]:
-    """Return all parts of a scan: last carries, stacked outputs, stacked incoming carries."""
-    body, carries = scan.attrs["body"], scan.attrs["carries"]
-    stacked = (*body.outputs[carries:], *body.inputs[:carries])
-    shapes = [*(x.shape for x in body.outputs[:carries]), *((scan.attrs["length"], *x.shape) for x in stacked)]
-    kinds = (x.dtype for x in (*body.outputs[:carries], *stacked))
-    return tuple(ops.part(scan, index=i, shape=s, dtype=d) for i, (s, d) in enumerate(zip(shapes, kinds, strict=True)))

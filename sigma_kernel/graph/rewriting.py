@@ -1,7 +1,7 @@
-"""Graphs that say the same with fewer nodes: composites expanded, constants folded, equal nodes shared, dead ones gone.
+"""Simplify graphs: expand composites, fold constants, merge equal nodes, drop unused ones.
 
-Only what is exact on every backend is done.  ``x * 1`` is ``x``; ``x + 0.0`` is not, because it turns -0.0 into 0.0.
-Which zero is the larger of 0.0 and -0.0 is not defined, and not kept.  Inputs stay the nodes that they are.
+All changes are exact on every backend: ``x * 1`` becomes ``x``, but ``x + 0.0`` does not, because it turns -0.0 into
+0.0. The maximum of 0.0 and -0.0 may be either, and may change. Inputs remain the same nodes.
 """
 
 from __future__ import annotations
@@ -16,34 +16,21 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.graph import ops, shapes
-from sigma_kernel.graph.node import FLOATS, INTEGERS, OPS, Graph, Node, constant, frozen_attrs, ordered
+from sigma_kernel.graph.node import FLOATS, INTEGERS, Graph, Node, constant, expanded, frozen_attrs, ordered
 
-Change = Callable[[Node, tuple[Node, ...]], Node]  # a node and its changed operands -> what stands for it
+Change = Callable[[Node, tuple[Node, ...]], Node]  # a node and its new operands -> its replacement
 
 
 def rewrite(graph: Graph, keep: Container[str] = ()) -> Graph:
-    """Return a smaller graph with the same values to the bit; composites named in ``keep`` stay whole.
+    """Return a smaller graph with bitwise equal values; composites named in ``keep`` are not expanded.
 
-    Do it before a gradient is taken too: the gradient inherits what was simplified.
+    Rewriting before differentiation helps as well, since the gradient is then taken of the simpler graph.
     """
-    graph = expand(_pooled_first(graph), keep)
-    return changed(graph, _sharing(), lambda body: rewrite(body, keep))
-
-
-def expand(graph: Graph, keep: Container[str] = ()) -> Graph:
-    """Return the graph with composites expanded into primitives, except those named in ``keep``."""
-
-    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        expansion = OPS[node.op].expansion if node.op in OPS and node.op not in keep else None
-        if expansion is None:
-            return _with(node, inputs)
-        return _carried((expansion(*inputs, **node.attrs),), {x: x for x in inputs}, change)[0]
-
-    return changed(graph, change, lambda body: expand(body, keep))
+    return changed(_pooled_first(graph), _sharing(keep), lambda body: rewrite(body, keep))
 
 
 def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph]) -> Graph:
-    """Return the graph with every node changed, operands first; ``change_body`` is applied to the bodies of scans."""
+    """Return the graph with every node replaced, operands first; ``change_body`` replaces the bodies of scans."""
 
     def also_bodies(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "scan":
@@ -54,7 +41,7 @@ def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph])
 
 
 def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:
-    """Change what the outputs need and is not known yet."""
+    """Replace all nodes that the outputs depend on and that are not in ``known``."""
     for node in ordered(outputs, border=frozenset(known)):
         if node not in known:
             known[node] = change(node, tuple(known[x] for x in node.inputs))
@@ -65,11 +52,13 @@ def _with(node: Node, inputs: tuple[Node, ...]) -> Node:
     return node if inputs == node.inputs else evolve(node, inputs=inputs)
 
 
-def _sharing() -> Change:
-    """Return a change that simplifies nodes and makes equal ones the same."""
+def _sharing(keep: Container[str]) -> Change:
+    """Return a change that expands composites, simplifies nodes and merges equal ones."""
     table: dict[Any, Node] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        if node.op not in keep and (expansion := expanded(node, inputs)) is not None:
+            return _carried((expansion,), {x: x for x in inputs}, change)[0]
         node = node if node.op == "input" else _simplified(_with(node, inputs))
         if node.op == "input":  # two inputs are never the same
             return node
@@ -80,7 +69,7 @@ def _sharing() -> Change:
 
 
 def _simplified(node: Node) -> Node:
-    """Apply rules until none does anything."""
+    """Apply rules until none applies."""
     while (better := _rule(node)) is not node:
         node = better
     return node
@@ -103,16 +92,16 @@ _FOLDS: dict[str, Callable[..., Any]] = {
 
 
 def _folded(node: Node) -> Node:
-    """Compute a scalar where double precision, rounded once more, is what a backend gets too."""
+    """Compute a scalar op if double precision, rounded once, equals the result of every backend."""
     try:
         values = (_rounded(x.attrs["value"], x.dtype) for x in node.inputs)
         return constant(_rounded(_FOLDS[node.op](*values, **node.attrs), node.dtype), node.dtype)
-    except (ArithmeticError, ValueError):  # division by zero, overflow, the root of a negative number: left to the run
+    except (ArithmeticError, ValueError):  # division by zero, overflow, root of a negative number: left to the backend
         return node
 
 
 def _rounded(value: Any, dtype: str) -> Any:
-    """Return a number as its dtype holds it, or raise where the rule of rounding twice does not hold."""
+    """Round a number to its dtype; raise if double rounding could change the result."""
     if dtype in ("float16", "float32", "float64"):
         if isinstance(value, int) and abs(value) > 2**53:
             raise OverflowError
@@ -130,7 +119,7 @@ _NEUTRAL = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 
 def _unstretched(node: Node) -> Node:
-    """Read operands as they were before a stretch that the op itself would do."""
+    """Drop stretches of operands that the op's own broadcasting makes superfluous."""
     inputs = list(node.inputs)
     for i, x in enumerate(inputs):
         others = [y.shape for k, y in enumerate(inputs) if k != i]
@@ -140,7 +129,7 @@ def _unstretched(node: Node) -> Node:
 
 
 def _stretches(node: Node) -> bool:
-    """Say whether a node stretches its operand; to put sides of one in front is to stretch, too."""
+    """Return whether a node stretches its operand; a reshape that prepends sides of 1 does."""
     if node.op != "reshape":
         return node.op == "stretch"
     shape = node.inputs[0].shape
@@ -148,21 +137,21 @@ def _stretches(node: Node) -> bool:
 
 
 def _neutral(node: Node) -> Node:
-    """Drop a number that changes nothing."""
+    """Drop a neutral operand."""
     x, y = node.inputs
     pairs = [(x, y), (y, x)] if node.op in ("add", "mul") else [(x, y)]
     return next((a for a, b in pairs if _is(b, _NEUTRAL[node.op])), node)
 
 
 def _is(node: Node, value: float) -> bool:
-    """Say whether a node is this number; zeros of floats have signs."""
+    """Return whether a node is this constant; float zeros have signs."""
     if node.op != "constant" or node.attrs["value"] != value:
         return False
     return node.dtype not in FLOATS or math.copysign(1.0, node.attrs["value"]) == math.copysign(1.0, value)
 
 
 def _twice(node: Node) -> Node:
-    """Drop an op that undoes itself."""
+    """Drop an op that is applied twice and is its own inverse."""
     inner = node.inputs[0]
     return inner.inputs[0] if inner.op == node.op else node
 
@@ -173,7 +162,7 @@ def _choice(node: Node) -> Node:
 
 
 def _reshape(node: Node) -> Node:
-    """Drop a reshape that keeps the shape, and one below another; one of a number everywhere is a stretch."""
+    """Drop a reshape to the same shape, and merge two; a reshape of a stretched scalar is a stretch."""
     x = node.inputs[0]
     if x.shape == node.shape:
         return x
@@ -183,7 +172,7 @@ def _reshape(node: Node) -> Node:
 
 
 def _stretch(node: Node) -> Node:
-    """Drop a stretch that keeps the shape, and one below another."""
+    """Drop a stretch to the same shape, and merge two."""
     x = node.inputs[0]
     if x.shape == node.shape:
         return x
@@ -200,7 +189,7 @@ def _permute(node: Node) -> Node:
 
 
 def _unchanged(node: Node) -> Node:
-    """Drop an op that reads every entry in its place, as the only operand, into the same shape and dtype."""
+    """Drop an op with a single operand of the same shape and dtype: each of these ops is then the identity."""
     x = node.inputs[0]
     return x if len(node.inputs) == 1 and (x.shape, x.dtype) == (node.shape, node.dtype) else node
 
@@ -213,7 +202,7 @@ _RULES: dict[str, Callable[[Node], Node]] = {
 
 
 def _pooled_first(graph: Graph) -> Graph:
-    """Pool before a rectifier that nothing else reads: the largest of rectified entries is the rectified largest."""
+    """Swap max_pool and a relu that nothing else reads: the maximum of rectified entries is the rectified maximum."""
     uses = Counter(x for node in graph for x in node.inputs) + Counter(graph.outputs)
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:

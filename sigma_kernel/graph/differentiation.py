@@ -1,7 +1,7 @@
 """Reverse-mode differentiation: nodes in, nodes out.
 
-The rules stand in the table of ops.  Here is what they have in common: which nodes lie on a path to a target, how the
-flows of several users add up, how broadcasting is undone, and how a scan, which has several results, is walked back.
+The rules of the ops are in the op table. This module finds the nodes on a path to a target, adds the gradients from
+several users of a node, undoes broadcasting, and differentiates scans, which have several results.
 """
 
 from __future__ import annotations
@@ -12,30 +12,34 @@ from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.functions import full, loop, results, zeros
-from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, ordered, symbol
+from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, expanded, ordered, symbol
+from sigma_kernel.graph.ops import full, loop, results
 
 Flows = dict[Node, Node]
 
 
 def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
-    """Return the gradient of a scalar with respect to each target, zeros where it does not depend on it.
+    """Return the gradient of a scalar with respect to each target; zeros if it does not depend on the target.
 
-    Raises SigmaGraphError if the loss is not one float, or a target not a float.
+    Raises SigmaGraphError if the loss is not a single float, or a target is not of a float dtype.
     """
     if loss.shape != (1,) * len(loss.shape) or loss.dtype not in FLOATS:
-        raise SigmaGraphError(f"gradient: only one float has a gradient, and this is {loss.spec}. Sum it up first.")
+        raise SigmaGraphError(f"gradient: the loss must be a single float (got {loss.spec}). Sum it up first.")
     for target in targets:
         if target.dtype not in FLOATS:
-            raise SigmaGraphError(f"gradient: {target!r} is no float, so that nothing has a gradient towards it.")
-    flows = pull([(loss, full(1.0, loss.shape, loss.dtype))], targets)
-    return tuple(flows[target] if target in flows else zeros(target.shape, target.dtype) for target in targets)
+            raise SigmaGraphError(f"gradient: the target {target!r} is not a float. Cast it before it is used.")
+    return _gradients([(loss, full(1.0, loss.shape, loss.dtype))], targets)
+
+
+def _gradients(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node]) -> tuple[Node, ...]:
+    flows = pull(seeds, targets)
+    return tuple(flows[target] if target in flows else _zeros(target) for target in targets)
 
 
 def pull(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node], border: Container[Node] = ()) -> Flows:
-    """Carry gradients of some nodes (a node may come twice) back to the targets that they depend on.
+    """Propagate the gradients of some nodes (a node may occur twice) back to the targets that they depend on.
 
-    Nodes beyond the border are left alone.
+    Nodes beyond the border are ignored.
     """
     order = list(ordered([node for node, _ in seeds], border))
     needed = _needed(order, targets, border)
@@ -50,8 +54,12 @@ def pull(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node], border: Co
     return {target: flows.whole[target] for target in targets if target in flows.whole}
 
 
+def _zeros(node: Node) -> Node:
+    return full(0, node.shape, node.dtype)
+
+
 def _needed(order: Sequence[Node], targets: Sequence[Node], border: Container[Node]) -> set[Node]:
-    """Return the nodes through which a gradient reaches a target."""
+    """Return the nodes on a differentiable path to a target."""
     needed = set(targets)
     for node in order:
         if node not in border and _lets_through(node) and not needed.isdisjoint(node.inputs):
@@ -68,7 +76,7 @@ def _lets_through(node: Node) -> bool:
 
 @frozen(eq=False, repr=False)
 class _Flows:
-    """What has come back to each node so far; to a scan, what has come back to each of its parts."""
+    """The gradients of nodes so far; for scans, by the number of the part."""
 
     whole: Flows = field(factory=dict)
     parts: dict[Node, dict[int, Node]] = field(factory=dict)
@@ -83,7 +91,7 @@ class _Flows:
         return bool(node.inputs) and (node in self.whole or node in self.parts)
 
     def of_operands(self, node: Node, needed: set[Node]) -> tuple[Node | None, ...]:
-        """Return what flows on from a node to each of its operands."""
+        """Return the gradient of each operand of a node."""
         if node.op == "scan":
             return _walk_back(node, self.parts[node], needed)
         if node.op == "part":
@@ -96,15 +104,15 @@ class _Flows:
 
 
 def _through_expansion(node: Node, flow: Node) -> tuple[Node | None, ...]:
-    """Differentiate a composite without a rule; an operand that comes twice gets its whole flow once."""
-    expansion = OPS[node.op].expansion
-    value = expansion(*node.inputs, **node.attrs) if expansion else node
+    """Differentiate a composite without a rule; an operand that occurs twice gets its whole gradient once."""
+    value = expanded(node, node.inputs)
+    assert value is not None  # else no gradient would have come this far
     flows = pull([(value, flow)], node.inputs, border=set(node.inputs))
     return tuple(flows.pop(operand, None) for operand in node.inputs)
 
 
 def unbroadcast(flow: Node, shape: Shape) -> Node:
-    """Sum a gradient down to the shape its operand had before broadcasting."""
+    """Sum a gradient to the shape that its operand had before broadcasting."""
     lead = len(flow.shape) - len(shape)
     if lead >= 0:
         axis = tuple(i for i, side in enumerate(flow.shape) if i < lead or (shape[i - lead] == 1 and side != 1))
@@ -115,21 +123,21 @@ def unbroadcast(flow: Node, shape: Shape) -> Node:
 
 # -- scan --------------------------------------------------------------------------------------------------------------
 def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) -> tuple[Node | None, ...]:
-    """Differentiate a scan by a scan in the other direction, given what has come back to its parts.
+    """Differentiate a scan by a scan in the opposite direction, given the gradients of its parts.
 
-    It carries the gradients of the carries and the growing sums of the constants' gradients, and reads what the forward
-    body read at each step together with what has come back to the results of that step.
+    It carries the gradients of the carries and the running sums of the constants' gradients. At each step, it reads the
+    inputs of the forward body and the gradients of the results of that step.
     """
-    carries, cut = _cuts(scan)
+    inner, carries, cut = _operands(scan)
     floats = [i for i, x in enumerate(scan.inputs) if x.dtype in FLOATS and (i < carries or x in needed)]
     read = [i for i in floats if carries <= i < cut]
     held = [i for i in floats if i not in read]
-    state = {i: symbol(_inner(scan)[i].shape, scan.inputs[i].dtype) for i in held}
+    state = {i: symbol(inner[i].shape, inner[i].dtype) for i in held}
     each = {i: symbol(flow.shape[1:], flow.dtype) for i, flow in came.items() if i >= carries}
     outputs = _step_back(scan, state, each, read)
     sequences, constants = _read_by(outputs, scan, {each[i]: came[i] for i in each})
     body = Graph((*state.values(), *sequences, *constants), outputs)
-    start = [came[i] if i in came and i < carries else zeros(scan.inputs[i].shape, scan.inputs[i].dtype) for i in held]
+    start = [came[i] if i in came and i < carries else _zeros(scan.inputs[i]) for i in held]
     how = {"length": scan.attrs["length"], "reverse": not scan.attrs["reverse"]}
     ends, stacks = loop(body, start, [*sequences.values()], [*constants.values()], **how)
     flows = dict(zip((*held, *read), (*ends, *stacks), strict=True))
@@ -139,19 +147,17 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
 def _step_back(
     scan: Node, state: Mapping[int, Node], each: Mapping[int, Node], read: Sequence[int]
 ) -> tuple[Node, ...]:
-    """Return the gradients of one step's operands; what a step adds to is a gradient that came back to it already."""
-    inner, outputs = _inner(scan), scan.attrs["body"].outputs
-    carries, _ = _cuts(scan)
+    """Return the gradients of one step's operands, added to the gradients in ``state``."""
+    inner, carries, _ = _operands(scan)
+    outputs = scan.attrs["body"].outputs
     seeds = [(outputs[i] if i < carries else inner[i], flow) for i, flow in state.items()]
-    seeds += [((*outputs, *inner)[i], flow) for i, flow in each.items()]  # incoming carries are results too
-    targets = [inner[i] for i in (*state, *read)]
-    flows = pull(seeds, targets)
-    return tuple(flows[target] if target in flows else zeros(target.shape, target.dtype) for target in targets)
+    seeds += [((*outputs, *inner)[i], flow) for i, flow in each.items()]  # incoming carries are results as well
+    return _gradients(seeds, [inner[i] for i in (*state, *read)])
 
 
 def _read_by(outputs: Sequence[Node], scan: Node, came: Flows) -> tuple[Flows, Flows]:
-    """Return what a backward body reads, ``{its symbol: the array outside}``: sequences, then constants."""
-    inner, (carries, cut) = _inner(scan), _cuts(scan)
+    """Return the inputs of a backward body, ``{symbol: array outside}``: first the sequences, then the constants."""
+    inner, carries, cut = _operands(scan)
     incoming = results(scan)[len(scan.attrs["body"].outputs) :]
     sequences = {**dict(zip(inner[:cut], (*incoming, *scan.inputs[carries:cut]), strict=True)), **came}
     constants = dict(zip(inner[cut:], scan.inputs[cut:], strict=True))
@@ -160,12 +166,7 @@ def _read_by(outputs: Sequence[Node], scan: Node, came: Flows) -> tuple[Flows, F
     return first, second
 
 
-def _cuts(scan: Node) -> tuple[int, int]:
-    """Return where the sequences and where the constants begin among a scan's operands."""
-    carries: int = scan.attrs["carries"]
-    return carries, carries + int(scan.attrs["sequences"])
-
-
-def _inner(scan: Node) -> tuple[Node, ...]:
-    body: Graph = scan.attrs["body"]
-    return body.inputs
+def _operands(scan: Node) -> tuple[tuple[Node, ...], int, int]:
+    """Return the inputs of a scan's body, and where sequences and constants begin among them."""
+    body, carries, sequences = (scan.attrs[name] for name in ("body", "carries", "sequences"))
+    return body.inputs, carries, carries + sequences
