@@ -144,7 +144,7 @@ def test_a_snapshot_does_not_move_while_training_goes_on() -> None:
     def same(context: HookContext) -> None:
         there.append((context.read("training.loss"), context.read("network.**"), context.evaluate("validation", {})))
 
-    wanted: dict[str, Any] = {"taking": ["training.loss", "network.**"], "looking": ["validation"]}
+    wanted: dict[str, Any] = {"reads": ["training.loss", "network.**"], "splits": ["validation"]}
     hooks: dict[str, Hook] = {
         "a": beside(look, every=TimeStep("iteration", 100, first=2), **wanted),
         "b": Do(does=same, every=TimeStep("iteration", 100, first=2), **wanted),

@@ -281,12 +281,15 @@ def test_a_hook_cannot_read_what_it_does_not_declare() -> None:
         sigma.trainer("trainer").fit(epochs=1)
 
 
-class Broken(Do):
+class Broken(Hook):
     """Cannot say what it reads."""
 
     @property
     def reads(self) -> Any:
         raise ValueError("no idea")
+
+    def fire(self, context: HookContext) -> None:
+        """Do nothing."""
 
 
 @pytest.mark.parametrize(
@@ -297,7 +300,7 @@ class Broken(Do):
         (lambda: Do(requires=[Do]), "trainer.hooks.a.requires: must be a list of texts"),
         (lambda: Do(splits="validation"), "trainer.hooks.a.splits: must be a list of texts"),
         (lambda: Do(settable=0.5), "trainer.hooks.a.settable: must be a list of texts"),
-        (Broken, "trainer.hooks.a.reads: ValueError: no idea"),
+        (lambda: Broken(every=every(1, "epoch")), "trainer.hooks.a.reads: ValueError: no idea"),
         (lambda: Do(priority="high"), "Do.priority: must be a whole number"),
         (lambda: Do(background="yes"), "Do.background: must be"),
     ],

@@ -482,10 +482,7 @@ class Guard(Do):
     """Runs at once when the loss is not finite."""
 
     every: TimeStep = every(1000, "epoch")
-
-    @property
-    def guards(self) -> bool:
-        return True
+    guards: bool = True
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
