@@ -1,17 +1,17 @@
-"""When things happen: time scales, moments on them, and steps between moments.
+"""Time scales, moments in training, and time steps, which say when something is due.
 
-Exactly when each scale fires:
+The time scales:
 
-- ``iteration``: after the update of that iteration; iteration 1 is the first one.
-- ``epoch``: at the end of the epoch, before the next one's first update; what runs then sees the state of its end.
-- ``sample``: at the first boundary at or after so many samples.
-- ``second``: at the first boundary at or after so many seconds on the wall clock since training began; hooks,
-  evaluation and compilation count, pauses and the time between two runs do not.
+- ``iteration``: after the update of an iteration; the first iteration is 1.
+- ``epoch``: at the end of an epoch, before the first update of the next one.
+- ``sample``: at the first boundary at or after a number of samples.
+- ``second``: at the first boundary at or after a number of seconds of wall-clock time since training began. This
+  includes hooks, evaluation and compilation, but neither pauses nor the time between two runs.
 - ``start``: before the first update of every run; ``stop``: after the last one.
-- ``pause``, ``resume``, ``reset``: when that has just happened.
+- ``pause``, ``resume``, ``reset``: at the next boundary after this event.
 
-A time step remembers nothing: whether it is due is a function of two moments, so that a burst of many iterations fires
-what single ones would have fired.  Of several due points between two boundaries, it fires once.
+A time step has no state. Whether it is due is a function of two moments, so a burst of many iterations fires the same
+hooks as single iterations. It fires once for several due points between two boundaries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sigma_kernel.errors import SigmaConfigError, near
 
 
 class TimeScale(Enum):
-    """What a step counts."""
+    """The scale on which a time step counts."""
 
     ITERATION = "iteration"
     EPOCH = "epoch"
@@ -45,13 +45,14 @@ class TimeScale(Enum):
 
 COUNTED = (TimeScale.ITERATION, TimeScale.EPOCH, TimeScale.SAMPLE, TimeScale.SECOND)
 EVENTS = tuple(scale for scale in TimeScale if scale not in COUNTED)
-UNITS = {name: scale for scale in COUNTED for name in (scale.value, f"{scale.value}s")}
+NAMES = {name: scale for scale in TimeScale for name in (scale.value, f"{scale.value}s")}
+UNITS = {name: scale for name, scale in NAMES.items() if scale in COUNTED}
 Scale = TimeScale | str
 
 
 @frozen
 class Moment:
-    """How often each scale has ticked so far; ``second`` is wall-clock time since training began, without pauses."""
+    """The count of each time scale; ``second`` is wall-clock time since training began, without pauses."""
 
     iteration: int = 0
     epoch: int = 0
@@ -68,12 +69,12 @@ class Moment:
         return getattr(self, scale.value)  # type: ignore[no-any-return]
 
     def advanced(self, iterations: int, samples: int = 0, seconds: float = 0.0) -> Moment:
-        """Return the moment after so many more iterations."""
+        """Return the moment after more iterations."""
         done, rows, passed = self.iteration + iterations, self.sample + samples, self.second + seconds
         return Moment(done, self.epoch, rows, passed, self.start, self.pause, self.resume, self.reset, self.stop)
 
     def ticked(self, scale: TimeScale) -> Moment:
-        """Return the moment after one more tick of a scale: an epoch that has ended, an event that has happened."""
+        """Return the moment with the count of one scale increased by 1."""
         return evolve(self, **{scale.value: getattr(self, scale.value) + 1})
 
 
@@ -82,44 +83,43 @@ _NUMBER = r"\d++\.?\d*+(?:e[+-]?\d++)?"
 
 
 def scaled(scale: Scale) -> TimeScale:
-    """Return a time scale by its name, singular or plural; SigmaConfigError if there is none."""
-    names = {name: known for known in TimeScale for name in (known.value, f"{known.value}s")}
-    if isinstance(scale, str) and scale not in names:
+    """Return a time scale by its name, singular or plural; raises SigmaConfigError if there is none."""
+    if isinstance(scale, str) and scale not in NAMES:
         known = ", ".join(known.value for known in TimeScale)
-        raise SigmaConfigError(f"{scale!r} is no time scale.{near(scale, names)} There are {known}.")
-    return names[scale] if isinstance(scale, str) else scale
+        raise SigmaConfigError(f"{scale!r} is not a time scale.{near(scale, NAMES)} There are {known}.")
+    return NAMES[scale] if isinstance(scale, str) else scale
 
 
 def amount(count: Any, scale: TimeScale) -> float:
-    """Return a count of a scale as a plain number; SigmaConfigError unless it is a possible one."""
+    """Return a count of a scale as an int, or a float of seconds; raises SigmaConfigError for an invalid one."""
     number = isinstance(count, Real) and not isinstance(count, bool)
     if not number or not 0 < count < inf:
         raise SigmaConfigError(f"{count!r} {scale.value}s: must be a number above 0.")
-    if count != int(count):
-        if scale is not TimeScale.SECOND:
-            raise SigmaConfigError(f"{count!r} {scale.value}s: there is no part of one. Use a whole number.")
-        return float(count)
-    return int(count)
+    if count == int(count):
+        return int(count)
+    if scale is not TimeScale.SECOND:
+        raise SigmaConfigError(f"{count!r} {scale.value}s: must be a whole number.")
+    return float(count)
 
 
 def spoken(number: float) -> str:
-    """Return a number as people write it, exactly: ``0.1``, ``10``, ``1e-05``."""
+    """Return the shortest exact text of a number: ``0.1``, ``10``, ``1e-05``."""
     return repr(number).removesuffix(".0")
 
 
 def words(count: float, scale: TimeScale) -> str:
-    """Return an amount of time as people write it: ``1 epoch``, ``2.5 seconds``."""
+    """Return the text of a duration: ``1 epoch``, ``2.5 seconds``."""
     return f"{spoken(count)} {scale.value}{'' if count == 1 else 's'}"
 
 
 def duration(text: str) -> tuple[float, TimeScale]:
-    """Return the count and the scale of a duration, such as ``5 epochs``, ``100 iterations`` or ``2.5 seconds``.
+    """Parse a duration, such as ``5 epochs``, ``100 iterations`` or ``2.5 seconds``; return its count and scale.
 
-    Raises SigmaConfigError for a number without a unit, an unknown unit, or a part of a thing that has none.
+    Raises SigmaConfigError for a missing or unknown unit, and for fractions of units other than seconds.
     """
     found = re.fullmatch(rf"({_NUMBER})\s*+([a-z]*+)", text.strip())
     if found is None:
-        raise SigmaConfigError(f"{text!r} is no duration. Write a number and a unit, such as '2 epochs'.")
+        raise SigmaConfigError(f"{text!r} is not a duration. Write a number and a unit, such as '2 epochs'.")
     if found[2] not in UNITS:
         hint = near(found[2], UNITS) if found[2] else f" Add one, such as '{found[1]} epochs'."
         raise SigmaConfigError(f"{text!r}: the unit must be epochs, iterations, samples or seconds.{hint}")
@@ -136,9 +136,9 @@ _STEP = re.compile(
 
 @frozen
 class TimeStep:
-    """Due at ``first``, ``first + interval``, ... up to ``last``, counted on one scale; an event, whenever it happens.
+    """Due at ``first``, ``first + interval``, ... up to ``last`` on one scale; an event is due whenever it happens.
 
-    Raises SigmaConfigError for what can never be due.
+    Raises SigmaConfigError for a time step that is never due.
     """
 
     scale: TimeScale = field(converter=scaled)
@@ -147,25 +147,25 @@ class TimeStep:
     last: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        """Check the counts, and make them plain numbers."""
+        """Convert the counts to plain numbers, and check them."""
         for name in ("interval", "first", "last"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else amount(value, self.scale))
         if self.scale in EVENTS and (self.interval, self.first, self.last) != (1, 1, None):
-            raise SigmaConfigError(f"{self.scale.value}: happens when it does, and takes no number.")
+            raise SigmaConfigError(f"{self.scale.value}: is an event, which takes no number.")
         if self.last is not None and self.last < self.first:
             raise SigmaConfigError(f"{self}: is never due. Put the smaller number first.")
 
     def due(self, before: Moment, now: Moment) -> bool:
-        """Return whether a due point lies after one moment and not after the other."""
+        """Return whether there is a due point after the first moment, up to and including the second."""
         point = self.next(before.on(self.scale))
         return point is not None and point <= now.on(self.scale)
 
     def next(self, count: float) -> float | None:
-        """Return the first due point after a count of the scale, or None if there is none left."""
+        """Return the first due point after a count of the scale, or None if there is none."""
         passed = (count - self.first) // self.interval + 1 if count >= self.first else 0
         point = self.first + passed * self.interval
-        if point <= count:  # a rounding error of seconds
+        if point <= count:  # because of rounding, in seconds
             point = self.first + (passed + 1) * self.interval
         return None if self.last is not None and point > self.last else point
 
@@ -181,9 +181,9 @@ class TimeStep:
 
     @classmethod
     def parse(cls, text: str) -> TimeStep:
-        """Return what a text says: ``1 epoch``, ``every 2 epochs``, ``after 10 iterations``, ``start``.
+        """Parse a time step: ``1 epoch``, ``every 2 epochs``, ``after 10 iterations``, ``start``; inverse of str().
 
-        Reads what str() prints; raises SigmaConfigError for anything else.
+        Raises SigmaConfigError for invalid text.
         """
         plain = " ".join(text.split())
         if plain in [scale.value for scale in EVENTS]:
@@ -192,7 +192,7 @@ class TimeStep:
         if found is None:
             hint = near(plain, [scale.value for scale in EVENTS])
             legal = "Write 'every 2 epochs', '100 iterations', 'after 30 seconds', 'start' or 'stop'."
-            raise SigmaConfigError(f"{text!r} is no time step.{hint or ' ' + legal}")
+            raise SigmaConfigError(f"{text!r} is not a time step.{hint or ' ' + legal}")
         if found["once"]:
             return after(*duration(found["once"]))
         count, scale = duration(found["often"] or f"1 {found['each']}")
@@ -201,27 +201,27 @@ class TimeStep:
 
 
 def every(interval: float, scale: Scale) -> TimeStep:
-    """Return a step that is due at each multiple of the interval."""
+    """Return a time step that is due at each multiple of the interval."""
     return TimeStep(scale, interval)
 
 
 def after(count: float, scale: Scale) -> TimeStep:
-    """Return a step that is due once, when so much has passed."""
+    """Return a time step that is due once, at a count of the scale."""
     return TimeStep(scale, 1, count, count)
 
 
 def between(first: float, last: float, scale: Scale, interval: float = 1) -> TimeStep:
-    """Return a step that is due at ``first`` and then at every interval, up to ``last``."""
+    """Return a time step that is due at ``first`` and then at every interval, up to ``last``."""
     return TimeStep(scale, interval, first, last)
 
 
 def until_due(
     steps: Iterable[TimeStep], moment: Moment, *, iterations_per_epoch: int, iteration_in_epoch: int, batch: int
 ) -> int | None:
-    """Return a number of iterations, at least 1, before which nothing is due; None if nothing ever is.
+    """Return the number of iterations, at least 1, until a step may be due; None if none ever is.
 
-    ``batch`` is the greatest number of samples in an iteration.  Seconds and events do not bound iterations: the
-    operator bounds bursts in time.
+    ``batch`` is the largest number of samples per iteration. Seconds and events do not bound the number: the operator
+    limits the duration of bursts.
     """
     bounds: list[float] = []
     for step in steps:
@@ -240,7 +240,7 @@ def until_due(
 
 @define(eq=False, repr=False)
 class Timed:
-    """Adds the seconds that are spent inside to a phase; entered several times a burst, so that it has to be light."""
+    """A context manager that adds the seconds spent inside to a phase; entered several times per burst."""
 
     phases: dict[str, float]
     phase: str

@@ -1,18 +1,19 @@
-"""Criteria: yes-or-no questions about published values, joined with and, or, not.
+"""Criteria: conditions on published values and time, joined with and, or, not.
 
-A criterion is said as a sentence, or in Python; both make the same object, and ``str()`` prints the sentence::
+A criterion is written as text, or in Python; both give the same object, and ``str()`` returns the text::
 
     when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10)
     validation.loss increases for 5 epochs and epoch reaches 10
 
-``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` beyond it.  ``increases``
-and ``decreases`` compare with the last time the question was asked; ``improves`` with the least value so far
-(``improves upwards``: the greatest); ``by 0.1`` demands so much more.  ``for 5 epochs`` asks once each epoch and holds
-when the answer was yes for five of them without a break, ``for 5 epochs in all`` with breaks.  ``any`` or ``all``
-before a pattern asks about every match.  While a value has not been published, what depends on it is not known (but
-``unknown or yes`` is yes, ``unknown and no`` is no), and whatever is not known does not hold.  NaN is not known either.
+``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` strictly beyond it.
+``increases`` and ``decreases`` compare with the value at the previous evaluation, ``improves`` with the smallest value
+so far (``improves upwards``: the largest); ``by 0.1`` sets the least difference. ``for 5 epochs`` evaluates once per
+epoch and holds after five consecutive epochs in which the criterion held; ``for 5 epochs in all`` counts them in total.
+``any`` or ``all`` before a pattern applies to all its matches. The result is unknown as long as a value is unpublished
+or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued logic. A criterion whose result is unknown does not
+hold.
 
-Criteria own no memory: it is handed in, plain and saved with the run.
+Criteria have no mutable state: the caller passes their memory, plain values saved with the run.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, ClassVar
 
 from attrs import astuple, frozen
 
-from sigma_kernel.clock import UNITS, Moment, TimeScale, amount, spoken, words
+from sigma_kernel.clock import UNITS, Moment, TimeScale, duration, spoken, words
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.scanning import Rule, Scanner
@@ -33,38 +34,38 @@ from sigma_kernel.scanning import Rule, Scanner
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
 
-LONGEST = 300  # words of a sentence, so that it cannot be nested too deep
+LONGEST = 300  # words of a criterion, to limit the depth of nesting
 
 
 @frozen
 class Criterion(ABC):
-    """A yes-or-no question that can be asked again and again."""
+    """A condition that is evaluated repeatedly."""
 
     def ask(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool:
-        """Return whether it holds now; remembers in ``memory`` what the next answer needs."""
+        """Return whether it holds now; updates ``memory``."""
         return self.answer(lookup, memory, moment) is True
 
     @abstractmethod
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Return whether it holds, or None if that cannot be known yet."""
+        """Return whether it holds, or None if that is unknown; updates ``memory``."""
 
     def addresses(self) -> tuple[str, ...]:
-        """Return the addresses and patterns it asks about."""
+        """Return the addresses and patterns that it reads."""
         inner = [part for part in astuple(self, recurse=False) if isinstance(part, Criterion)]
         return tuple(dict.fromkeys(address for part in inner for address in part.addresses()))
 
     def goal(self, scale: TimeScale) -> float | None:
-        """Return the count of a clock's scale at which it surely holds, if there is one."""
+        """Return the count of a scale at which it is certain to hold, or None."""
         return None
 
     @staticmethod
     def parse(text: str) -> Criterion:
-        """Return what a sentence says; raises SigmaConfigError where it says nothing that can be understood."""
+        """Parse the text of a criterion; raises SigmaConfigError if it is invalid."""
         if len(text.replace("(", " ").split()) > LONGEST:
-            raise SigmaConfigError(f"{text!r}: is longer than {LONGEST} words. Use several hooks.")
-        sentence = _Sentence(text)
+            raise SigmaConfigError(f"{text!r}: must have at most {LONGEST} words. Use several hooks.")
+        parser = _Parser(text)
         try:
-            return sentence.read(sentence.whole())  # type: ignore[no-any-return]
+            return parser.read(parser.whole())  # type: ignore[no-any-return]
         except SigmaConfigError as error:
             raise SigmaConfigError(f"{text!r}: {error}") from error
 
@@ -78,22 +79,20 @@ class Criterion(ABC):
         return Not(self)
 
     def for_(self, count: float, scale: str, *, in_all: bool = False) -> Criterion:
-        """Return the criterion that holds when this one did for so long, without a break unless ``in_all``."""
-        if scale not in UNITS:
-            raise SigmaConfigError(f"for: {scale!r} is no unit. Use epochs, iterations or seconds.{near(scale, UNITS)}")
-        return For(self, amount(count, UNITS[scale]), UNITS[scale], in_all)
+        """Return the criterion that this one held for so long, consecutively unless ``in_all``."""
+        return For(self, *duration(f"{count} {scale}"), in_all)
 
 
-# -- questions ---------------------------------------------------------------------------------------------------------
+# -- conditions --------------------------------------------------------------------------------------------------------
 def _moved(value: float, number: float, memory: Memory) -> bool | None:
-    """Return whether a value moved up by more than a number since the last time, if there was one."""
+    """Return whether a value increased by more than a number since the previous evaluation; None at the first one."""
     last = memory.get("last")
     memory["last"] = value
     return None if last is None else value - last > number
 
 
 def _better(value: float, number: float, memory: Memory) -> bool:
-    """Return whether a value is the greatest so far by more than a number; the first one is."""
+    """Return whether a value exceeds the largest so far by more than a number; True for the first one."""
     better = "best" not in memory or value - memory["best"] > number
     if better:
         memory["best"] = value
@@ -108,7 +107,7 @@ def _any(answers: Collection[bool | None]) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
-# each is asked about a value, the sentence's number, and its memory
+# functions of a value, the number in the criterion, and the memory
 VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "reaches": lambda value, number, memory: value >= number,
     "falls to": lambda value, number, memory: value <= number,
@@ -120,13 +119,13 @@ VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "improves": lambda value, number, memory: _better(-value, number, memory),
     "improves upwards": _better,
 }
-RISING = frozenset({"accuracy", "precision", "recall", "f1"})  # nobody wants these to fall
-OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their number follows ``by`` and may be left out
+RISING = frozenset({"accuracy", "precision", "recall", "f1"})  # metrics that should increase
+OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their number is optional and follows ``by``
 
 
 @frozen
 class Question(Criterion):
-    """One question about one address, or about ``any`` or ``all`` matches of a pattern."""
+    """A condition on the value at one address, or on ``any`` or ``all`` matches of a pattern."""
 
     subject: str
     verb: str
@@ -134,7 +133,7 @@ class Question(Criterion):
     quantifier: str = ""
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Ask about every value that is there."""
+        """Evaluate every published value, and combine the results."""
         values = self._values(lookup, moment)
         answers = [self._one(value, memory.setdefault(name, {})) for name, value in values.items()]
         if not answers:
@@ -152,11 +151,11 @@ class Question(Criterion):
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise SigmaConfigError(f"{self}: asks about a number (got {type(value).__name__}).") from None
+            raise SigmaConfigError(f"{self}: needs a number (got {type(value).__name__}).") from None
         return None if isnan(number) else VERBS[self.verb](number, self.number, memory)
 
     def goal(self, scale: TimeScale) -> float | None:
-        """Return the number that the clock has to reach."""
+        """Return the count that the clock must reach."""
         return ceil(self.number) if self.subject == scale.value and self.verb == "reaches" else None
 
     def addresses(self) -> tuple[str, ...]:
@@ -165,15 +164,16 @@ class Question(Criterion):
 
     def __str__(self) -> str:
         number = spoken(self.number)
-        said = "" if self.verb in OWN_PACE and not self.number else f" {'by ' if self.verb in OWN_PACE else ''}{number}"
-        return f"{self.quantifier} {self.subject} {self.verb}{said}".lstrip()
+        if self.verb in OWN_PACE:
+            number = f"by {number}" if self.number else ""
+        return f"{self.quantifier} {self.subject} {self.verb} {number}".strip()
 
 
 @frozen
 class For(Criterion):
-    """Whether another criterion held for so many ticks of a scale; it is asked once a tick.
+    """Whether another criterion held for a number of ticks of a scale; it is evaluated once per tick.
 
-    The first answer stands for one tick, each later one for the ticks since the one before.
+    The first result counts for one tick, each later one for the ticks since the previous one.
     """
 
     inner: Criterion
@@ -182,7 +182,7 @@ class For(Criterion):
     in_all: bool = False
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Ask anew if the scale has moved on, and count for how long the answer was yes."""
+        """Evaluate if the scale has ticked, and count for how long the inner criterion held."""
         now = moment.on(self.scale)
         before = memory.get("asked", max(now - 1, 0))
         if now > before or "asked" not in memory:
@@ -206,7 +206,7 @@ class Not(Criterion):
     inner: Criterion
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Turn a known answer round."""
+        """Negate the result, if it is known."""
         answer = self.inner.answer(lookup, memory, moment)
         return None if answer is None else not answer
 
@@ -216,21 +216,21 @@ class Not(Criterion):
 
 @frozen
 class _Pair(Criterion):
-    """Two criteria; both are asked, always, so that each can remember."""
+    """Two criteria; both are always evaluated, because each updates its memory."""
 
     left: Criterion
     right: Criterion
     _joined: ClassVar[staticmethod[[Collection[bool | None]], bool | None]]
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Ask both, and join their answers."""
+        """Evaluate both, and combine the results."""
         left = self.left.answer(lookup, memory.setdefault("left", {}), moment)
         return self._joined((left, self.right.answer(lookup, memory.setdefault("right", {}), moment)))
 
 
 @frozen
 class Both(_Pair):
-    """Whether two criteria hold together."""
+    """Whether both of two criteria hold."""
 
     _joined = staticmethod(_all)
 
@@ -260,81 +260,83 @@ def _within(inner: Criterion, *looser: type[Criterion]) -> str:
 # -- the fluent form ---------------------------------------------------------------------------------------------------
 @frozen
 class Subject:
-    """What a question will be about; see :func:`when`."""
+    """The subject of a condition; see :func:`when`."""
 
     address: str
     quantifier: str = ""
 
     def reaches(self, number: float) -> Question:
-        """Ask whether it is at or above a number."""
+        """Return the criterion that it is at or above a number."""
         return self._asked("reaches", number)
 
     def falls_to(self, number: float) -> Question:
-        """Ask whether it is at or below a number."""
+        """Return the criterion that it is at or below a number."""
         return self._asked("falls to", number)
 
     def above(self, number: float) -> Question:
-        """Ask whether it is above a number."""
+        """Return the criterion that it is above a number."""
         return self._asked("above", number)
 
     def below(self, number: float) -> Question:
-        """Ask whether it is below a number."""
+        """Return the criterion that it is below a number."""
         return self._asked("below", number)
 
     def equals(self, number: float) -> Question:
-        """Ask whether it is exactly a number."""
+        """Return the criterion that it equals a number exactly."""
         return self._asked("equals", number)
 
     def increases(self, by: float = 0.0) -> Question:
-        """Ask whether it is greater than at the last time."""
+        """Return the criterion that it is greater than at the previous evaluation."""
         return self._asked("increases", by)
 
     def decreases(self, by: float = 0.0) -> Question:
-        """Ask whether it is less than at the last time."""
+        """Return the criterion that it is less than at the previous evaluation."""
         return self._asked("decreases", by)
 
     def improves(self, by: float = 0.0, upwards: bool = False) -> Question:
-        """Ask whether it is the least so far, or the greatest if ``upwards``."""
+        """Return the criterion that it is the smallest value so far, or the largest if ``upwards``."""
         return self._asked("improves upwards" if upwards else "improves", by)
 
     def _asked(self, verb: str, number: float) -> Question:
         rising = RISING.intersection(self.address.rpartition(".")[2].split("_"))
         if verb == "improves" and rising:
-            raise SigmaConfigError(f"{self.address} improves: would mean that it falls. Write 'improves upwards'.")
+            raise SigmaConfigError(f"{self.address} improves: means that it falls. Write 'improves upwards'.")
         if not isinstance(number, Real) or isinstance(number, bool) or not isfinite(number):
-            raise SigmaConfigError(f"{self.address} {verb}: takes a finite number (got {number!r}).")
+            raise SigmaConfigError(f"{self.address} {verb}: needs a finite number (got {number!r}).")
         return Question(self.address, verb, float(number), self.quantifier)
 
 
 def when(address: str, quantifier: str = "") -> Subject:
-    """Begin a question about the value at an address; a pattern needs the quantifier ``any`` or ``all``.
+    """Begin a criterion about the value at an address; a pattern needs the quantifier ``any`` or ``all``.
 
-    Raises SigmaConfigError for a pattern without one, and for what is no address.
+    Raises SigmaConfigError for a pattern without a quantifier, and for an invalid address.
     """
     if isinstance(address, str) and " " in address:
-        raise SigmaConfigError(f"{address!r}: is no address. Give a sentence to Criterion.parse or a hook's `when`.")
+        raise SigmaConfigError(
+            f"{address!r}: is not an address. Pass a criterion to Criterion.parse or a hook's `when`."
+        )
     try:
         open_ = not literal(address)
     except SigmaAddressError as error:
         raise SigmaConfigError(str(error)) from error
     if quantifier not in ("", "any", "all") or (open_ and not quantifier):
-        raise SigmaConfigError(f"{address!r}: say whether 'any' or 'all' of what the pattern matches is meant.")
+        raise SigmaConfigError(f"{address!r}: a pattern needs the quantifier 'any' or 'all' (got {quantifier!r}).")
     if address in ("not", "any", "all"):
-        raise SigmaConfigError(f"{address!r}: is a word of sentences, and cannot be the whole of an address in one.")
+        raise SigmaConfigError(f"{address!r}: is a keyword of criteria, and cannot be a whole address.")
     return Subject(UNITS[address].value if address in UNITS else address, quantifier)
 
 
-# -- the sentence form -------------------------------------------------------------------------------------------------
+# -- the text form -----------------------------------------------------------------------------------------------------
 _ABSOLUTE, _RELATIVE = ", ".join(verb for verb in VERBS if verb not in OWN_PACE), ", ".join(OWN_PACE)
 _LEVEL = r"(?:[\w*-]++(?:<[\w,-]++>)?|<[\w,-]++>)"
-_UNTOLD = frozenset(("not", "is", "in all", "any, all", "(", "its end"))  # may stand there, but hardly was meant
+_UNTOLD = frozenset(("not", "is", "in all", "any, all", "(", "its end"))  # optional tokens, not listed in errors
 
 
 def _spelt(words: str) -> str:
     return rf"\s*+({'|'.join(sorted(words.split(', '), reverse=True)).replace(' ', ' ++')})(?![\w.*<-])"
 
 
-class _Sentence(Scanner):
+class _Parser(Scanner):
     words: ClassVar = {
         _ABSOLUTE: _spelt(_ABSOLUTE),
         _RELATIVE: _spelt(_RELATIVE),
@@ -357,15 +359,15 @@ class _Sentence(Scanner):
         return found
 
     def _either(self) -> Rule:
-        found = yield self._both()
-        while self.take("or"):
-            found = Either(found, (yield self._both()))
-        return found
+        return self._joined("or", Either, self._both)
 
     def _both(self) -> Rule:
-        found = yield self._negation()
-        while self.take("and"):
-            found = Both(found, (yield self._negation()))
+        return self._joined("and", Both, self._negation)
+
+    def _joined(self, word: str, join: type[_Pair], part: Callable[[], Rule]) -> Rule:
+        found = yield part()
+        while self.take(word):
+            found = join(found, (yield part()))
         return found
 
     def _negation(self) -> Rule:

@@ -23,9 +23,9 @@ from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, said
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
-from sigma_kernel.plugins.resolver import Resolver as Resolver, refuse_unknown
+from sigma_kernel.plugins.resolver import Resolver as Resolver
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training import files as folder

@@ -1,36 +1,36 @@
-"""What can go wrong: one family of errors, each a sentence for people.
+"""The errors of Sigma: one family, and each message is a sentence.
 
-Every error that a user can cause is a :class:`SigmaError`.  Its text says where, what is wrong and what to do about
-it; ``exit_code`` is what the ``sigma`` command returns for it.
+Every error that a user can cause is a :class:`SigmaError`. Its message gives the location, the problem and the remedy;
+``exit_code`` is what the ``sigma`` command returns for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 
-LONGEST = 100  # letters of a name that is compared with others: the time that this takes grows with their square
+LONGEST = 100  # characters of a name to look for similar ones; this takes quadratic time
 
 
 class SigmaError(Exception):
-    """Something that the user can put right; the text says how."""
+    """An error that the user can correct; the message says how."""
 
     exit_code = 1
 
 
 class SigmaGraphError(SigmaError):
-    """A graph could not be built or transformed: shapes, dtypes or an unknown op."""
+    """A graph cannot be built or transformed: wrong shapes or dtypes, or an unknown op."""
 
 
 class SigmaNetworkError(SigmaError):
-    """An architecture does not fit together."""
+    """An architecture is invalid."""
 
     exit_code = 2
 
 
 class SigmaAddressError(SigmaError, KeyError):
-    """An address names nothing, or a value does not fit what it names."""
+    """An address does not exist, or its value cannot be set to what was given."""
 
     exit_code = 2
 
@@ -39,49 +39,58 @@ class SigmaAddressError(SigmaError, KeyError):
 
 
 class SigmaConfigError(SigmaError):
-    """A configuration or a command line is wrong; holds one line for every mistake."""
+    """A configuration or a command line is invalid; the message has one line per mistake."""
 
     exit_code = 2
 
 
 class SigmaPluginError(SigmaError):
-    """A plugin is missing, broken or written for another kernel."""
+    """A plugin is missing, broken, or written for another version of the kernel."""
 
     exit_code = 3
 
 
 class SigmaDataError(SigmaError):
-    """Data cannot be read, or does not fit what was declared."""
+    """Data cannot be read, or does not match its declaration."""
 
 
 class SigmaStateError(SigmaError):
-    """Something was asked for that is not possible in the present state."""
+    """An operation is not possible in the current state."""
 
 
 class SigmaTrainingError(SigmaError):
-    """A run failed: a loss that is not finite, a hook that failed."""
+    """Training failed: the loss is not finite, or a hook raised an error."""
 
 
 class SigmaCheckpointError(SigmaError):
-    """A checkpoint is damaged, incomplete or does not fit."""
+    """A checkpoint is damaged, incomplete or incompatible."""
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says; one that is no SigmaError is no sentence by itself, and begins with its class."""
+    """Return the message of an error, with the class in front unless it is a SigmaError."""
     return str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` when a known name is close, else nothing."""
-    found = get_close_matches(name, list(known), n=1) if len(name) <= LONGEST else []
-    return f" Did you mean {found[0]!r}?" if found else ""
+def near(name: str, known: Iterable[str], listed: str = "") -> str:
+    """Return `` Did you mean 'x'?`` if a known name is similar; otherwise all of them after the words ``listed``."""
+    names = list(known)
+    if len(name) <= LONGEST and (found := get_close_matches(name, names, n=1)):
+        return f" Did you mean {found[0]!r}?"
+    return f" {listed} {', '.join(names) or 'none'}." if listed else ""
+
+
+def refuse_unknown(where: str, settings: Iterable[str], known: Collection[str]) -> None:
+    """Raise SigmaConfigError for a setting that is not among those known, with a similar one or all of them."""
+    for name in settings:
+        if name not in known:
+            raise SigmaConfigError(f"{where}: has no setting {name!r}.{near(name, known, 'It has')}")
 
 
 class Mistakes:
-    """Raise the first mistake of somebody's settings; a subclass may collect them all instead."""
+    """Raise the first mistake in a set of settings; a subclass may collect all of them instead."""
 
     def at(self, *path: str | int) -> AbstractContextManager[None]:
-        """Check one thing in a ``with`` block: a mistake that is raised there belongs to this path of the settings."""
+        """Return a context in which errors belong to this path of the settings."""
         return nullcontext()
 
 

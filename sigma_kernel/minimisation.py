@@ -66,8 +66,7 @@ class _Known(dict[str, Node]):
         self.what = what
 
     def __missing__(self, name: str) -> Node:
-        hint = near(str(name), self) or f" There is {', '.join(self) or 'none'}."
-        raise SigmaAddressError(f"minimise: there is no {self.what} {name!r}.{hint}")
+        raise SigmaAddressError(f"minimise: there is no {self.what} {name!r}.{near(str(name), self, 'There is')}")
 
 
 @frozen
@@ -90,7 +89,7 @@ def _check_start(parameters: Any) -> None:
         )
     for name, value in parameters.items():
         if not isinstance(name, str):
-            raise SigmaConfigError(f"minimise: the name of a parameter must be a text (got {name!r}).")
+            raise SigmaConfigError(f"minimise: the name of a parameter must be a string (got {name!r}).")
         if isinstance(value, Mapping) or _kind(value) not in "iuf":
             raise SigmaConfigError(
                 f"minimise: parameter {name!r} must be an array of numbers (got {type(value).__name__}). "

@@ -1,8 +1,8 @@
-"""Read a small language from left to right: what was looked for in vain where reading stops, was expected there.
+"""A scanner for recursive-descent parsers; errors list the tokens that were tried at the furthest position.
 
-A language is a table of its words, each with the pattern that it has in the text.  Its rules are methods of a child of
-:class:`Scanner`: those that contain others are generators, which yield what they contain and are given its meaning.  So
-a text may be nested as deeply as it likes.
+A language is a subclass of :class:`Scanner` with a table of tokens and a method for each grammar rule. Rules that
+contain other rules are generators: they yield a rule and receive its result, so the depth of nesting is not limited by
+Python's stack.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ Rule = Generator["Rule", Any, Any]
 
 
 class Word(str):
-    """A part of the text, and where it begins."""
+    """A token, and its position in the text."""
 
     at: int
 
 
 class Scanner(ABC):
-    """A text, read up to a place."""
+    """A text and the position up to which it has been read."""
 
-    words: ClassVar[Mapping[str, str]]  # the pattern of each word; where it has a group, that is the word
+    words: ClassVar[Mapping[str, str]]  # the pattern of each token by name; a group is its value
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
-        self._missed = defaultdict[int, set[str]](set)  # by place
+        self._missed = defaultdict[int, set[str]](set)  # by position
 
     @abstractmethod
     def unread(self, at: int, expected: set[str]) -> SigmaError:
-        """Return the error for a text that says none of the words expected there."""
+        """Return the error for a text that has none of the expected tokens at a position."""
 
     def take(self, name: str) -> Word | None:
-        """Return the word that stands here and go behind it; None for another."""
+        """Consume a token and return it, or None if the text continues differently."""
         found = re.compile(self.words[name]).match(self.text, self.at)
         if found is None:
             self._missed[self.at].add(name)
@@ -48,7 +48,7 @@ class Scanner(ABC):
         return word
 
     def need(self, name: str) -> Word:
-        """Return the word that stands here; raises what is wrong with another."""
+        """Consume a token and return it; raises an error if the text continues differently."""
         word = self.take(name)
         if word is None:
             raise self.unread(*max(self._missed.items()))
@@ -56,13 +56,13 @@ class Scanner(ABC):
 
     @staticmethod
     def read(rule: Rule) -> Any:
-        """Return the meaning of what a rule reads."""
-        rules, meaning = [rule], None
+        """Return the result of a rule."""
+        rules, result = [rule], None
         while rules:
             try:
-                rules.append(rules[-1].send(meaning))
-                meaning = None
+                rules.append(rules[-1].send(result))
+                result = None
             except StopIteration as done:
                 rules.pop()
-                meaning = done.value
-        return meaning
+                result = done.value
+        return result

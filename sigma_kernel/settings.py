@@ -1,6 +1,6 @@
-"""Validators of settings, for the fields of attrs classes; each refuses a value with one sentence, a SigmaConfigError.
+"""Validators of settings, for the fields of attrs classes; each raises SigmaConfigError with one sentence.
 
-Those that do what a validator of :mod:`attrs.validators` does have its name; :func:`must` makes others.
+Those with the name of a validator in :mod:`attrs.validators` do the same; :func:`must` makes others.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
 _COMPARED = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-_NUMBER = re.compile(r"'\w++' must be (>=|<=|>|<) ([^:]*+): (.*+)")
-_LENGTH = re.compile(r"Length of '\w++' must be (>=|<=) (\d++): (\d++)")
+_BOUND = re.compile(r"(Length of )?'\w++' must be (>=|<=|>|<) ([^:]*+): (.*+)")
 
 
 def checked(check: Check, kind: str) -> Check:
-    """Return a validator that raises a SigmaConfigError where one of attrs raises ValueError or TypeError.
+    """Return a validator that raises SigmaConfigError where one of attrs raises ValueError or TypeError.
 
-    ``kind`` names, in words, the values that can be compared at all.
+    ``kind`` describes the values that can be checked at all: others raise TypeError.
     """
 
-    def told(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+    def validator(owner: Any, attribute: Attribute[Any], value: Any) -> None:
         where = f"{type(owner).__name__}.{attribute.alias}"
         try:
             check(owner, attribute, value)
@@ -38,20 +37,17 @@ def checked(check: Check, kind: str) -> Check:
         except TypeError:
             raise SigmaConfigError(f"{where}: must be {kind} (got {value!r}).") from None
 
-    return told
+    return validator
 
 
 def phrase(error: Exception) -> str:
-    """Return what an error says, without its period; what attrs' own validators raise in plain words."""
+    """Return the message of an error without its period; messages of attrs' own validators become plain English."""
     text = str(error.args[0]) if error.args else str(error)
-    if found := _NUMBER.fullmatch(text):
-        return f"must be {_COMPARED[found[1]]} {found[2]} (got {found[3]})"
-    if found := _LENGTH.fullmatch(text):
-        return (
-            "must not be empty"
-            if found[3] == "0"
-            else f"must have a length of {_COMPARED[found[1]]} {found[2]} (got {found[3]})"
-        )
+    if found := _BOUND.fullmatch(text):
+        length, sign, limit, got = found.groups()
+        if length and got == "0":
+            return "must not be empty"
+        return f"must {'have a length of' if length else 'be'} {_COMPARED[sign]} {limit} (got {got})"
     if len(error.args) == 4 and isinstance(error.args[1], Attribute):
         _, _, wanted, value = error.args
         if isinstance(wanted, re.Pattern):
@@ -87,22 +83,22 @@ def in_(options: Container[Any]) -> Check:
 
 
 def min_len(length: int) -> Check:
-    """Require something of at least this length."""
+    """Require at least this length."""
     return checked(validators.min_len(length), "a list")
 
 
 def deep_iterable(member: Check) -> Check:
-    """Require a list, and apply a validator to each of its values."""
+    """Require a list whose values all satisfy a validator."""
     return checked(validators.deep_iterable(member), "a list")
 
 
 def instance_of(type_: type, words: str) -> Check:
-    """Require an instance of a class; ``words`` name one."""
-    return checked(validators.instance_of(type_), words)
+    """Require an instance of a class, which ``words`` describe."""
+    return must(lambda value: isinstance(value, type_), words)
 
 
 def must(hold: Callable[[Any], Any], words: str, error: type[SigmaError] = SigmaConfigError) -> Check:
-    """Require that something holds of a value: an error says that it must be ``words``."""
+    """Require that a condition holds; ``words`` describe the values for which it does."""
 
     def check(owner: Any, attribute: Attribute[Any], value: Any) -> None:
         if not hold(value):
@@ -112,12 +108,12 @@ def must(hold: Callable[[Any], Any], words: str, error: type[SigmaError] = Sigma
 
 
 def matches_re(pattern: str, words: str) -> Check:
-    """Require a text that matches a pattern as a whole; ``words`` describe the pattern."""
+    """Require a string that matches a pattern in full; ``words`` describe the pattern."""
     return must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), words)
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether a value is a finite number that a float can hold."""
+    """Return whether a value is a finite number in the range of a float."""
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
     except OverflowError:  # a whole number of more than 300 digits

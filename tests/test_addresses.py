@@ -143,9 +143,9 @@ def test_opening_a_level_makes_a_pattern_weaker(parts, data):
     "pattern", ["", "a..b", ".a", "a.", "a#b", "a b", "***", "a**", "**<t>", "a<", "a<>", "a<t", "<t>a", "a<t,>"]
 )
 def test_what_is_no_address_is_refused_with_the_part_that_is_wrong(pattern):
-    with pytest.raises(SigmaAddressError, match="is no address: .* cannot be a level"):
+    with pytest.raises(SigmaAddressError, match="is not an address: .* cannot be a level"):
         levels(pattern)
-    with pytest.raises(SigmaAddressError, match="no address"):
+    with pytest.raises(SigmaAddressError, match="not an address"):
         matches(pattern, "a.b")
 
 

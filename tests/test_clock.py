@@ -191,16 +191,16 @@ def test_steps_are_said_in_words(text, step, printed):
     [
         ("1", "'1': the unit must be epochs, iterations, samples or seconds. Add one, such as '1 epochs'."),
         ("2 epocs", "'2 epocs': the unit must be epochs, iterations, samples or seconds. Did you mean 'epochs'?"),
-        ("2.5 epochs", "2.5 epochs: there is no part of one. Use a whole number."),
+        ("2.5 epochs", "2.5 epochs: must be a whole number."),
         ("0 iterations", "0.0 iterations: must be a number above 0."),
         ("1e999 seconds", "inf seconds: must be a number above 0."),
-        ("strat", "'strat' is no time step. Did you mean 'start'?"),
-        ("epoch", "'epoch' is no time step. Write 'every 2 epochs', '100 iterations', 'after 30 seconds'"),
-        ("-1 epochs", "'-1 epochs' is no time step."),
-        ("", "'' is no time step."),
-        ("after 2 epochs from 3", "'after 2 epochs from 3' is no time step."),
+        ("strat", "'strat' is not a time step. Did you mean 'start'?"),
+        ("epoch", "'epoch' is not a time step. Write 'every 2 epochs', '100 iterations', 'after 30 seconds'"),
+        ("-1 epochs", "'-1 epochs' is not a time step."),
+        ("", "'' is not a time step."),
+        ("after 2 epochs from 3", "'after 2 epochs from 3' is not a time step."),
         ("every 1 epoch between 5 and 2", "every 1 epoch between 5 and 2: is never due."),
-        ("every 1 epoch between 1.2.3 and 2", "is no time step"),
+        ("every 1 epoch between 1.2.3 and 2", "is not a time step"),
         ("every 1 epoch from 0", "0.0 epochs: must be a number above 0."),
         ("2 pauses", "'2 pauses': the unit must be epochs"),
     ],
@@ -220,10 +220,10 @@ def test_what_is_no_step_is_refused_with_what_is_legal(text, message):
         (lambda: every(math.inf, "epoch"), "inf epochs: must be a number above 0"),
         (lambda: every(True, "epoch"), "True epochs: must be a number above 0"),
         (lambda: every("1", "epoch"), "'1' epochs: must be a number above 0"),
-        (lambda: every(1.5, "iteration"), "1.5 iterations: there is no part of one"),
-        (lambda: every(1, "epocs"), "'epocs' is no time scale. Did you mean 'epochs'?"),
-        (lambda: after(2, "start"), "start: happens when it does, and takes no number"),
-        (lambda: every(2, "stop"), "stop: happens when it does, and takes no number"),
+        (lambda: every(1.5, "iteration"), "1.5 iterations: must be a whole number"),
+        (lambda: every(1, "epocs"), "'epocs' is not a time scale. Did you mean 'epochs'?"),
+        (lambda: after(2, "start"), "start: is an event, which takes no number"),
+        (lambda: every(2, "stop"), "stop: is an event, which takes no number"),
         (lambda: between(8, 2, "epoch"), "every 1 epoch between 8 and 2: is never due. Put the smaller number first."),
         (lambda: between(0, 2, "epoch"), "0 epochs: must be a number above 0"),
     ],
@@ -257,7 +257,7 @@ def test_durations_are_read_and_said(text, count, scale, printed):
 
 @pytest.mark.parametrize("text", ["", "epochs", "two epochs", "5", "5 parsecs", "5 starts", "1.5 samples", "0 seconds"])
 def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(SigmaConfigError, match="duration|the unit must be|above 0|no part"):
+    with pytest.raises(SigmaConfigError, match="duration|the unit must be|above 0|must be a whole"):
         duration(text)
 
 

@@ -274,7 +274,7 @@ def test_chains_that_name_each_other_are_refused_before_they_fill_the_memory():
 @pytest.mark.parametrize("text", ["not " * 1000 + "loss above 1", "not(" * 1000 + "loss above 1" + ")" * 1000,
                                   " and ".join(["loss above 1"] * 1000)])  # fmt: skip
 def test_a_sentence_of_too_many_words_is_refused(text):
-    with pytest.raises(SigmaConfigError, match="is longer than 300 words. Use several hooks"):
+    with pytest.raises(SigmaConfigError, match="must have at most 300 words. Use several hooks"):
         Criterion.parse(text)
 
 

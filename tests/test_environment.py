@@ -174,7 +174,7 @@ def test_a_trainer_cannot_join_later() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("trainer", "already exists"), ("a.b", "without dots"), ("", "is no address"), ("a/b", "is no address")],
+    [("trainer", "already exists"), ("a.b", "without dots"), ("", "is not an address"), ("a/b", "is not an address")],
 )
 def test_a_trainer_needs_a_name_of_its_own(name: str, message: str) -> None:
     with pytest.raises((SigmaConfigError, SigmaAddressError), match=message):

@@ -142,7 +142,7 @@ def test_a_loss_that_explodes_is_told() -> None:
         ({"batch_size": 200}, SigmaDataError, "a batch of 200 is larger than the data, 100 rows"),
         ({"data": {"x": np.ones(50), "y": np.ones(49)}}, SigmaDataError, "sections must have equally many rows"),
         ({"data": {"x": np.full(50, np.nan), "y": np.ones(50)}}, SigmaDataError, "section 'x' .* row 0"),
-        ({"parameters": {"a b": 1.0}}, SigmaAddressError, "is no address"),
+        ({"parameters": {"a b": 1.0}}, SigmaAddressError, "is not an address"),
     ],
 )
 def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type[SigmaError], message: str) -> None:
@@ -155,7 +155,7 @@ def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type
     ("start", "text"),
     [
         ([1.0], r"parameters must be arrays by name, such as \{'w': .* \(got list\)"),
-        ({3: 1.0}, r"the name of a parameter must be a text \(got 3\)"),
+        ({3: 1.0}, r"the name of a parameter must be a string \(got 3\)"),
         ({"a": {"w": 1.0}}, r"parameter 'a' must be an array of numbers \(got dict\). .*parameters do not nest"),
         ({"a": "b"}, r"parameter 'a' must be an array of numbers \(got str\)"),
         ({"a": [[1.0], [1.0, 2.0]]}, r"parameter 'a' must be an array of numbers \(got list\)"),

@@ -126,9 +126,9 @@ def test_what_find_returns_belongs_to_the_caller(registry):
         ("trainer.los", "no 'los' in 'trainer'. Did you mean 'loss'?"),
         ("triner.loss", "no 'triner' here. Did you mean 'trainer'?"),
         ("trainer.xyz", "no 'xyz' in 'trainer'. There is: network, optimiser, loss."),
-        ("trainer.loss.x", "trainer.loss.x: goes on behind a value, which holds nothing further."),
-        ("trainer.*", "'trainer.*': is a pattern. Use find() for all that it matches."),
-        ("trainer..loss", "'trainer..loss' is no address: ''"),
+        ("trainer.loss.x", "trainer.loss.x: goes beyond a value, which has no further levels."),
+        ("trainer.*", "'trainer.*': is a pattern. Use find() for its matches."),
+        ("trainer..loss", "'trainer..loss' is not an address: ''"),
     ],
 )
 def test_an_unknown_address_says_what_is_near(registry, address, message):
@@ -186,7 +186,7 @@ def test_a_value_that_fits_is_kept_in_the_type_that_was_declared(kind, value, ke
         (Kind(int), 1.0, "must be a whole number (got 1.0)."),
         (Kind(int), False, "must be a whole number (got False)."),
         (Kind(bool), 1, "must be true or false (got 1)."),
-        (Kind(str), 1, "must be a text (got 1)."),
+        (Kind(str), 1, "must be a string (got 1)."),
         (Kind(dict), 1, "must be a dict (got 1)."),
         (Kind(high=2), 3, "must be at most 2 (got 3)."),
     ],
@@ -237,7 +237,7 @@ def test_setting_never_makes_a_new_key(registry):
     [
         ("trainer.los", "no 'los' in 'trainer'. Did you mean 'loss'?"),
         ("**.los", "**.los: matches no value. Nothing is called 'los'. Did you mean 'loss'?"),
-        ("trainer.network", "trainer.network: is a registry. Name a value in it."),
+        ("trainer.network", "trainer.network: is a registry. Give the address of a value in it."),
         ("*", "*: matches no value."),
     ],
 )
@@ -254,7 +254,7 @@ def test_all_matches_are_checked_before_the_first_is_set():
     with pytest.raises(SigmaAddressError, match="b.x: must be a number, at most 5"):
         registry.set("*.x", 9.0)
     registry.bind("c.x", lambda: 3.0)
-    with pytest.raises(SigmaAddressError, match="c.x: can be read only"):
+    with pytest.raises(SigmaAddressError, match="c.x: is read-only"):
         registry.set("*.x", 4.0)
     assert registry["a.x"] == 1.0
     assert put == []
@@ -277,16 +277,16 @@ def test_a_value_that_is_not_there_yet_is_left_out_and_still_has_an_address():
     assert registry.find("*") == []
     assert registry.addresses("*") == ["loss"]
     assert "loss" in registry
-    with pytest.raises(SigmaAddressError, match="loss: nothing has been published there yet"):
+    with pytest.raises(SigmaAddressError, match="loss: is not published yet"):
         registry.get("loss")
     published["loss"] = 0.5
     assert registry.find("*") == [("loss", 0.5)]
 
 
 def test_a_value_and_a_level_cannot_share_an_address(registry):
-    with pytest.raises(SigmaAddressError, match="trainer.loss: is a value, and holds nothing further"):
+    with pytest.raises(SigmaAddressError, match="trainer.loss: is a value, not a registry"):
         keep(registry, "trainer.loss.x", 1)
-    with pytest.raises(SigmaAddressError, match="trainer.network: is a registry, and cannot become a value"):
+    with pytest.raises(SigmaAddressError, match="trainer.network: is a registry, which cannot be replaced by a value"):
         registry.bind("trainer.network", lambda: 1)
 
 
@@ -294,7 +294,7 @@ def test_a_value_and_a_level_cannot_share_an_address(registry):
 def test_a_place_has_a_plain_address(address):
     registry = Registry()
     for act in (lambda: registry.bind(address, int), lambda: registry.branch(address)):
-        with pytest.raises(SigmaAddressError, match="Use a plain address|is no address"):
+        with pytest.raises(SigmaAddressError, match="Use a plain address|is not an address"):
             act()
     assert "**" not in registry
 

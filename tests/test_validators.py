@@ -53,7 +53,7 @@ class Anything:
     two: tuple[int, ...] = field(default=(1, 2), validator=settings.min_len(2))
     count: int = field(default=1, validator=settings.whole)
     factor: float = field(default=1.0, validator=settings.finite)
-    text: str = field(default="a", validator=settings.instance_of(str, "a text"))
+    text: str = field(default="a", validator=settings.instance_of(str, "a string"))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ class Anything:
         ("count", -3, True, "must be a whole number (got True)."),
         ("factor", -2, float("inf"), "must be a finite number (got inf)."),
         ("factor", 1e30, "1", "must be a finite number (got '1')."),
-        ("text", "", 1, "must be a text (got 1)."),
+        ("text", "", 1, "must be a string (got 1)."),
     ],
 )  # fmt: skip
 def test_each_validator_accepts_what_it_says(name, right, wrong, message):
@@ -154,14 +154,14 @@ def test_values_are_found_by_patterns_from_the_root():
         assert sigma.find("**.rate") == {"one.rate": 1.0, "two.rate": 2.0}
         with pytest.raises(SigmaAddressError, match=r"^'\*\*.rate': is a pattern. Use find\(\)"):
             sigma.get("**.rate")
-        with pytest.raises(SigmaAddressError, match="^3 is no address. Give it as text"):
+        with pytest.raises(SigmaAddressError, match="^3 is not an address. Pass a string"):
             sigma.get(3)
 
 
 def test_a_question_needs_an_address_and_no_sentence():
-    with pytest.raises(SigmaConfigError, match="^3 is no address. Give it as text"):
+    with pytest.raises(SigmaConfigError, match="^3 is not an address. Pass a string"):
         when(3)
-    with pytest.raises(SigmaConfigError, match="'epoch reaches 5': is no address. Give a sentence to"):
+    with pytest.raises(SigmaConfigError, match="'epoch reaches 5': is not an address. Pass a criterion to"):
         when("epoch reaches 5")
 
 

@@ -61,7 +61,7 @@ class _Structure(Structure):
     def _architecture(self, text: Any) -> str:
         """Return the text with every layer as ``distribution:name``; errors keep their line and column."""
         if not isinstance(text, str):
-            raise Mismatch("text", text)
+            raise Mismatch("a string", text)
         try:
             ends = notation.parse(text, self.load)
         except SigmaError as error:

@@ -24,8 +24,8 @@ from sigma_kernel.settings import phrase
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
 _PLAIN: dict[Any, tuple[Any, str]] = {
-    bool: (bool, "true or false"), int: (int, "a whole number"), float: (int | float, "a number"), str: (str, "text"),
-    Path: (str, "a path"), TimeStep: (str, 'a time step such as "1 epoch"'),
+    bool: (bool, "true or false"), int: (int, "a whole number"), float: (int | float, "a number"),
+    str: (str, "a string"), Path: (str, "a path"), TimeStep: (str, 'a time step such as "1 epoch"'),
     Criterion: (str, 'a criterion such as "epoch reaches 10"'),
 }  # fmt: skip
 _LISTS = (list, tuple, Sequence, MutableSequence)
@@ -83,8 +83,7 @@ class Unknown(ValueError):
 
     def __init__(self, key: str, known: Iterable[str]) -> None:
         self.key, self.known = key, list(known)
-        names = ", ".join(self.known) or "none"
-        super().__init__(f"unknown key.{near(key, self.known) or f' Known here: {names}.'}")
+        super().__init__(f"unknown key.{near(key, self.known, 'Known here:')}")
 
 
 def sentence(error: Exception) -> str:

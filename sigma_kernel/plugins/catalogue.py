@@ -83,7 +83,7 @@ class Catalogue:
     def _refuse(self, kind: str, name: str, distribution: str) -> NoReturn:
         here = {plugin.name: plugin for plugin in self.plugins}
         if distribution and distribution not in here and distribution not in rooms.known():
-            hint = near(distribution, here) or f" Installed are: {', '.join(here) or 'none'}."
+            hint = near(distribution, here, "Installed are:")
             raise SigmaPluginError(f"{kind} {name!r}: no installed plugin is called {distribution!r}.{hint}")
         for offer in [distribution] if distribution else rooms.offering(kind, name):
             if offer not in here:

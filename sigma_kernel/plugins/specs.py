@@ -69,8 +69,7 @@ def check_component(record: object) -> None:
     if not isinstance(record, Component):
         raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
     if record.kind not in KINDS:
-        hint = near(str(record.kind), KINDS) or f" Kinds: {', '.join(KINDS)}."
-        raise SigmaPluginError(f"Component: there is no kind {record.kind!r}.{hint}")
+        raise SigmaPluginError(f"Component: there is no kind {record.kind!r}.{near(str(record.kind), KINDS, 'Kinds:')}")
     for name, (pattern, example) in (_FORMS | _LOWERINGS if record.kind == "lowering" else _FORMS).items():
         value = getattr(record, name)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):

@@ -1,1 +1,1 @@
-"""The tree of named values, and the language of addresses."""
+"""The registry of named values, and its addresses and patterns."""

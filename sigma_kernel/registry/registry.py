@@ -1,9 +1,8 @@
 """Named values in nested registries: typed, tagged, observable, and found by address.
 
-A registry holds values and further registries by name.  A value is *bound*: read and written through functions of its
-owner, which keeps it.  Addresses start at the registry on which a method is called.  Any thread may read,
-set and change the structure; functions of values and observers are called without the lock, so that they may do the
-same.
+A registry holds values and further registries by name. A value is *bound*: read and written through functions of its
+owner. Addresses are relative to the registry on which a method is called. All methods are thread-safe; the functions of
+values and observers are called without the lock, so they may use the registry.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from attrs import define, field, frozen
 from sigma_kernel.errors import SigmaAddressError, near
 from sigma_kernel.registry.addresses import levels, literal, matches
 
-_Found = dict[tuple[str, str], "dict[str, _Leaf | Registry]"]  # by path and pattern
+_Matches = dict[str, "_Leaf | Registry"]  # by address, in the order of the tree
 Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
 
 
 class Mark(Enum):
-    """What stands where there is no value to show."""
+    """What stands in for a value."""
 
-    NOTHING = "nothing"  # also returned by the function of a value while there is none
-    BOUND = "bound"  # told to observers when a value comes or goes; it is not read for that
+    NOTHING = "nothing"  # no value; also returned by the read function of an unpublished one
+    BOUND = "bound"  # passed to observers when a value is bound or removed, without reading it
 
 
 NOTHING = Mark.NOTHING
-_ABSTRACT: dict[type, type] = {bool: bool, int: Integral, float: Real, str: str}  # numpy's scalars belong to these
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", object: ""}
+_ABSTRACT: dict[type, type] = {bool: bool, int: Integral, float: Real, str: str}  # which include NumPy scalars
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", object: ""}
 
 
 @frozen
 class Kind:
-    """What a value must be: a type, and a range; ``object`` is anything."""
+    """The type and range of a value; ``object`` allows anything."""
 
     type: type = object
     low: float | None = None  # at least
@@ -48,7 +47,7 @@ class Kind:
     doc: str = ""
 
     def check(self, address: str, value: Any) -> Any:
-        """Return the value in its type; raises SigmaAddressError that says what it must be."""
+        """Return the value converted to the type; raises SigmaAddressError if it does not fit."""
         if not self.holds(value):
             raise SigmaAddressError(f"{address}: must be {self} (got {value!r}).")
         try:
@@ -57,7 +56,7 @@ class Kind:
             raise SigmaAddressError(f"{address}: must be {self} (got {value!r}, which is too large).") from None
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
+        """Return whether a value fits."""
         typed = isinstance(value, _ABSTRACT.get(self.type, self.type))
         if not typed or (isinstance(value, bool) and self.type in (int, float)):
             return False
@@ -81,18 +80,18 @@ class _Leaf:
 
     kind: Kind
     get: Callable[[], Any]
-    put: Any  # a function; None where the value can be read only
-    remote: bool = False  # putting ends in another set(), with a function of its own, which tells observers
+    put: Callable[[Any], Any] | None  # None: read-only
+    remote: bool = False  # setting it sends a request that ends in another set(), which notifies observers
 
     def check(self, address: str, value: Any) -> Any:
         if self.put is None:
-            raise SigmaAddressError(f"{address}: can be read only.")
+            raise SigmaAddressError(f"{address}: is read-only.")
         return self.kind.check(address, value)
 
 
 @frozen(eq=False, repr=False)
 class _Watch:
-    """Somebody who wants to be told of changes below a registry."""
+    """An observer of changes in a registry."""
 
     home: Registry
     pattern: str
@@ -101,48 +100,48 @@ class _Watch:
 
 @define(eq=False, repr=False)
 class Registry:
-    """A tree of names; leaves are values, branches are registries with tags."""
+    """A tree of names: leaves are values, branches are registries with tags."""
 
     path: str = ""
     _lock: Any = field(factory=RLock)
     _tags: set[str] = field(factory=set)
     _items: dict[str, _Leaf | Registry] = field(factory=dict)
-    _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order
-    _found: _Found = field(factory=dict)  # of the whole tree, until its structure changes
+    _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order of registration
+    _found: dict[tuple[str, str], _Matches] = field(factory=dict)  # cached by path and pattern, for the whole tree
 
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
-        """Return the value or the registry at a plain address; raises SigmaAddressError that says what is near."""
+        """Return the value or registry at a plain address; raises SigmaAddressError if there is none."""
         found = self._at(address)
         value = found.get() if isinstance(found, _Leaf) else found
         if value is NOTHING:
-            raise SigmaAddressError(f"{self._full(address)}: nothing has been published there yet.")
+            raise SigmaAddressError(f"{self._full(address)}: is not published yet.")
         return value
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return the address and the value of every match that has one, in the order in which they were put there."""
+        """Return the address and value of every match that has a value, in the order of binding."""
         read = [(address, leaf.get()) for address, leaf in self._leaves(pattern).items()]
         return [(address, value) for address, value in read if value is not NOTHING]
 
     def addresses(self, pattern: str = "**") -> list[str]:
-        """Return the addresses of all values that match, also of those that have none yet."""
+        """Return the addresses of all matches, including those without a value yet."""
         return list(self._leaves(pattern))
 
     def tags(self, address: str = "") -> frozenset[str]:
-        """Return the tags of this registry, or of the one at an address; a value has none."""
+        """Return the tags of this registry, or of the one at an address; values have none."""
         found = self._entry(address) if address else self
         return frozenset(found._tags) if isinstance(found, Registry) else frozenset()
 
     def kind(self, address: str) -> Kind:
-        """Return what the value at a plain address must be."""
+        """Return the kind of the value at a plain address."""
         found = self._at(address)
         return found.kind if isinstance(found, _Leaf) else Kind()
 
     def set(self, pattern: str, value: Any, put: Callable[[Mapping[str, Any]], Any] | None = None) -> list[str]:
-        """Set every value that a pattern matches, and return their addresses.
+        """Set all values that a pattern matches; return their addresses.
 
-        Each is set by its own function, or all at once by ``put``, by address.  All are checked before that, and
-        observers are called after it.  Raises SigmaAddressError if nothing matches or the value does not fit.
+        Each is set by its own function, or all by one call of ``put`` with the values by address. All are checked
+        first; observers are called last. Raises SigmaAddressError if nothing matches or the value does not fit.
         """
         found = self._leaves(pattern)
         if not found:
@@ -152,8 +151,8 @@ class Registry:
         old = {a: found[a].get() for a, listeners in told.items() if listeners}  # reading may be costly
         if put is not None:
             put(checked)
-        for address, new in checked.items() if put is None else ():
-            found[address].put(new)
+        for address, leaf in found.items() if put is None else ():
+            leaf.put(checked[address])  # type: ignore[misc]  # check() refuses None
         for address, listeners in told.items():
             for callback, seen in listeners:
                 callback(seen, old[address], checked[address])
@@ -170,7 +169,7 @@ class Registry:
 
     # -- structure -----------------------------------------------------------------------------------------------------
     def branch(self, address: str, *tags: str) -> Registry:
-        """Return the registry at an address, made where there is none, with these tags added."""
+        """Return the registry at an address, created if necessary, with these tags added."""
         with self._lock:
             here = self._down(_plain(address))
             here._tags.update(tags)
@@ -185,10 +184,10 @@ class Registry:
         kind: Kind | None = None,
         remote: bool = False,
     ) -> None:
-        """Put a value at an address that is read and written through functions; without ``put`` it can be read only.
+        """Bind a value to an address, through functions that read and set it; without ``put``, it is read-only.
 
-        It replaces a value that was at the address before.  A ``remote`` value is set by a request that ends in
-        :meth:`set` with a function of its own.
+        It replaces a value already bound there. The ``put`` of a ``remote`` value sends a request that ends in a call
+        of :meth:`set` with another function.
         """
         *path, name = _plain(address)
         leaf = _Leaf(kind or Kind(), get, put, remote)
@@ -196,13 +195,13 @@ class Registry:
             parent = self._down(path)
             old = parent._items.get(name)
             if isinstance(old, Registry):
-                raise SigmaAddressError(f"{self._full(address)}: is a registry, and cannot become a value.")
+                raise SigmaAddressError(f"{self._full(address)}: is a registry, which cannot be replaced by a value.")
             parent._items[name] = leaf
             self._found.clear()
         self._tell(address, NOTHING if old is None else Mark.BOUND, Mark.BOUND)
 
     def remove(self, address: str) -> None:
-        """Take a value out of the tree, or a registry with all that it holds."""
+        """Remove a value, or a registry with its contents."""
         *path, name = address.split(".")
         with self._lock:
             entry = self._at(address)
@@ -219,16 +218,16 @@ class Registry:
                 here._items[name] = Registry(here._full(name), self._lock, watches=self._watches, found=self._found)
             entry = here._items[name]
             if isinstance(entry, _Leaf):
-                raise SigmaAddressError(f"{here._full(name)}: is a value, and holds nothing further.")
+                raise SigmaAddressError(f"{here._full(name)}: is a value, not a registry.")
             here = entry
         return here
 
     # -- observers -----------------------------------------------------------------------------------------------------
     def observe(self, callback: Observer, pattern: str = "**") -> Callable[[], None]:
-        """Call back with (address, old, new) whenever a value that matches is set, comes or goes; return how to end it.
+        """Call ``callback(address, old, new)`` for each change of a matching value; return a function to end this.
 
-        ``old`` is ``NOTHING`` for a new value, ``new`` for one that is removed.  The thread that makes a change calls
-        back once, after the change; with several threads, the last call need not be that of the last change.
+        ``old`` is ``NOTHING`` for a new value, ``new`` for a removed one. The thread that makes a change calls back
+        once, after the change; with several threads, the last call need not belong to the last change.
         """
         levels(pattern)
         watch = _Watch(self, pattern, callback)
@@ -246,24 +245,23 @@ class Registry:
             callback(seen, old, new)
 
     def _listeners(self, address: str) -> list[tuple[Observer, str]]:
-        """Return who is to be told of a change, each with the address as seen from there."""
+        """Return the observers to notify of a change, each with the address relative to its registry."""
         full = self._full(address)
         with self._lock:
-            watches = [watch for watch in self._watches if full.startswith(watch.home._full(""))]
-        found = [(watch, full.removeprefix(watch.home._full(""))) for watch in watches]
+            found = [(w, full.removeprefix(head)) for w in self._watches if full.startswith(head := w.home._full(""))]
         return [(w.callback, seen) for w, seen in found if matches(w.pattern, seen, w.home.tags)]
 
-    # -- their parts ---------------------------------------------------------------------------------------------------
+    # -- lookup --------------------------------------------------------------------------------------------------------
     def _full(self, address: str) -> str:
         return f"{self.path}.{address}" if self.path else address
 
     def _at(self, address: str) -> _Leaf | Registry:
         if not literal(address):
-            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for all that it matches.")
+            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for its matches.")
         here: Any = self
         for name in address.split("."):
             if isinstance(here, _Leaf):
-                raise SigmaAddressError(f"{self._full(address)}: goes on behind a value, which holds nothing further.")
+                raise SigmaAddressError(f"{self._full(address)}: goes beyond a value, which has no further levels.")
             if name not in here._items:
                 raise here._unknown(name)
             here = here._items[name]
@@ -278,14 +276,14 @@ class Registry:
         return {address: entry for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)}
 
     def _search(self, pattern: str) -> dict[str, _Leaf | Registry]:
-        """Return all values and registries that match, by address, in the order of the tree; not to be changed."""
+        """Return all matching values and registries by address, in the order of the tree; do not modify the result."""
         if literal(pattern):
             entry = self._entry(pattern)
             return {} if entry is None else {pattern: entry}
         with self._lock:
             key = self.path, pattern
             if key not in self._found:
-                if len(self._found) >= 1000:  # whoever asks for that many does not ask for the same ones again
+                if len(self._found) >= 1000:  # so many patterns are unlikely to be repeated
                     self._found.clear()
                 every = pattern == "**"
                 self._found[key] = {a: e for a, e in self._everything("") if every or matches(pattern, a, self.tags)}
@@ -306,7 +304,7 @@ class Registry:
     def _unmatched(self, pattern: str) -> SigmaAddressError:
         if literal(pattern):
             self._at(pattern)
-            return SigmaAddressError(f"{self._full(pattern)}: is a registry. Name a value in it.")
+            return SigmaAddressError(f"{self._full(pattern)}: is a registry. Give the address of a value in it.")
         names = {name for address in self._search("**") for name in address.split(".")}
         asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
         hint = f" Nothing is called {asked[0]!r}.{near(asked[0], names)}" if asked else ""
@@ -315,5 +313,5 @@ class Registry:
 
 def _plain(address: str) -> list[str]:
     if not literal(address):
-        raise SigmaAddressError(f"{address!r}: a pattern names no single place. Use a plain address.")
+        raise SigmaAddressError(f"{address!r}: is a pattern. Use a plain address.")
     return address.split(".")

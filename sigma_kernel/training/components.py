@@ -157,7 +157,7 @@ def _check_declared(where: str, hook: Hook) -> None:
             raise SigmaConfigError(f"{where}.{what}: {said(error)}") from error
         several_ = isinstance(declared, Collection) and not isinstance(declared, str)
         if not several_ or not all(isinstance(one, str) for one in declared):
-            raise SigmaConfigError(f"{where}.{what}: must be a list of texts (got {declared!r}). Write ['...'].")
+            raise SigmaConfigError(f"{where}.{what}: must be a list of strings (got {declared!r}). Write ['...'].")
 
 
 def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:

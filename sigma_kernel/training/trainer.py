@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, field, fields_dict
 
 from sigma_kernel.contracts import Metric, Operator
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, refuse_unknown
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
@@ -36,10 +36,7 @@ class Trainer(Settings):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse unknown settings, and changes after preparation, which would have no effect."""
-        known = fields_dict(Trainer)
-        if name not in known:
-            hint = near(name, known) or f" It has {', '.join(known)}."
-            raise SigmaConfigError(f"{self.name}: a trainer has no setting {name!r}.{hint}")
+        refuse_unknown("trainer", [name], fields_dict(Trainer))
         if getattr(self, "_session", None) is not None:
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."

@@ -266,7 +266,7 @@ def test_what_is_no_address_is_refused_at_its_place(check, old, new, place):
     code, said = check((old, new))
     assert (code, len(said)) == (2, 1)
     assert said[0].startswith(place)
-    assert "is no address" in said[0]
+    assert "is not an address" in said[0]
 
 
 def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):

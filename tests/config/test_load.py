@@ -198,7 +198,7 @@ def test_other_settings_are_another_configuration(load):
         ("deviation = 0.1", "", "[initialisers.weights]", "initialisers.weights.deviation: is missing. Give it a number. "
          "`sigma components initialiser normal` says more."),
         ("deviation = 0.1", "deviation = -1", "deviation", "initialisers.weights.deviation: must be at least 0 (got -1.0)"),
-        ('match = "**.weights"\n', "", "[initialisers.weights]", "initialisers.weights.match: is missing. Give it text."),
+        ('match = "**.weights"\n', "", "[initialisers.weights]", "initialisers.weights.match: is missing. Give it a string."),
         ('every = "1 epoch"\n', "", "[hooks.score]",
          'hooks.score.every: is missing. Give it a time step such as "1 epoch". `sigma components hook score` says more.'),
         ('when = "epoch reaches 2"', "when = 2", "when",
@@ -273,7 +273,7 @@ def test_a_missing_plugin_beside_other_mistakes_is_a_configuration_error(errors)
 
 def test_what_a_file_cannot_say_is_refused(errors):
     (found,) = errors(changed('type = "centre"', 'type = "centre"\nsection = { a = 1 }'))
-    assert found.endswith("data.preprocessors.middle.section: must be text (got a table)")
+    assert found.endswith("data.preprocessors.middle.section: must be a string (got a table)")
 
 
 def test_a_missing_file_is_an_error_without_a_traceback(shelf, tmp_path):
@@ -307,7 +307,7 @@ def test_an_object_that_is_not_of_its_kind_is_a_mistake_of_its_plugin(errors):
 def test_a_setting_that_is_missing_says_what_may_stand_there_and_where_one_reads_more(errors):
     (found,) = errors(changed('type = "centre"', 'type = "columns"'))
     assert found.endswith(
-        "data.preprocessors.middle.which: is missing. Give it text or a whole number or a list. "
+        "data.preprocessors.middle.which: is missing. Give it a string or a whole number or a list. "
         "`sigma components preprocessor columns` says more."
     )
 

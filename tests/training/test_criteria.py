@@ -88,7 +88,7 @@ def test_what_is_not_a_number_yet_decides_nothing_and_is_not_remembered() -> Non
 
 
 def test_only_numbers_can_be_asked_about() -> None:
-    with pytest.raises(SigmaConfigError, match=r"x above 1: asks about a number \(got list\)."):
+    with pytest.raises(SigmaConfigError, match=r"x above 1: needs a number \(got list\)."):
         about_x(when("x").above(1), [1.0, 2.0])  # type: ignore[arg-type]
 
 
@@ -398,15 +398,18 @@ VERB = "expected reaches, falls to, above, below, equals, increases, decreases, 
         ("x @ 3", f"at '@'; {VERB}"),
         ("x above 1 for five epochs", "at 'five'; expected a number."),
         ("x above 1 for 5 epoch s", "at 's'; expected and, or."),
-        ("x above 1 for 5 epocs", "'epocs' is no unit. Use epochs, iterations or seconds. Did you mean 'epochs'?"),
-        ("x above 1 for 5 starts", "for: 'starts' is no unit. Use epochs, iterations or seconds."),
-        ("x above 1 for 2.5 epochs", "2.5 epochs: there is no part of one. Use a whole number."),
+        (
+            "x above 1 for 5 epocs",
+            "'5.0 epocs': the unit must be epochs, iterations, samples or seconds. Did you mean 'epochs'?",
+        ),
+        ("x above 1 for 5 starts", "'5.0 starts': the unit must be epochs, iterations, samples or seconds."),
+        ("x above 1 for 2.5 epochs", "2.5 epochs: must be a whole number."),
         ("x above 1 for 0 epochs", "must be a number above 0."),
-        ("*.loss above 3", "'*.loss': say whether 'any' or 'all' of what the pattern matches is meant."),
-        ("x above 1e999", "x above: takes a finite number (got inf)."),
+        ("*.loss above 3", "'*.loss': a pattern needs the quantifier 'any' or 'all' (got '')."),
+        ("x above 1e999", "x above: needs a finite number (got inf)."),
         (
             "validation.accuracy improves",
-            "would mean that it falls. Write 'improves upwards'.",
+            "means that it falls. Write 'improves upwards'.",
         ),
     ],
 )
@@ -438,16 +441,16 @@ def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
     [
         (lambda: when("*.x"), "'any' or 'all'"),
         (lambda: when("x", "some"), "'any' or 'all'"),
-        (lambda: when("a..b"), "is no address"),
-        (lambda: when("any"), "is a word of sentences"),
+        (lambda: when("a..b"), "is not an address"),
+        (lambda: when("any"), "is a keyword of criteria"),
         (lambda: when("top_accuracy").improves(), "improves upwards"),
         (lambda: when("validation.f1_each").improves(), "improves upwards"),
-        (lambda: when("x").above(math.nan), "takes a finite number"),
-        (lambda: when("x").increases(True), "takes a finite number"),
-        (lambda: when("x").reaches("ten"), "takes a finite number (got 'ten')"),
+        (lambda: when("x").above(math.nan), "needs a finite number"),
+        (lambda: when("x").increases(True), "needs a finite number"),
+        (lambda: when("x").reaches("ten"), "needs a finite number (got 'ten')"),
         (lambda: when("x").above(1).for_(0, "epoch"), "above 0"),
-        (lambda: when("x").above(1).for_(5, "start"), "'start' is no unit"),
-        (lambda: when("x").above(1).for_(1.5, "iteration"), "no part of one"),
+        (lambda: when("x").above(1).for_(5, "start"), "'5 start': the unit must be"),
+        (lambda: when("x").above(1).for_(1.5, "iteration"), "must be a whole number"),
     ],
 )
 def test_what_python_cannot_ask_is_refused(make: Any, message: str) -> None:

@@ -295,11 +295,11 @@ class Broken(Hook):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Do(reads="training.loss"), "trainer.hooks.a.reads: must be a list of texts (got 'training.loss')"),
-        (lambda: Do(writes=None), "trainer.hooks.a.writes: must be a list of texts (got None). Write ['...']."),
-        (lambda: Do(requires=[Do]), "trainer.hooks.a.requires: must be a list of texts"),
-        (lambda: Do(splits="validation"), "trainer.hooks.a.splits: must be a list of texts"),
-        (lambda: Do(settable=0.5), "trainer.hooks.a.settable: must be a list of texts"),
+        (lambda: Do(reads="training.loss"), "trainer.hooks.a.reads: must be a list of strings (got 'training.loss')"),
+        (lambda: Do(writes=None), "trainer.hooks.a.writes: must be a list of strings (got None). Write ['...']."),
+        (lambda: Do(requires=[Do]), "trainer.hooks.a.requires: must be a list of strings"),
+        (lambda: Do(splits="validation"), "trainer.hooks.a.splits: must be a list of strings"),
+        (lambda: Do(settable=0.5), "trainer.hooks.a.settable: must be a list of strings"),
         (lambda: Broken(every=every(1, "epoch")), "trainer.hooks.a.reads: ValueError: no idea"),
         (lambda: Do(priority="high"), "Do.priority: must be a whole number"),
         (lambda: Do(background="yes"), "Do.background: must be"),

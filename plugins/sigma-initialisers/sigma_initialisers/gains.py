@@ -27,8 +27,7 @@ def gain(owner: Any, attribute: Attribute[Any], value: Any) -> None:
     if not isinstance(value, str):
         and_(finite, ge(0))(owner, attribute, value)
     elif value not in GAINS:
-        hint = near(value, GAINS) or f" Known here: {', '.join(GAINS)}."
-        where = f"{type(owner).__name__}.{attribute.alias}"
+        where, hint = f"{type(owner).__name__}.{attribute.alias}", near(value, GAINS, "Known here:")
         raise SigmaConfigError(f"{where}: must be a number or a nonlinearity (got {value!r}).{hint}")
 
 

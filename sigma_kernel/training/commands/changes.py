@@ -62,8 +62,7 @@ class Factory:
                 return _with(changes, hooks={**hooks, name: hook})
             case Detach(name):
                 if name not in there:
-                    known = near(name, there) or f" There are: {', '.join(there) or 'none'}."
-                    raise SigmaConfigError(f"detach: there is no hook {name!r}.{known}")
+                    raise SigmaConfigError(f"detach: there is no hook {name!r}.{near(name, there, 'There are:')}")
                 hooks.pop(name, None)
                 times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
                 return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
@@ -118,7 +117,7 @@ def timed(changes: Changes, name: str, what: str, text: str) -> Changes:
 def read_time(where: str, what: str, text: Any) -> Any:
     """Parse a time (``every``) or a criterion (``when``); raise SigmaConfigError if it is invalid."""
     if not isinstance(text, str):
-        raise SigmaConfigError(f"{where}: must be a text (got {text!r}). Write '2 epochs' or 'epoch reaches 3'.")
+        raise SigmaConfigError(f"{where}: must be a string (got {text!r}). Write '2 epochs' or 'epoch reaches 3'.")
     try:
         return None if what == "when" and not text else TIMES[what][0](text)
     except SigmaConfigError as error:

@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
 SLOTS = ("optimiser", "backend", "iterator")  # kinds of components that ``swap`` replaces
 SCALE = settings.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
-TEXT = settings.instance_of(str, "a text")
+TEXT = settings.instance_of(str, "a string")
 
 
 @frozen
