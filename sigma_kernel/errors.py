@@ -79,11 +79,13 @@ def near(name: str, known: Iterable[str], listed: str = "") -> str:
     return f" {listed} {', '.join(names) or 'none'}." if listed else ""
 
 
-def refuse_unknown(where: str, settings: Iterable[str], known: Collection[str]) -> None:
-    """Raise SigmaConfigError for a setting that is not among those known, with a similar one or all of them."""
+def refuse_unknown(
+    where: str, settings: Iterable[str], known: Collection[str], error: type[SigmaError] = SigmaConfigError
+) -> None:
+    """Raise an error for a setting that is not among those known, with a similar one or all of them."""
     for name in settings:
         if name not in known:
-            raise SigmaConfigError(f"{where}: has no setting {name!r}.{near(name, known, 'It has')}")
+            raise error(f"{where}: has no setting {name!r}.{near(name, known, 'It has')}")
 
 
 class Mistakes:

@@ -273,7 +273,7 @@ def test_a_network_may_be_its_text() -> None:
 
 @pytest.mark.parametrize("network", [5, Input, ["input(4)"], lambda x: x])
 def test_a_network_that_is_none_is_refused(network: Any) -> None:
-    with pytest.raises(SigmaNetworkError, match="is no architecture. Set one, such as Input"):
+    with pytest.raises(SigmaNetworkError, match="is not an architecture. Set one, such as Input"):
         _trained(network=network)
 
 

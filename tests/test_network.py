@@ -257,7 +257,7 @@ def test_names_are_given_by_order_where_there_is_none_or_a_hash():
 
 
 def test_two_layers_of_one_name_are_refused_with_a_remedy():
-    with pytest.raises(SigmaNetworkError, match=r"2 layers are called 'h'. '#' in a name becomes the number"):
+    with pytest.raises(SigmaNetworkError, match=r"2 layers are called 'h'. '#' in a name becomes the index"):
         Network.build(Input() + 2 * Dense(3, name="h"))
 
 
@@ -441,12 +441,12 @@ def test_a_cost_must_be_one_number():
         def forward(self, context, output, targets):
             return f.square(output)
 
-    with pytest.raises(SigmaNetworkError, match=r"1-bad: a cost must be one number \(got shape \(2, 4\)\)"):
+    with pytest.raises(SigmaNetworkError, match=r"1-bad: a cost must be a scalar \(got shape \(2, 4\)\)"):
         declared(Input() + Bad())
 
 
 def test_a_missing_section_is_named_with_what_is_near():
-    with pytest.raises(SigmaNetworkError, match=r"0-input: there is no section 'input'.*Did you mean 'inputs'"):
+    with pytest.raises(SigmaNetworkError, match=r"0-input: the data has no section 'input'.*Did you mean 'inputs'"):
         declared(Input("input"))
 
 
@@ -460,7 +460,7 @@ def test_one_name_for_two_things_of_a_layer_is_refused():
         def parameters(self, x):
             return {"rate": Parameter(x.shape)}
 
-    with pytest.raises(SigmaNetworkError, match=r"1-both.rate means 2 things"):
+    with pytest.raises(SigmaNetworkError, match=r"1-both.rate is the name of 2 parameters"):
         declared(Input() + Both())
 
 
@@ -575,13 +575,13 @@ def test_an_owned_layer_in_the_body_of_a_scan_is_refused_by_the_address_that_it_
 
 def test_two_owned_layers_of_one_name_are_refused_if_their_shapes_differ():
     cells = Custom(lambda context, x: context.run("cell", Dense(3), context.run("cell", Dense(5), x)))
-    with pytest.raises(SigmaNetworkError, match=r"1-custom.cell.weights is wanted with shapes \(4, 5\) and \(5, 3\)"):
+    with pytest.raises(SigmaNetworkError, match=r"1-custom.cell.weights: is used with shapes \(4, 5\) and \(5, 3\)"):
         declared(Input() + cells)
 
 
 @pytest.mark.parametrize("body", [Input() + Dense(4), Dense(4) + Square()])
 def test_what_a_layer_owns_has_no_inputs_or_costs(body):
-    with pytest.raises(SigmaNetworkError, match="what a layer owns has no inputs or costs"):
+    with pytest.raises(SigmaNetworkError, match="a layer cannot own input or cost layers"):
         declared(Input() + Residual(body))
 
 
@@ -604,10 +604,10 @@ def test_a_parameter_can_be_shared_with_a_layer_further_on():
 @pytest.mark.parametrize(
     ("share", "message"),
     [
-        ({"weight": "own.weights"}, "share: it has no parameter 'weight'. Did you mean 'weights'"),
+        ({"weight": "own.weights"}, "share: there is no parameter 'weight'. Did you mean 'weights'"),
         ({"weights": "own.weight"}, "share: there is no parameter 'own.weight'. Did you mean 'own.weights'"),
         ({"weights": "wide.weights"}, r"share: it needs shape \(4, 4\); wide.weights has \(4, 6\)"),
-        ({"weights": "twin.weights"}, "share: twin.weights is shared itself. Name 'own.weights'"),
+        ({"weights": "twin.weights"}, "share: twin.weights is itself shared. Use 'own.weights'"),
     ],
 )
 def test_sharing_what_does_not_fit_is_refused(share, message):

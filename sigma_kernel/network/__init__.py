@@ -1,1 +1,1 @@
-"""Architectures: the algebra of layers, its text form, tracing, and the network that they make."""
+"""Networks: the algebra of layers, its text form, tracing, and networks with names and shapes."""

@@ -1,8 +1,7 @@
-"""The algebra of architectures: ``a + b``, ``n * a``, ``a.link(b)``, and the text that says the same.
+"""The algebra of architectures: ``a + b``, ``n * a``, ``a.link(b)``, and its text form.
 
-What a layer is, is said in :mod:`sigma_kernel.contracts`, which stands to the right of this.  :func:`wire` turns
-architectures into a list of layers, each with what leads to it, sources first; :func:`write` turns them into text,
-which :func:`sigma_kernel.network.notation.parse` reads.
+:func:`place` returns the layers of architectures in order, with names and sources; :func:`write` returns the text form,
+which :func:`sigma_kernel.network.notation.parse` reads. The contract of layers is in :mod:`sigma_kernel.contracts`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import re
 from abc import ABC
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter as Argument, Signature, signature as inspected
 from itertools import groupby, pairwise
@@ -23,23 +22,23 @@ from attrs import define, field, frozen
 from sigma_kernel.errors import SigmaNetworkError
 
 A = TypeVar("A", bound="Architecture")
-MOST = 10_000  # layers of a network
-signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected)  # of many layers, few classes
+MOST = 10_000  # layers in a network
+signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected)  # cached: many layers, few classes
 
 
 # -- the algebra -------------------------------------------------------------------------------------------------------
 @define(eq=False)
-class Architecture(ABC):  # noqa: B024  its children are abstract
+class Architecture(ABC):  # noqa: B024  its subclasses are abstract
     """A layer, or a chain of layers.
 
-    ``a + b`` leads a's end to b's start, ``n * a`` is a chain of n copies, and ``str(a)`` is the text form.  The same
-    layer object in two chains is one layer.  Copies are layers of their own: they have the same settings, and the same
-    branches where they merge, but no links.
+    ``a + b`` connects the end of a to the start of b, ``n * a`` is a chain of n copies, ``str(a)`` is the text form.
+    A layer object that is in two chains is one layer. Copies are separate layers, with the same settings and the same
+    branches, but without links.
     """
 
-    _called: str = field(default="", init=False, repr=False)  # its component's name in the text that it was read from
-    _links: list[Architecture] = field(factory=list, init=False, repr=False)  # the starts that its end leads to
-    _linked: list[Architecture] = field(factory=list, init=False, repr=False)  # the ends that lead to its start
+    _called: str = field(default="", init=False, repr=False)  # name of the component in the text it was parsed from
+    _links: list[Architecture] = field(factory=list, init=False, repr=False)  # layers that its end is linked to
+    _linked: list[Architecture] = field(factory=list, init=False, repr=False)  # architectures linked to its start
 
     def __add__(self, other: Architecture) -> Architecture:
         return Chain((*chained(self), *chained(other))) if isinstance(other, Architecture) else NotImplemented
@@ -51,7 +50,7 @@ class Architecture(ABC):  # noqa: B024  its children are abstract
         return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))
 
     def link(self, other: A) -> A:
-        """Lead the end of this to the start of another, as one more input of it; return the other."""
+        """Connect the end of this to the start of another, as an additional input; return the other."""
         start = chained(other)[0]
         chained(self)[-1]._links.append(start)
         start._linked.append(self)
@@ -63,7 +62,7 @@ class Architecture(ABC):  # noqa: B024  its children are abstract
 
 @define(eq=False)
 class Chain(Architecture):
-    """Layers, each leading to the next."""
+    """A sequence of layers, each connected to the next."""
 
     layers: tuple[Any, ...]
 
@@ -74,24 +73,24 @@ def chained(architecture: Architecture) -> tuple[Any, ...]:
 
 
 def size(architecture: Architecture) -> int:
-    """Return how many layers a chain has, with those inside its layers, and without what leads to it."""
+    """Return the number of layers in a chain, including those that its layers own."""
     inner = (getattr(layer, f.name) for layer in chained(architecture) for f in attrs.fields(type(layer)))
     return len(chained(architecture)) + sum(size(one) for one in inner if isinstance(one, Architecture))
 
 
 def check_size(layers: int) -> None:
-    """Raise SigmaNetworkError for more layers than a network can have."""
+    """Raise SigmaNetworkError for too many layers."""
     if layers > MOST:
         raise SigmaNetworkError(f"a network can have {MOST:,} layers at most (got {layers:,}). Make fewer copies.")
 
 
 def component_name(made: object) -> str:
-    """Return the name of an object's class in snake case: a ``SquaredDifference`` is a ``squared_difference``."""
+    """Return the name of an object's class in snake case, ``squared_difference`` for ``SquaredDifference``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(made).__name__).lower()
 
 
 def label(layer: Any) -> str:
-    """Return what a layer is called while it has no number."""
+    """Return the name of a layer, without an index."""
     return str(layer.name or component_name(layer))
 
 
@@ -103,7 +102,7 @@ def _copy(layer: Any) -> Any:
 
 
 def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments that make an attrs object again, the first by position; defaults are left out."""
+    """Return the arguments to make an equal attrs object, the first by position; defaults are omitted."""
     fields = {f.alias: f for f in attrs.fields(type(made))}
     positional: list[Any] = []
     named: dict[str, Any] = {}
@@ -128,7 +127,7 @@ def _is_default(made: Any, value: Any, default: Any, declared: attrs.Attribute[A
 # -- wiring ------------------------------------------------------------------------------------------------------------
 @frozen(eq=False, repr=False)
 class Wired:
-    """A layer, and the places of what leads to it: the one layer before it in its chain, branches, and all others."""
+    """A layer and its sources, by identity: the previous layer in its chain, branches, and all others."""
 
     layer: Any
     before: tuple[int, ...]
@@ -137,31 +136,41 @@ class Wired:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """Return the places of all that leads to it, in the order of its inputs."""
+        """Return all sources in the order of its inputs."""
         return self.before + self.branches + self.others
 
-    def at(self, places: Mapping[int, int]) -> Wired:
-        """Return the same with other places."""
-        groups = (tuple(places[source] for source in group) for group in (self.before, self.branches, self.others))
-        return Wired(self.layer, *groups)
+
+def wire(ends: Sequence[Architecture]) -> dict[int, Wired]:
+    """Return the layers that lead to these ends by identity, sources first; raises SigmaNetworkError for a cycle."""
+    known, wired = _known(ends), dict[int, Wired]()
+    path: dict[int, None] = {}  # from an end to the layer that is visited
+    waiting = [(key, False) for key in reversed(_last(ends))]
+    while waiting:
+        key, sources_done = waiting.pop()
+        if sources_done:
+            wired[key] = known[key]
+            path.popitem()
+        elif key in path:
+            names = [label(known[layer].layer) for layer in path]
+            cycle = " -> ".join(reversed([*names[list(path).index(key) :], label(known[key].layer)]))
+            raise SigmaNetworkError(f"architecture: {cycle} is a cycle. Use a copy (2 * layer), or remove a link.")
+        elif key not in wired:
+            path[key] = None
+            waiting += [(key, True), *((source, False) for source in reversed(known[key].sources))]
+    return wired
 
 
-def wire(ends: Sequence[Architecture]) -> list[Wired]:
-    """Return every layer that leads to these ends, sources first; raises SigmaNetworkError for a cycle."""
-    known = _known(ends)
-    places: dict[int, int] = {}
-    for end in ends:
-        for layer in _sources_first(known, id(chained(end)[-1]), places):
-            places[layer] = len(places)
-    return [known[layer].at(places) for layer in places]
+def _last(architectures: Iterable[Architecture]) -> tuple[int, ...]:
+    """Return the identities of the last layers of chains."""
+    return tuple(id(chained(architecture)[-1]) for architecture in architectures)
 
 
 def _known(ends: Sequence[Architecture]) -> dict[int, Wired]:
-    """Return all layers of these chains, and all that branches and links bring in, by their identities."""
+    """Return all layers of these chains, and those that branches and links add, by identity."""
     layers: dict[int, Any] = {}
     before = defaultdict[int, dict[int, None]](dict)
     waiting = list(ends)
-    for architecture in waiting:  # grows while it is walked
+    for architecture in waiting:  # grows during the loop
         chain = chained(architecture)
         for layer in chain:
             if id(layer) not in layers:
@@ -169,42 +178,20 @@ def _known(ends: Sequence[Architecture]) -> dict[int, Wired]:
                 waiting += [*_branches(layer), *layer._linked]
         for first, second in pairwise(chain):
             before[id(second)][id(first)] = None
-    return {key: _wired(layer, tuple(before[key])) for key, layer in layers.items()}
-
-
-def _wired(layer: Any, before: tuple[int, ...]) -> Wired:
-    branches, linked = (tuple(id(chained(a)[-1]) for a in ends) for ends in (_branches(layer), layer._linked))
-    return Wired(layer, before[:1], branches, before[1:] + linked)
+    known = {}
+    for key, layer in layers.items():
+        previous = tuple(before[key])
+        known[key] = Wired(layer, previous[:1], _last(_branches(layer)), previous[1:] + _last(layer._linked))
+    return known
 
 
 def _branches(layer: Any) -> tuple[Architecture, ...]:
     return tuple(getattr(layer, "branches", ()))
 
 
-def _sources_first(known: Mapping[int, Wired], end: int, done: Mapping[int, int]) -> Iterator[int]:
-    """Yield what leads to a layer and is not done yet, then the layer."""
-    path: dict[int, Iterator[int]] = {}
-    at = end
-    while at not in done:
-        path.setdefault(at, iter(known[at].sources))
-        following = next((source for source in path[at] if source not in done), None)
-        if following in path:
-            around = [*list(path)[list(path).index(following) :], following]
-            names = " -> ".join(label(known[layer].layer) for layer in reversed(around))
-            raise SigmaNetworkError(
-                f"architecture: {names} is a cycle. A layer cannot lead to itself: use a copy (2 * layer), or take a "
-                "link away."
-            )
-        if following is None:
-            path.pop(at)
-            yield at
-            following = next(reversed(path), end)
-        at = following
-
-
 @frozen
 class Placed:
-    """A layer with its name in the network, and the names of the layers that lead to it."""
+    """A layer with its name in the network, and the names of its sources."""
 
     name: str
     layer: Any
@@ -212,28 +199,32 @@ class Placed:
 
     @property
     def kind(self) -> str:
-        """Return the name of the layer's class, ``dense``; registries tag the layer with it."""
+        """Return the name of the layer's class, such as ``dense``, which is its tag in the registry."""
         return component_name(self.layer)
 
 
-def place(wired: Sequence[Wired]) -> tuple[Placed, ...]:
-    """Name layers by their order; raises SigmaNetworkError for names that are taken or cannot be addresses."""
-    given = [f"#-{component_name(w.layer)}" if w.layer.name is None else str(w.layer.name) for w in wired]
-    names = [name.replace("#", str(i)) for i, name in enumerate(given)]
-    for name, times in Counter(names).items():
+def place(ends: Sequence[Architecture]) -> tuple[Placed, ...]:
+    """Return the layers that lead to these ends with their names, sources first.
+
+    Raises SigmaNetworkError for cycles, duplicate names, and names that cannot be addresses.
+    """
+    wired, names = wire(ends), dict[int, str]()
+    for index, (key, w) in enumerate(wired.items()):
+        given = f"#-{component_name(w.layer)}" if w.layer.name is None else str(w.layer.name)
+        names[key] = given.replace("#", str(index))
+    for name, times in Counter(names.values()).items():
         if times > 1:
-            raise SigmaNetworkError(f"network: {times} layers are called {name!r}. '#' in a name becomes the number.")
+            raise SigmaNetworkError(f"network: {times} layers are called {name!r}. '#' in a name becomes the index.")
         if not re.fullmatch(r"[\w-]++", name):
             raise SigmaNetworkError(f"network: {name!r} cannot name a layer. Use letters, digits, - and _.")
-    sources = (tuple(names[i] for i in w.sources) for w in wired)
-    return tuple(Placed(name, w.layer, leading) for name, w, leading in zip(names, wired, sources, strict=True))
+    return tuple(Placed(names[key], w.layer, tuple(names[x] for x in w.sources)) for key, w in wired.items())
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
 def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lambda kind, name: name) -> str:
-    """Return the text form of architectures; ``called`` replaces a component's name, given its kind.
+    """Return the text form of architectures; ``called`` maps the kind and name of a component to the name to write.
 
-    Components are layers, and settings whose field says so: ``field(metadata={"kind": "activation"})``.
+    Components are layers, and settings whose field has a kind: ``field(metadata={"kind": "activation"})``.
     """
     writer = _Writer(called)
     unnamed = writer.expressions(ends)
@@ -242,38 +233,37 @@ def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lamb
 
 @define(eq=False, repr=False)
 class _Writer:
-    """Say each layer once: what leads to several others gets a name, in a statement before its use."""
+    """Write each layer once: one with several uses gets a name, in a statement before its first use."""
 
     called: Callable[[str, str], str]
     statements: list[str] = field(factory=list)
-    branches: dict[int, str] = field(factory=dict)  # by the identity of what is written as a branch
+    branches: dict[int, str] = field(factory=dict)  # the text of each branch, by identity
     _names: int = 0
 
     def expressions(self, ends: Sequence[Architecture]) -> list[str]:
-        """Return one expression for every end."""
+        """Return one expression for each end."""
         wired = wire(ends)
-        places = {id(w.layer): place for place, w in enumerate(wired)}
-        last = dict.fromkeys(places[id(chained(end)[-1])] for end in ends)
-        uses = Counter([*last, *(source for w in wired for source in w.sources)])
-        terms: list[list[str]] = []  # of each layer, with all before it in its chain
-        for place, w in enumerate(wired):
+        last = dict.fromkeys(_last(ends))
+        uses = Counter([*last, *(source for w in wired.values() for source in w.sources)])
+        terms: dict[int, list[str]] = {}  # of each layer, with those before it in its chain
+        for key, w in wired.items():
             ours = not w.before or uses[w.before[0]] > 1
             mine = [term for source in w.before for term in terms[source]] if ours else terms[w.before[0]]
             mine.append(self._layer(w, terms))
-            terms.append([self._define(_sum(mine))] if uses[place] > 1 else mine)
-        return [_sum(terms[place]) for place in last]
+            terms[key] = [self._define(_sum(mine))] if uses[key] > 1 else mine
+        return [_sum(terms[key]) for key in last]
 
     def _define(self, text: str) -> str:
         self._names += 1
         self.statements.append(f"x{self._names} = {text}")
         return f"x{self._names}"
 
-    def _layer(self, w: Wired, terms: Sequence[Sequence[str]]) -> str:
-        self.branches |= {id(a): _sum(terms[at]) for a, at in zip(_branches(w.layer), w.branches, strict=True)}
+    def _layer(self, w: Wired, terms: Mapping[int, Sequence[str]]) -> str:
+        self.branches |= {id(a): _sum(terms[key]) for a, key in zip(_branches(w.layer), w.branches, strict=True)}
         text = self._call(w.layer, *arguments(w.layer))
         if w.others:
             text = self._define(text)
-            self.statements += [f"{_sum(terms[place])} -> {text}" for place in w.others]
+            self.statements += [f"{_sum(terms[key])} -> {text}" for key in w.others]
         return text
 
     def _call(self, layer: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
@@ -307,13 +297,13 @@ class _Writer:
 
 
 def _sum(terms: Sequence[str]) -> str:
-    """Join the layers of a chain; equal ones in a row are copies."""
+    """Join the terms of a chain; equal consecutive ones become copies."""
     groups = [(term, len(list(group))) for term, group in groupby(terms)]
     return " + ".join(f"{n} * {term}" if n > 1 else term for term, n in groups)
 
 
 def _table(component: Any) -> dict[str, Any]:
-    """Return another kind of component as its name and its settings."""
+    """Return a component that is not a layer as a table of its name and settings."""
     positional, named = arguments(component)
     names = list(signature(type(component)).parameters)
     return {"type": component_name(component), **dict(zip(names, positional, strict=False)), **named}

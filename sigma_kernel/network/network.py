@@ -1,8 +1,8 @@
-"""The network: layers in order, each with a name and what leads to it; shapes, and the forward pass as a graph.
+"""The network: named layers in execution order, their shapes, and the forward pass as a graph.
 
-:meth:`Network.build` puts layers in order and names them; :meth:`Network.declare` traces them once, to learn shapes,
-parameters, layer state and live settings by address; :meth:`Network.forward` traces them on given nodes.  Addresses
-start at ``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weights``.
+:meth:`Network.build` orders and names layers; :meth:`Network.declare` traces them once to infer shapes, parameters,
+layer state and live settings by address; :meth:`Network.forward` traces them on given nodes. Addresses are relative to
+``network.layers``: ``2-dense.weights``, ``3-residual.body.0-dense.weights``.
 """
 
 from __future__ import annotations
@@ -17,29 +17,17 @@ from attrs import field, frozen
 from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network.architecture import (
-    Architecture,
-    Placed,
-    Wired,
-    check_size,
-    label,
-    place,
-    signature,
-    size,
-    wire,
-    write,
-)
+from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
 from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace, live_settings
 
-_BATCH = 2  # of the trace that learns shapes; with 1, an axis too many could pass for the batch by broadcasting
+_BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
 
 
 @frozen(eq=False, repr=False)
 class Forward:
-    """A network traced on a batch: every layer's value, predictions by output, costs times their weights, new state.
+    """A network traced on a batch: values by layer, predictions by output, weighted costs, new state.
 
-    ``totals`` are those of the costs whose rows do not count alike.  ``loss`` is the sum of the costs, None if there
-    are none.
+    ``totals`` are those of costs whose rows have unequal weights. ``loss`` is the sum of the costs, None without costs.
     """
 
     values: dict[str, Node]
@@ -63,37 +51,39 @@ class Forward:
     def loss_or_fail(self) -> Node:
         """Return the sum of the costs; raises SigmaNetworkError if there are none."""
         if self.loss is None:
-            raise SigmaNetworkError("network: there is no cost to minimise. End it with one, as SquaredDifference().")
+            raise SigmaNetworkError("network: there is no cost to minimise. Add one, such as SquaredDifference().")
         return self.loss
 
 
 @frozen(eq=False)
 class Network:
-    """Layers in the order in which they run.  Build it with :meth:`build`; it never changes."""
+    """Layers in execution order; immutable. Use :meth:`build` to make one."""
 
     layers: tuple[Placed, ...]
     text: str = field(repr=False)
 
     @classmethod
     def build(cls, ends: Architecture | Sequence[Architecture]) -> Network:
-        """Return the network of everything that leads to one or several ends.
+        """Build the network of all layers that lead to one or several ends.
 
-        Raises SigmaNetworkError for cycles, links from or to nowhere, names that are taken, layers that nothing leads
-        to and layers that cannot take what leads to them.
+        Raises SigmaNetworkError for cycles, links to layers outside the network, duplicate names, and layers that do
+        not accept their number of inputs.
         """
         every: list[Any] = list(ends) if isinstance(ends, list | tuple) else [ends]
         if not every:
             raise SigmaNetworkError("network: there is no layer. Begin with an Input(...).")
         for end in every:
             if not isinstance(end, Architecture):
-                raise SigmaNetworkError(f"network: {end!r} is no architecture. Set one, such as Input(4) + Dense(3).")
-        wired = wire(every)
-        check_size(sum(size(w.layer) for w in wired))
-        _check_links(wired)
-        network = cls(place(wired), write(every))
-        for placed, w in zip(network.layers, wired, strict=True):
-            _check_place(placed, [wired[source].layer for source in w.sources])
-        return network
+                raise SigmaNetworkError(
+                    f"network: {end!r} is not an architecture. Set one, such as Input(4) + Dense(3)."
+                )
+        layers = place(every)
+        check_size(sum(size(placed.layer) for placed in layers))
+        _check_links(layers)
+        known = {placed.name: placed.layer for placed in layers}
+        for placed in layers:
+            _check_place(placed, [known[source] for source in placed.sources])
+        return cls(layers, write(every))
 
     def __getitem__(self, name: str) -> Placed:
         return next(placed for placed in self.layers if placed.name == name)
@@ -106,7 +96,7 @@ class Network:
 
     @property
     def inputs(self) -> tuple[Placed, ...]:
-        """Return the layers that take sections of the data."""
+        """Return the layers that read sections of the data."""
         return self._role("input")
 
     @property
@@ -116,19 +106,19 @@ class Network:
 
     @property
     def outputs(self) -> tuple[Placed, ...]:
-        """Return the layers marked as outputs; if none is, those that lead to costs, or else the last one."""
+        """Return the layers marked as outputs; by default, those that lead to costs, or else the last one."""
         judged = dict.fromkeys(cost.sources[0] for cost in self.costs)
         return self._role("output") or tuple(self[name] for name in judged) or self.layers[-1:]
 
     def sections(self, costs: bool = True) -> tuple[str, ...]:
-        """Return the sections of the data that are read, by costs too or by inputs alone."""
+        """Return the sections of the data that are read by inputs and, unless excluded, by costs."""
         read = [placed.layer.section for placed in self.inputs]
         return tuple(dict.fromkeys(read + [placed.layer.targets for placed in self.costs if costs]))
 
     def targets(self) -> str:
-        """Return the section that the first output is compared with; raises SigmaNetworkError if there is no cost."""
+        """Return the section with the targets of the first output; raises SigmaNetworkError if there is no cost."""
         if not self.costs:
-            raise SigmaNetworkError("network: there is no cost, which would say what to compare with. Add one.")
+            raise SigmaNetworkError("network: there is no cost, so there are no targets. Add one.")
         cost = self._judge(self.outputs[0]) or self.costs[0]
         return str(cost.layer.targets)
 
@@ -137,15 +127,15 @@ class Network:
         return next((cost for cost in self.costs if cost.sources[0] == output.name), None)
 
     def choosing(self) -> tuple[str, ...]:
-        """Return the outputs whose prediction holds the probability of each class."""
+        """Return the outputs whose predictions are class probabilities."""
         judges = {output.name: self._judge(output) for output in self.outputs}
         return tuple(name for name, judge in judges.items() if judge and judge.layer.chooses)
 
     # -- tracing -------------------------------------------------------------------------------------------------------
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
-        """Trace the network once and return what it needs; ``sections`` are specs of one sample.
+        """Trace the network once to infer what it needs; ``sections`` are specs of one sample.
 
-        Raises SigmaNetworkError with the layer's name for shapes that do not fit.
+        Raises SigmaNetworkError with the layer's name for incompatible shapes.
         """
         words = [symbol((2,), "uint32", "key"), *(symbol((), "uint32", name) for name in ("iteration", "row", "scan"))]
         key = Key(*words, Streams())  # type: ignore[arg-type,call-arg]  # mypy does not count unpacked arguments
@@ -170,7 +160,7 @@ class Network:
         key: Key | None,
         resolve: Resolve,
     ) -> Forward:
-        """Trace the network on a batch; costs whose targets are not among the sections are left out."""
+        """Trace the network on a batch; costs whose targets are not among the sections are omitted."""
         nodes = (*live.values(), *parameters.values(), *sections.values())
         precision = next((node.dtype for node in nodes if node.dtype in FLOATS), "float32")
         given = {**parameters, **state, **live}
@@ -200,32 +190,31 @@ class Network:
 
 
 def _sections(placed: Placed, sections: Mapping[str, Node]) -> list[Node]:
-    """Return what a layer reads of the data."""
+    """Return the section of the data that a layer reads, if any."""
     name = {"input": "section", "cost": "targets"}.get(placed.layer.role)
     if name is None:
         return []
     section = getattr(placed.layer, name)
     if section not in sections:
         raise SigmaNetworkError(
-            f"{placed.name}: there is no section {section!r} in the data, only {', '.join(sections) or 'nothing'}."
-            f"{near(section, sections)}"
+            f"{placed.name}: the data has no section {section!r}.{near(section, sections, 'It has')}"
         )
     return [sections[section]]
 
 
-def _check_links(wired: Sequence[Wired]) -> None:
-    here = {id(w.layer) for w in wired}
-    for w in wired:
-        for target in getattr(w.layer, "_links", ()):
+def _check_links(layers: Sequence[Placed]) -> None:
+    here = {id(placed.layer) for placed in layers}
+    for placed in layers:
+        for target in placed.layer._links:
             if id(target) not in here:
                 raise SigmaNetworkError(
-                    f"network: {label(w.layer)} is linked to {label(target)}, which leads to none of the ends. "
-                    "Build the network from the end behind it, too: Network.build([a, b])."
+                    f"network: {label(placed.layer)} is linked to {label(target)}, which leads to none of the ends. "
+                    "Build the network from the end after it, too: Network.build([a, b])."
                 )
 
 
 def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
-    """Raise SigmaNetworkError if a layer cannot stand where it does."""
+    """Raise SigmaNetworkError if a layer cannot have these sources."""
     role = placed.layer.role
     leading = ", ".join(placed.sources)
     if role == "input" and sources:
@@ -247,9 +236,9 @@ def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
 
 
 def _check_value(placed: Placed, value: Node, inputs: Sequence[Node]) -> None:
-    """Raise SigmaNetworkError unless a cost is one number, and any other value has one row a sample."""
+    """Raise SigmaNetworkError unless a cost is a scalar, and any other value has one row per sample."""
     if placed.layer.role == "cost" and value.shape:
-        raise SigmaNetworkError(f"{placed.name}: a cost must be one number (got shape {value.shape}). Return a mean.")
+        raise SigmaNetworkError(f"{placed.name}: a cost must be a scalar (got shape {value.shape}). Return a mean.")
     if placed.layer.role != "cost" and value.shape[:1] != inputs[0].shape[:1]:
         raise SigmaNetworkError(
             f"{placed.name}({', '.join(str(x.shape) for x in inputs)}): axis 0 of the output must be the batch, as of "

@@ -1,13 +1,13 @@
-"""Read the text form of architectures.  It is parsed, never evaluated.
+"""Parse the text form of architectures, without evaluating it as code.
 
     trunk = input(28, 28) + flatten() + 2 * dense(100, activation="relu")
     left = trunk + dense(10)
     concat(left, trunk, axis=-1) + output(10) + softmax_cross_entropy()
 
-Statements stand on lines of their own, or between semicolons; a line that ends or begins with an operator goes on.
-``name = chain`` names a chain for later, ``a -> b`` links the end of one to the start of another, and every other
-statement is an end of the network.  Settings are numbers, strings, true, false, none, lists, tuples, mappings and
-chains.  ``distribution:name(...)`` tells equal names of two plugins apart; ``#`` begins a comment.
+Statements are separated by new lines or semicolons; a line that ends or begins with an operator is continued.
+``name = chain`` names a chain, ``a -> b`` links the end of one to the start of another, and any other statement is an
+end of the network. Settings are numbers, strings, true, false, none, lists, tuples, mappings and chains.
+``distribution:name(...)`` distinguishes equal names of two plugins; ``#`` begins a comment.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from contextlib import contextmanager
 from inspect import Parameter as Argument
 from typing import Any, ClassVar
 
-from sigma_kernel.errors import SigmaError, SigmaNetworkError, near
+from sigma_kernel.errors import SigmaError, SigmaNetworkError, near, refuse_unknown
 from sigma_kernel.network.architecture import Architecture, Chain, chained, check_size, signature
 from sigma_kernel.scanning import Rule, Scanner, Word
 
-_SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # what a mark swallows around it, so that a line may go on there
+_SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # around an operator, so that lines can be continued there
 _BLANK = r"(?:[ \t\r]++|#[^\n]*+)*+"  # within a line
 _CONSTANTS = {"true": True, "false": False, "none": None}
 
 
 def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
-    """Return the ends of the network that a text describes; ``resolve("layer", name)`` returns a layer's class.
+    """Parse a text form and return the ends of the network; ``resolve("layer", name)`` returns a layer's class.
 
-    Raises SigmaNetworkError with line and column, what was expected and near-miss names; what ``resolve`` and the
-    layers themselves raise keeps its type and gains line and column.
+    Raises SigmaNetworkError with line and column, the expected tokens and similar names. Errors raised by ``resolve``
+    and by layers keep their type, and line and column are added.
     """
     reader = _Reader(text, resolve)
     ends = [end for end in reader.read(reader.statements()) if end is not None]
@@ -40,7 +40,7 @@ def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
 
 
 def _where(text: str, offset: int) -> str:
-    """Return line and column of the first thing that says something, from an offset on."""
+    """Return line and column of the first token at or after an offset."""
     gap = re.match(_SPACE, text[offset:])
     offset += gap.end() if gap and offset + gap.end() < len(text) else 0
     line = text.count("\n", 0, offset) + 1
@@ -49,16 +49,16 @@ def _where(text: str, offset: int) -> str:
 
 def _used(reader: _Reader, ends: list[Architecture]) -> list[Architecture]:
     if not ends:
-        raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Leave the last name out.")
+        raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Remove the last name.")
     for name, (word, _) in reader.chains.items():
         if name not in reader.used:
             where = _where(reader.text, word.at)
-            raise SigmaNetworkError(f"{where}: {name!r} is never used. Join it to a chain, or leave its name out.")
+            raise SigmaNetworkError(f"{where}: {name!r} is never used. Add it to a chain, or remove the name.")
     return ends
 
 
 class _Reader(Scanner):
-    """Turn the text into objects, from left to right."""
+    """A parser of the text form that makes the layers."""
 
     words: ClassVar = {
         **{f"'{mark}'": f"{_BLANK}{re.escape(mark)}{_SPACE}" for mark in "([{"},
@@ -67,7 +67,7 @@ class _Reader(Scanner):
         **{word: rf"{_BLANK}{word}\b" for word in _CONSTANTS},
         "a name": _BLANK + r"((?:[A-Za-z_][\w.-]*+:)?[A-Za-z_]\w*+(?:-\w++)*+)",
         "a number": _BLANK + r"(-?(?:inf\b|nan\b|(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?))",
-        "a text in quotes": _BLANK + r"""("(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')""",
+        "a string": _BLANK + r"""("(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')""",
         "a new line": _BLANK + r"[\n;](?:[ \t\r\n;]++|#[^\n]*+)*+",
         "the end": _BLANK + r"\Z",
     }
@@ -75,7 +75,7 @@ class _Reader(Scanner):
     def __init__(self, text: str, resolve: Callable[[str, Any], Any]) -> None:
         super().__init__(text)
         self.resolve = resolve
-        self.chains: dict[str, tuple[Word, Architecture]] = {}  # by name, and where that stands
+        self.chains: dict[str, tuple[Word, Architecture]] = {}  # by name, with its position
         self.used: set[str] = set()
 
     def unread(self, at: int, expected: set[str]) -> SigmaError:
@@ -93,7 +93,7 @@ class _Reader(Scanner):
         return ends
 
     def _statement(self) -> Rule:
-        """Return the end of the network that it is, if it is one."""
+        """Return the end of the network, or None for a name or a link."""
         if name := self._naming():
             self._define(name, (yield self._sum()))
             return None
@@ -104,7 +104,7 @@ class _Reader(Scanner):
         return None
 
     def _naming(self) -> Word | None:
-        """Take a name that an equal sign follows."""
+        """Consume a name that is followed by an equals sign."""
         start = self.at
         name = self.take("a name")
         if name and self.take("'='"):
@@ -125,7 +125,7 @@ class _Reader(Scanner):
         terms = [*begun] or [(yield self._term())]
         while self.take("'+'"):
             terms.append((yield self._term()))
-        check_size(sum(len(chained(term)) for term in terms))  # a few lines that name each other make any number
+        check_size(sum(len(chained(term)) for term in terms))  # a few named chains can multiply to any number
         layers = tuple(layer for term in terms for layer in chained(term))
         return Chain(layers) if len(layers) > 1 else layers[0]
 
@@ -162,11 +162,11 @@ class _Reader(Scanner):
             if key is not None:
                 with self._at(key):
                     if key in named or i < len(positional):
-                        raise SigmaNetworkError(f"{key}: settings without a name come first, and each is given once.")
+                        raise SigmaNetworkError(f"{key}: positional settings come first, and no setting is repeated.")
                 named[str(key)] = value
         with self._at(name):
             factory = self.resolve("layer", str(name))
-            _fitting(name, factory, positional, named)
+            _check_settings(name, factory, positional, named)
             made = factory(*positional, **named)
             if not isinstance(made, Architecture):
                 raise SigmaNetworkError(f"{name}: {made!r} is not a layer.")
@@ -185,7 +185,7 @@ class _Reader(Scanner):
             return (yield self._several("']'", self._value))
         if self.take("'{'"):
             return dict((yield self._several("'}'", self._pair)))
-        if text := self.take("a text in quotes"):
+        if text := self.take("a string"):
             return self._string(text)
         for word, value in _CONSTANTS.items():
             if self.take(word):
@@ -206,7 +206,7 @@ class _Reader(Scanner):
         return (first, *(yield self._several("')'", self._value)))
 
     def _several(self, end: str, rule: Callable[[], Rule]) -> Rule:
-        """Return what stands between commas, the last of which may be left out."""
+        """Return a comma-separated list up to ``end``; a trailing comma is optional."""
         found: list[Any] = []
         while not self.take(end):
             found.append((yield rule()))
@@ -216,7 +216,7 @@ class _Reader(Scanner):
         return found
 
     def _pair(self) -> Rule:
-        key = self._string(self.need("a text in quotes"))
+        key = self._string(self.need("a string"))
         self.need("':'")
         return key, (yield self._value())
 
@@ -237,14 +237,11 @@ class _Reader(Scanner):
             raise kind(f"{_where(self.text, word.at)}: {error}") from error
 
 
-def _fitting(name: str, factory: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> None:
-    """Raise SigmaNetworkError if a component does not take these settings."""
+def _check_settings(name: str, factory: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> None:
+    """Raise SigmaNetworkError if a component does not accept these settings."""
     known = signature(factory).parameters
-    loose = any(p.kind is Argument.VAR_KEYWORD for p in known.values())
-    also = f" It has {', '.join(known)}."
-    for key in named:
-        if key not in known and not loose:
-            raise SigmaNetworkError(f"{name} has no setting {key!r}.{near(key, known) or also}")
+    if all(p.kind is not Argument.VAR_KEYWORD for p in known.values()):
+        refuse_unknown(name, named, known, SigmaNetworkError)
     try:
         signature(factory).bind(*positional, **named)
     except TypeError as error:

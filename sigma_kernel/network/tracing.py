@@ -1,7 +1,6 @@
-"""Running layers on nodes: what a layer is given, what it gives, and what one trace of it tells.
+"""Tracing: run layers on nodes, and collect the parameters, layer state and live settings that they need.
 
-A trace runs layers one by one.  Without given values it puts symbols in their place, and notes what there has to be:
-parameters, layer state and live settings, by address.
+A trace runs one layer after another. Values that are not given are represented by symbols.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network.architecture import Architecture, Chain, place, wire
+from sigma_kernel.network.architecture import Architecture, Chain, place
 from sigma_kernel.registry.registry import Kind
 from sigma_kernel.settings import is_finite
 
@@ -27,13 +26,13 @@ Resolve = Callable[[str, Any], Any]
 # -- settings ----------------------------------------------------------------------------------------------------------
 @frozen
 class LiveSetting(Kind):
-    """A setting that is an input of the step: its value at the start, and the range that it stays in."""
+    """A setting that is an input of the step: its name, range and initial value."""
 
     name: str = ""
     value: float = 0.0
 
     def check(self, address: str, value: Any, error: type[SigmaError] = SigmaAddressError) -> float:
-        """Return the value as a float; raises an error unless it is a finite number within the range."""
+        """Return the value as a float; raises an error unless it is a finite number in the range."""
         if not is_finite(value):
             raise error(f"{address}: must be a finite number (got {value!r}).")
         if not self.holds(value):
@@ -45,53 +44,46 @@ def live(
     default: float, *, low: float | None = None, high: float | None = None,
     below: float | None = None, above: float | None = None, doc: str = "", kw_only: bool = False,
 ) -> Any:  # fmt: skip
-    """Return an attrs field for a number that can be changed while a run goes on.
+    """Return an attrs field for a number that can be changed during a run.
 
-    ``low <= value <= high`` and ``above < value < below`` hold: else a SigmaConfigError is raised, and later, where
-    the value is set by its address, a SigmaAddressError.
+    It must satisfy ``low <= value <= high`` and ``above < value < below``; otherwise the component raises
+    SigmaConfigError, and setting the value by its address raises SigmaAddressError.
     """
     setting = LiveSetting(low=low, high=high, below=below, above=above, doc=doc, value=default)
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         setting.check(f"{type(instance).__name__}.{attribute.name}", value, SigmaConfigError)
 
-    own: dict[str, Any] = {"kw_only": True} if kw_only else {}  # a plain False would overrule the class
+    own: dict[str, Any] = {"kw_only": True} if kw_only else {}  # False would override the class
     return field(default=default, validator=check, metadata={"live": setting}, **own)
 
 
 def live_settings(component: Any) -> dict[str, LiveSetting]:
-    """Return the live settings of any attrs object by name, each with its present value."""
+    """Return the live settings of an attrs object by name, with their current values."""
     found = [f for f in attrs.fields(type(component)) if "live" in f.metadata]
     return {f.name: evolve(f.metadata["live"], name=f.name, value=float(getattr(component, f.name))) for f in found}
 
 
 @frozen
 class Parameter:
-    """What a layer trains or remembers: its shape, and where its first values come from.
+    """The declaration of a parameter or of layer state: its shape and its initial values.
 
-    ``initialiser`` is a number (everywhere), the name of a component, a table ``{"type": ..., ...}`` or an Initialiser.
-    Fans default to the last two sides, or the only one; ``dtype`` to the precision of the network.
+    ``initialiser`` is a number (for all elements), the name of a component, a table ``{"type": ..., ...}`` or an
+    Initialiser. The fans default to the sizes of the last two axes, or of the only one; ``dtype`` to the precision of
+    the network.
     """
 
     shape: tuple[int, ...] = field(converter=tuple[int, ...])
     initialiser: Any = 0.0
-    fan_in: int = field()
-    fan_out: int = field()
+    fan_in: int = Factory(lambda parameter: parameter.shape[-2:][0] if parameter.shape else 1, takes_self=True)
+    fan_out: int = Factory(lambda parameter: parameter.shape[-1] if parameter.shape else 1, takes_self=True)
     dtype: str | None = None
 
-    @fan_in.default
-    def _(self) -> int:
-        return self.shape[-2:][0] if self.shape else 1
 
-    @fan_out.default
-    def _(self) -> int:
-        return self.shape[-1] if self.shape else 1
-
-
-# -- what a layer is given, and gives ----------------------------------------------------------------------------------
+# -- inputs and outputs of layers --------------------------------------------------------------------------------------
 @frozen
 class Outputs:
-    """What a layer returns that remembers something: its value, and its new state by name."""
+    """The result of a layer with state: its value, and its new state by name."""
 
     value: Node
     state: Mapping[str, Node]
@@ -99,27 +91,27 @@ class Outputs:
 
 @frozen(eq=False)
 class Totals:
-    """What a cost returns whose rows do not count alike: a weighted sum over the rows, and the sum of the weights.
+    """The result of a cost whose rows have unequal weights: the weighted sum over the rows, and the sum of the weights.
 
-    Both are scalars.  Totals of the parts of a batch add up to those of the batch, so that the mean is the same however
-    rows are cut.  Weights are at least 0, and no gradient flows through them.
+    Both are scalars. Totals of the shards of a batch add up to those of the batch, so the mean does not depend on the
+    shards. Weights are non-negative, and no gradient flows through them.
     """
 
     total: Node
     weight: Node
 
     def mean(self, weight: Node | None = None) -> Node:
-        """Return the total over the weight, or over that of a whole batch; 0 where no row has a weight."""
+        """Return the total divided by the weight, or by that of a whole batch; 0 if all weights are 0."""
         over = f.stop(self.weight if weight is None else weight)
         return self.total / f.where(f.equal(over, 0.0), 1.0, over)
 
 
 @frozen(eq=False)
 class Context:
-    """What a layer is given to run: its own values by name, whether it trains, and a key for random numbers.
+    """The context of a layer's forward pass: its values by name, the mode, and a key for random numbers.
 
-    ``live`` holds its live settings as scalars; ``key`` is None where nothing may be random; ``precision`` is the
-    dtype of the network's numbers.
+    ``live`` holds its live settings as scalars; ``key`` is None if nothing may be random; ``precision`` is the dtype of
+    the network's numbers.
     """
 
     address: str
@@ -132,31 +124,31 @@ class Context:
     _trace: Trace
 
     def resolve(self, kind: str, chosen: Any) -> Any:
-        """Return a component by its name or table, such as an activation; an object comes back as it is."""
+        """Return the component for a name or a table, such as an activation; objects are returned unchanged."""
         return self._trace.resolve(kind, chosen) if isinstance(chosen, str | Mapping) else chosen
 
     def run(self, name: str, owned: Architecture, *inputs: Node) -> Node:
-        """Run a layer or a chain that this layer owns; its addresses begin with this layer's and the name."""
+        """Run a layer or a chain that this layer owns; its addresses are ``<this layer>.<name>...``."""
         return self._trace.owned(self.address, name, owned, inputs)
 
 
 @frozen
 class Shapes:
-    """What one trace of a network tells, by address: all that has to be there before it can run."""
+    """What a network needs to run, by address, as inferred by one trace."""
 
     parameters: dict[str, Parameter] = field(factory=dict)
     state: dict[str, Parameter] = field(factory=dict)
     live: dict[str, LiveSetting] = field(factory=dict)
-    shared: dict[str, str] = field(factory=dict)  # a parameter that is not its layer's own: whose it is
+    shared: dict[str, str] = field(factory=dict)  # from a parameter to the one of another layer that it shares
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
-    counts: dict[str, int] = field(factory=dict)  # of the numbers that each layer trains
+    counts: dict[str, int] = field(factory=dict)  # trainable numbers, by layer
     streams: Streams = field(factory=Streams)
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False, repr=False)
 class Trace:
-    """Run layers on nodes and note in ``shapes`` what they need; without ``given`` values, symbols stand for them."""
+    """Run layers on nodes and collect what they need in ``shapes``; symbols represent values that are not ``given``."""
 
     resolve: Resolve
     training: bool
@@ -164,14 +156,14 @@ class Trace:
     precision: str
     given: Mapping[str, Node] | None = None
     shapes: Shapes = field(factory=Shapes)
-    state: dict[str, Node] = field(factory=dict)  # as layers leave it
-    totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows do not count alike
+    state: dict[str, Node] = field(factory=dict)  # new state
+    totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
     _symbols: dict[str, Node] = field(factory=dict)
     _borrowed: dict[str, Parameter] = field(factory=dict)
     _runs: Counter[str] = field(factory=Counter)
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
-        """Return a layer's value; what goes wrong inside says the layer's name."""
+        """Return a layer's value; errors inside are raised with the layer's name."""
         try:
             return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs))
         except SigmaError as error:
@@ -181,13 +173,13 @@ class Trace:
             raise
 
     def owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
-        """Return the value of a layer or a chain that another layer owns, given what it begins with."""
+        """Return the value of a layer or a chain that another layer owns, for given inputs."""
         if not isinstance(owned, Chain) and not getattr(owned, "branches", ()):
             return self.run(f"{owner}.{name}", name, owned, inputs)
         values: dict[str, Node] = {}
-        for placed in place(wire([owned])):
+        for placed in place([owned]):
             if placed.layer.role in ("input", "cost"):
-                raise SigmaNetworkError(f"{name}.{placed.name}: what a layer owns has no inputs or costs.")
+                raise SigmaNetworkError(f"{name}.{placed.name}: a layer cannot own input or cost layers.")
             sources = [values[source] for source in placed.sources] or inputs
             label = f"{name}.{placed.name}"
             values[placed.name] = self.run(f"{owner}.{label}", label, placed.layer, sources)
@@ -203,11 +195,11 @@ class Trace:
         parameters, state = (_declared(layer, what, specs) for what in ("parameters", "state"))
         for name in layer.share:
             if name not in parameters:
-                raise SigmaNetworkError(f"share: it has no parameter {name!r}.{near(name, parameters)}")
+                raise SigmaNetworkError(f"share: there is no parameter {name!r}.{near(name, parameters)}")
         live = live_settings(layer)
         for name, times in Counter((*parameters, *state, *live)).items():
             if times > 1:
-                raise SigmaNetworkError(f"{address}.{name} means {times} things: parameters, state and live settings.")
+                raise SigmaNetworkError(f"{address}.{name} is the name of {times} parameters, states or settings.")
         return Context(
             address,
             {name: self._parameter(f"{address}.{name}", p, layer.share.get(name)) for name, p in parameters.items()},
@@ -220,7 +212,7 @@ class Trace:
         )
 
     def _key(self, address: str) -> Key | None:
-        """Return a key of its own for each run of a layer: one that runs again must not draw the same numbers."""
+        """Return a separate key for each run of a layer, so that repeated runs draw different numbers."""
         self._runs[address] += 1
         again = self._runs[address] - 1
         return self.key.named(f"{address}({again})" if again else address) if self.key else None
@@ -233,24 +225,24 @@ class Trace:
             known = self.shapes.parameters.setdefault(address, parameter)
             if known.shape != parameter.shape:
                 raise SigmaNetworkError(
-                    f"{address} is wanted with shapes {known.shape} and {parameter.shape}. Give what it owns two names."
+                    f"{address}: is used with shapes {known.shape} and {parameter.shape}. Use two names."
                 )
         return self._node(lender or address, parameter.shape, parameter.dtype)
 
     def _remembered(self, address: str, parameter: Parameter) -> Node:
         self.shapes.state[address] = parameter
-        left = self.state.get(address)  # by a run before this one, where the layer that owns it runs it twice
+        left = self.state.get(address)  # by an earlier run, if its owner runs it twice
         return self._node(address, parameter.shape, parameter.dtype) if left is None else left
 
     def _node(self, address: str, shape: Sequence[int], dtype: str | None = None) -> Node:
         if self.given is None:
             return self._symbols.setdefault(address, symbol(shape, dtype or self.precision, address))
         if address not in self.given:
-            raise SigmaNetworkError(f"there is no value for {address}. Network.declare tells what has to be given.")
+            raise SigmaNetworkError(f"there is no value for {address}. Network.declare returns what is needed.")
         return self.given[address]
 
     def _value(self, address: str, result: Any) -> Node:
-        """Return the value in what a layer returned; its new state is kept, and so are the totals of a cost."""
+        """Return the value of a layer's result; keep its new state, and the totals of a cost."""
         value, state = (result.value, result.state) if isinstance(result, Outputs) else (result, {})
         if isinstance(value, Totals):
             self.totals[address], value = value, value.mean()
@@ -263,13 +255,13 @@ class Trace:
         return value
 
     def check_shares(self) -> None:
-        """Raise SigmaNetworkError unless each shared parameter is another layer's own, and of the same shape."""
+        """Raise SigmaNetworkError unless each shared parameter belongs to another layer and has the same shape."""
         own = self.shapes.parameters
         for address, parameter in self._borrowed.items():
             lender = self.shapes.shared[address]
             if lender in self.shapes.shared:
                 owner = self.shapes.shared[lender]
-                raise SigmaNetworkError(f"{address}: share: {lender} is shared itself. Name {owner!r}.")
+                raise SigmaNetworkError(f"{address}: share: {lender} is itself shared. Use {owner!r}.")
             if lender not in own:
                 raise SigmaNetworkError(f"{address}: share: there is no parameter {lender!r}.{near(lender, own)}")
             if own[lender].shape != parameter.shape:
@@ -280,7 +272,7 @@ class Trace:
 
 
 def _declared(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:
-    """Return the parameters or the state of a layer; raises SigmaNetworkError for what is none."""
+    """Return the parameters or the state that a layer declares; raises SigmaNetworkError if they are invalid."""
     found = getattr(layer, what)(*specs)
     if isinstance(found, Mapping) and all(isinstance(one, Parameter) for one in found.values()):
         return found

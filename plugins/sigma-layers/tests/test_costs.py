@@ -139,7 +139,7 @@ def test_labels_whose_weights_are_all_zero_cost_nothing():
 
 def test_totals_must_be_numbers():
     rows = FunctionCost(lambda y, t: Totals(f.sum(y * t, axis=1), f.sum(t, axis=1)))
-    with pytest.raises(SigmaNetworkError, match=r"a cost must be one number \(got shape \(2,\)\)"):
+    with pytest.raises(SigmaNetworkError, match=r"a cost must be a scalar \(got shape \(2,\)\)"):
         declare(Input(3) + rows, inputs=Spec((3,)), targets=Spec((3,)))
 
 
