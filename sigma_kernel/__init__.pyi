@@ -11,6 +11,7 @@ from sigma_kernel.clock import duration as duration
 from sigma_kernel.clock import every as every
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
+from sigma_kernel.contracts import Arrays as Arrays
 from sigma_kernel.contracts import Backend as Backend
 from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import Burst as Burst
@@ -42,6 +43,7 @@ from sigma_kernel.contracts import Preprocessor as Preprocessor
 from sigma_kernel.contracts import Program as Program
 from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
+from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
 from sigma_kernel.contracts import Schedule as Schedule
 from sigma_kernel.contracts import Share as Share

@@ -312,9 +312,7 @@ def when(address: str, quantifier: str = "") -> Subject:
     Raises SigmaConfigError for a pattern without a quantifier, and for an invalid address.
     """
     if isinstance(address, str) and " " in address:
-        raise SigmaConfigError(
-            f"{address!r}: is not an address. Pass a criterion to Criterion.parse or a hook's `when`."
-        )
+        raise SigmaConfigError(f"{address!r}: is not an address. Pass criteria to Criterion.parse or a hook's `when`.")
     try:
         open_ = not literal(address)
     except SigmaAddressError as error:

@@ -129,7 +129,7 @@ def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) 
         ({"operator": {"type": "local", "merger": 3}}, "operator 'local': merger: must be of the kind merger"),
         ({"operator": LocalOperator(merger=3)}, "LocalOperator.merger: must be of the kind merger"),  # type: ignore[arg-type]
         ({"data": {"type": "records", "source": {"type": "file", "path": "x"}, "reader": {"size": 3}}},
-         "reader: {'size': 3} names none. Add its 'type'"),
+         "reader: {'size': 3} has no type. Add its 'type'"),
         ({"data": {"type": "records", "source": {"type": "file", "path": "x"}, "reader": "npy",
                    "extractor": {"type": "columns", "sections": {"inputs": {"column": "a"}}}}},
          "extractor 'columns': sections.inputs: has no setting 'column'. Did you mean 'columns'?"),

@@ -396,7 +396,10 @@ def test_declare_tells_everything_by_address():
     assert {a: s.value for a, s in shapes.live.items()} == {"3-noise.rate": 0.1, "5-square.weight": 2.0}
     assert shapes.outputs["1-dense"] == Spec((5,))
     assert shapes.outputs["5-square"] == Spec(())
-    assert shapes.counts == {"0-input": 0, "1-dense": 20, "2-mean": 0, "3-noise": 0, "4-dense": 10, "5-square": 0}
+    assert {name: shapes.size(name) for name in shapes.outputs} == {
+        "0-input": 0, "1-dense": 20, "2-mean": 0, "3-noise": 0, "4-dense": 10, "5-square": 0
+    }  # fmt: skip
+    assert shapes.size() == 30
     assert shapes.streams.numbers == {"3-noise": 0}
     assert not shapes.shared
 
@@ -533,7 +536,7 @@ def test_addresses_of_owned_layers_nest():
     ]
     assert list(shapes.live) == ["1-residual.body.2-noise.rate"]
     assert list(shapes.streams.numbers) == ["1-residual.body.2-noise"]
-    assert shapes.counts["1-residual"] == 4 * 6 + 36 + 6 * 4
+    assert shapes.size("1-residual") == 4 * 6 + 36 + 6 * 4
 
 
 def test_an_owned_chain_computes_what_it_says():
@@ -606,7 +609,7 @@ def test_a_parameter_can_be_shared_with_a_layer_further_on():
     [
         ({"weight": "own.weights"}, "share: there is no parameter 'weight'. Did you mean 'weights'"),
         ({"weights": "own.weight"}, "share: there is no parameter 'own.weight'. Did you mean 'own.weights'"),
-        ({"weights": "wide.weights"}, r"share: it needs shape \(4, 4\); wide.weights has \(4, 6\)"),
+        ({"weights": "wide.weights"}, r"share: its shape is \(4, 4\), that of wide.weights \(4, 6\)"),
         ({"weights": "twin.weights"}, "share: twin.weights is itself shared. Use 'own.weights'"),
     ],
 )

@@ -74,13 +74,9 @@ def test_a_journal_that_nobody_touched_is_replayed_without_a_difference(tmp_path
 class Meddler(Monitor):
     """Try to steer, and note what is said to that."""
 
-    loud: bool
+    talks: bool
     refused: list[str] = field(factory=list)
     done: threading.Event = field(factory=threading.Event)
-
-    @property
-    def talks(self) -> bool:
-        return self.loud
 
     def watch(self, view: View) -> None:
         for name, arguments in MEDDLING.items():

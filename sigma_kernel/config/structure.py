@@ -11,7 +11,7 @@ from types import NoneType, SimpleNamespace
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, settings
@@ -169,11 +169,8 @@ class Structure:
             if not fulfils(factory, contract(type_)):
                 raise ValueError(f"must be of type {contract(type_).__name__} (got {name!r}).")
         faults.done()
-        known = settings(factory)
-        if kind == "hook" and "when" in known:  # its text is a criterion, whatever the annotation
-            known["when"] = evolve(known["when"], type=Criterion)
         more = f" `sigma components {kind} {name}` says more."
-        choice = Choice(found.full_name, self.filled(known, table, more), factory)
+        choice = Choice(found.full_name, self.filled(settings(factory), table, more), factory)
         choice.make()  # runs the component's own validators
         return choice
 

@@ -1,11 +1,13 @@
 # Generated: python -m sigma_kernel.testing.generate
 # ruff: noqa
 from sigma_kernel.contracts.compute import Array as Array
+from sigma_kernel.contracts.compute import Arrays as Arrays
 from sigma_kernel.contracts.compute import Backend as Backend
 from sigma_kernel.contracts.compute import Batches as Batches
 from sigma_kernel.contracts.compute import Burst as Burst
 from sigma_kernel.contracts.compute import LoopProgram as LoopProgram
 from sigma_kernel.contracts.compute import Program as Program
+from sigma_kernel.contracts.compute import Records as Records
 from sigma_kernel.contracts.compute import Share as Share
 from sigma_kernel.contracts.compute import Step as Step
 from sigma_kernel.contracts.data import Dataset as Dataset

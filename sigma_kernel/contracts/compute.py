@@ -12,6 +12,8 @@ from attrs import field, frozen
 from sigma_kernel.graph.node import Graph
 
 Array = Any  # whatever a backend holds on its device
+Arrays = Mapping[str, Array]  # by name
+Records = Mapping[str, np.ndarray]  # on the host, by name
 
 
 @frozen
@@ -43,8 +45,8 @@ class Burst:
     ``published`` holds values of workers, by address (``workers.0.training.loss``).
     """
 
-    state: Mapping[str, Array]
-    ring: Mapping[str, np.ndarray]
+    state: Arrays
+    ring: Records
     done: int
     published: Mapping[str, Any] = field(factory=dict)
 
@@ -53,7 +55,7 @@ class Burst:
 class Batches:
     """Minibatches of equal size from one block of data on the device: ``rows`` has shape ``(n, batch)``."""
 
-    block: Mapping[str, Array]
+    block: Arrays
     rows: np.ndarray
 
 
@@ -64,9 +66,9 @@ class Share:
     Loss, gradients and state are means over the shard's rows; metric totals, ``metrics.<name>``, are sums.
     """
 
-    records: Mapping[str, np.ndarray]
-    gradients: Mapping[str, np.ndarray]
-    state: Mapping[str, np.ndarray]
+    records: Records
+    gradients: Records
+    state: Records
 
 
 class Program(Protocol):
@@ -76,9 +78,7 @@ class Program(Protocol):
     def peak_bytes(self) -> int:
         """Return the working memory in bytes, known before the first run."""
 
-    def run(
-        self, state: Mapping[str, Array], block: Mapping[str, Array], rows: np.ndarray, steer: Mapping[str, Any], n: int
-    ) -> Burst:
+    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Mapping[str, Any], n: int) -> Burst:
         """Run ``n`` steps: step ``i`` trains on ``block[section][rows[i]]``.
 
         ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them. State entries that the
@@ -140,9 +140,7 @@ class LoopProgram:
     call: Callable[..., Sequence[Array]]
     peak_bytes: int = 0
 
-    def run(
-        self, state: Mapping[str, Array], block: Mapping[str, Array], rows: np.ndarray, steer: Mapping[str, Any], n: int
-    ) -> Burst:
+    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Mapping[str, Any], n: int) -> Burst:
         """Run ``n`` steps, one call each; see :class:`Program`."""
         values = [state[name] for name in self.step.state]
         live = [_per_step(steer[name], n) for name in self.step.steer]

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeStep
-from sigma_kernel.contracts.compute import Backend, Batches, Burst, Share
+from sigma_kernel.contracts.compute import Arrays, Backend, Batches, Burst, Records, Share
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import gt, in_, optional, whole
@@ -119,20 +119,11 @@ class Hook(ABC):
     budget: float | None = field(default=None, validator=optional(gt(0.0)))
     over_budget: str = field(default="mute", validator=in_(("mute", "background")))
 
-    @property
-    def guards(self) -> bool:
-        """Return whether the hook fires at once, due or not, when the loss is not finite."""
-        return False
-
-    @property
-    def ends(self) -> bool:
-        """Return whether the hook's only purpose is to end training, which allows an estimate of the time left."""
-        return False
-
-    @property
-    def repeats(self) -> bool:
-        """Return whether the hook repeats the iteration after which it is due; copies of its inputs are then kept."""
-        return False
+    # Declarations, which are not settings. They are not class variables, so that a subclass may make them fields.
+    guards = False  # it fires at once, due or not, when the loss is not finite
+    ends = False  # its only purpose is to end training, which allows an estimate of the time left
+    repeats = False  # it repeats the iteration after which it is due; copies of the iteration's inputs are then kept
+    timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 
     def over(self, memory: Mapping[str, Any]) -> bool:
         """Return whether the hook has ended training, judging by its memory; reported when the run is resumed."""
@@ -142,14 +133,6 @@ class Hook(ABC):
     def splits(self) -> Sequence[str]:
         """Return the splits of the data that the hook evaluates."""
         return ()
-
-    @property
-    def timed(self) -> bool:
-        """Return whether the hook's actions depend on the wall clock, beyond when it is due.
-
-        Its actions are then written to the journal, and a replay takes them from there.
-        """
-        return False
 
     @property
     def reads(self) -> Sequence[str]:
@@ -189,7 +172,7 @@ class Iterations(Protocol):
     """Compute iterations from a given state, whole or in shards; arrays are on the device, by name."""
 
     @property
-    def arrays(self) -> Mapping[str, Any]:
+    def arrays(self) -> Arrays:
         """Return the arrays of the state."""
 
     @property
@@ -199,32 +182,18 @@ class Iterations(Protocol):
     def fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
 
-    def weights(
-        self, arrays: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, shard: int, offset: int
-    ) -> Mapping[str, np.ndarray]:
+    def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:
         """Return the mean weight of the rows of a batch, by cost; empty if all rows have equal weight.
 
         ``shard`` is the number of rows per shard, ``offset`` the number of iterations since the state.
         """
 
     def share(
-        self,
-        arrays: Mapping[str, Any],
-        block: Mapping[str, Any],
-        rows: np.ndarray,
-        start: int,
-        offset: int,
-        weights: Mapping[str, np.ndarray],
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
     ) -> Share:
         """Compute one shard: the given ``rows`` of a batch, which begin at position ``start`` of it."""
 
-    def updated(
-        self,
-        arrays: Mapping[str, Any],
-        gradients: Mapping[str, np.ndarray],
-        state: Mapping[str, np.ndarray],
-        offset: int,
-    ) -> Mapping[str, Any]:
+    def updated(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
 
 
@@ -239,10 +208,10 @@ class Repeatable(Protocol):
         """Return the backend that ran it."""
 
     @property
-    def outcome(self) -> Mapping[str, np.ndarray]:
+    def outcome(self) -> Records:
         """Return the new state, ``training.loss`` and totals of metrics, by name."""
 
-    def repeated(self, backend: Backend) -> Mapping[str, np.ndarray]:
+    def repeated(self, backend: Backend) -> Records:
         """Return the outcome of the same iteration on a backend; nothing else changes."""
 
 
@@ -313,15 +282,8 @@ class View(Protocol):
 class Monitor(ABC):
     """Watch and steer an environment from a separate thread; a slow monitor never delays training."""
 
-    @property
-    def talks(self) -> bool:
-        """Return whether it writes to the terminal; ``--quiet`` then leaves it out."""
-        return False
-
-    @property
-    def steers(self) -> bool:
-        """Return whether users can send commands through it, so that a paused run may wait for one."""
-        return False
+    talks = False  # it writes to the terminal; ``--quiet`` then leaves it out
+    steers = False  # users can send commands through it, so that a paused run may wait for one
 
     @abstractmethod
     def watch(self, view: View) -> None:

@@ -52,7 +52,7 @@ def _layers(session: Session) -> list[dict[str, Any]]:
             "name": placed.name,
             "after": list(placed.sources),
             "shape": list(shapes.outputs[placed.name].shape),
-            "parameters": shapes.counts[placed.name],
+            "parameters": shapes.size(placed.name),
         }
         for placed in network.layers
     ]

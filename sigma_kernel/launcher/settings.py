@@ -7,12 +7,9 @@ from inspect import getdoc
 from types import FunctionType
 from typing import Any
 
-from attrs import evolve
-
 from sigma_kernel.config.choice import REQUIRED, Setting, plain, settings
 from sigma_kernel.config.kinds import check_contract
 from sigma_kernel.config.structure import words
-from sigma_kernel.criteria import Criterion
 from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.specs import Component
 
@@ -21,16 +18,9 @@ def details(component: Component) -> dict[str, Any]:
     """Import a component and return its summary and its settings as JSON values."""
     thing = load(component)
     check_contract(component, thing)
-    if not isinstance(thing, type):  # a function, or an object without settings
-        about = getdoc(thing) if isinstance(thing, FunctionType) else None
-        return {"about": _sentence(about or component.summary), "settings": []}
-    return {"about": _sentence(getdoc(thing) or component.summary), "settings": list(map(_document, _known(thing)))}
-
-
-def _known(thing: Any) -> list[Setting]:
-    """Return the settings, with the type of a hook's criterion filled in."""
-    known = settings(thing).values()
-    return [evolve(one, type=Criterion) if one.name == "when" and one.type is Any else one for one in known]
+    about = getdoc(thing) if isinstance(thing, type | FunctionType) else None  # other objects have that of their class
+    known = settings(thing).values() if isinstance(thing, type) else ()
+    return {"about": _sentence(about or component.summary), "settings": list(map(_document, known))}
 
 
 def _sentence(text: str) -> str:

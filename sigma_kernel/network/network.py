@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import ismethod
-from math import prod
 from typing import Any
 
 from attrs import field, frozen
@@ -74,9 +73,7 @@ class Network:
             raise SigmaNetworkError("network: there is no layer. Begin with an Input(...).")
         for end in every:
             if not isinstance(end, Architecture):
-                raise SigmaNetworkError(
-                    f"network: {end!r} is not an architecture. Set one, such as Input(4) + Dense(3)."
-                )
+                raise SigmaNetworkError(f"network: {end!r} is not an architecture. Set one, such as Input(4).")
         layers = place(every)
         check_size(sum(size(placed.layer) for placed in layers))
         _check_links(layers)
@@ -144,9 +141,6 @@ class Network:
         forward = self._forward(trace, data)
         trace.check_shares()
         trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
-        trace.shapes.counts.update(dict.fromkeys(forward.values, 0))
-        for address, parameter in trace.shapes.parameters.items():
-            trace.shapes.counts[address.partition(".")[0]] += prod(parameter.shape)
         return trace.shapes
 
     def forward(
@@ -189,17 +183,15 @@ class Network:
         return judge.layer.prediction(value) if judge else value
 
 
-def _sections(placed: Placed, sections: Mapping[str, Node]) -> list[Node]:
+def _sections(placed: Placed, data: Mapping[str, Node]) -> list[Node]:
     """Return the section of the data that a layer reads, if any."""
     name = {"input": "section", "cost": "targets"}.get(placed.layer.role)
     if name is None:
         return []
     section = getattr(placed.layer, name)
-    if section not in sections:
-        raise SigmaNetworkError(
-            f"{placed.name}: the data has no section {section!r}.{near(section, sections, 'It has')}"
-        )
-    return [sections[section]]
+    if section not in data:
+        raise SigmaNetworkError(f"{placed.name}: the data has no section {section!r}.{near(section, data, 'It has')}")
+    return [data[section]]
 
 
 def _check_links(layers: Sequence[Placed]) -> None:
@@ -207,10 +199,8 @@ def _check_links(layers: Sequence[Placed]) -> None:
     for placed in layers:
         for target in placed.layer._links:
             if id(target) not in here:
-                raise SigmaNetworkError(
-                    f"network: {label(placed.layer)} is linked to {label(target)}, which leads to none of the ends. "
-                    "Build the network from the end after it, too: Network.build([a, b])."
-                )
+                link = f"{label(placed.layer)} is linked to {label(target)}"
+                raise SigmaNetworkError(f"network: {link}, which leads to none of the ends. Pass its end, too: [a, b].")
 
 
 def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
@@ -229,10 +219,8 @@ def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
     try:
         signature(run).bind(*owner, None, *sources, *([None] if role in ("input", "cost") else []))
     except TypeError:
-        raise SigmaNetworkError(
-            f"{placed.name}: {leading} lead to it, and it does not take {len(sources)} inputs. "
-            "Merge them first, as with Concat(a, b) or Add(a, b)."
-        ) from None
+        refused = f"{placed.name}: {leading} lead to it, but it does not take {len(sources)} inputs."
+        raise SigmaNetworkError(f"{refused} Merge them first, as with Concat(a, b) or Add(a, b).") from None
 
 
 def _check_value(placed: Placed, value: Node, inputs: Sequence[Node]) -> None:
@@ -240,7 +228,5 @@ def _check_value(placed: Placed, value: Node, inputs: Sequence[Node]) -> None:
     if placed.layer.role == "cost" and value.shape:
         raise SigmaNetworkError(f"{placed.name}: a cost must be a scalar (got shape {value.shape}). Return a mean.")
     if placed.layer.role != "cost" and value.shape[:1] != inputs[0].shape[:1]:
-        raise SigmaNetworkError(
-            f"{placed.name}({', '.join(str(x.shape) for x in inputs)}): axis 0 of the output must be the batch, as of "
-            f"the inputs (got shape {value.shape})."
-        )
+        call = f"{placed.name}({', '.join(str(x.shape) for x in inputs)})"
+        raise SigmaNetworkError(f"{call}: axis 0 of the output must be the batch (got shape {value.shape}).")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import attrs
@@ -141,8 +142,11 @@ class Shapes:
     live: dict[str, LiveSetting] = field(factory=dict)
     shared: dict[str, str] = field(factory=dict)  # from a parameter to the one of another layer that it shares
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
-    counts: dict[str, int] = field(factory=dict)  # trainable numbers, by layer
     streams: Streams = field(factory=Streams)
+
+    def size(self, layer: str = "") -> int:
+        """Return the number of trainable numbers, in one layer or in all."""
+        return sum(prod(p.shape) for address, p in self.parameters.items() if layer in ("", address.partition(".")[0]))
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------
@@ -224,9 +228,8 @@ class Trace:
         else:
             known = self.shapes.parameters.setdefault(address, parameter)
             if known.shape != parameter.shape:
-                raise SigmaNetworkError(
-                    f"{address}: is used with shapes {known.shape} and {parameter.shape}. Use two names."
-                )
+                shapes = f"{known.shape} and {parameter.shape}"
+                raise SigmaNetworkError(f"{address}: is used with shapes {shapes}. Use two names.")
         return self._node(lender or address, parameter.shape, parameter.dtype)
 
     def _remembered(self, address: str, parameter: Parameter) -> Node:
@@ -265,10 +268,8 @@ class Trace:
             if lender not in own:
                 raise SigmaNetworkError(f"{address}: share: there is no parameter {lender!r}.{near(lender, own)}")
             if own[lender].shape != parameter.shape:
-                raise SigmaNetworkError(
-                    f"{address}: share: it needs shape {parameter.shape}; {lender} has {own[lender].shape}. "
-                    "Share only between layers of equal shapes."
-                )
+                differ = f"its shape is {parameter.shape}, that of {lender} {own[lender].shape}"
+                raise SigmaNetworkError(f"{address}: share: {differ}. Share only parameters of equal shapes.")
 
 
 def _declared(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:

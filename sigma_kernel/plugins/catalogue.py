@@ -1,7 +1,6 @@
-"""Find plugins, keep broken ones apart, and look up what the others offer.
+"""Look up the components of plugins by kind and name, and import them.
 
-Plugins are found once in a process and cost one light import each.  Whatever a plugin raises while it is found, it is
-*quarantined*: left out, with the reason kept, and mentioned only when a run needs something it may offer.
+A component may be missing because its plugin is not installed, disabled or broken; the error says which.
 """
 
 from __future__ import annotations
@@ -20,26 +19,22 @@ from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin, find, normal, reason
 from sigma_kernel.plugins.specs import Component
 
-DISABLE = "SIGMA_DISABLE_PLUGINS"  # comma separated names of distributions
+DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------
 class Catalogue:
-    """All components of the plugins that are ready, by kind and name."""
+    """The plugins of a process, and the components of those that are ready."""
 
     def __init__(self, plugins: tuple[Plugin, ...]) -> None:
         self.plugins = plugins
-        self._ready: dict[str, list[Component]] = {}  # by kind
-        for component in self.components():
-            self._ready.setdefault(component.kind, []).append(component)
 
     def components(self, kind: str | None = None) -> Iterator[Component]:
-        """Yield the components that are ready to use, of one kind or of all."""
-        every = (component for plugin in self.plugins for component in plugin.components)
-        yield from every if kind is None else self._ready.get(kind, ())
+        """Return the components that are ready to use, of one kind or of all."""
+        return (one for plugin in self.plugins for one in plugin.components if kind in (None, one.kind))
 
     def plugin(self, name: str) -> Plugin:
-        """Return a plugin by the name of its distribution."""
+        """Return a plugin by the name of its distribution; raises SigmaPluginError if it is not installed."""
         known = {plugin.name: plugin for plugin in self.plugins}
         if normal(name) not in known:
             raise SigmaPluginError(f"plugin {name!r}: not installed.{near(name, known)} `sigma plugins` lists them.")
@@ -48,16 +43,12 @@ class Catalogue:
     def resolve(self, kind: str, name: str) -> Component:
         """Return the component called ``name`` or ``distribution:name``.
 
-        Raises SigmaConfigError for a name that nobody knows or that is ambiguous, and SigmaPluginError where the
-        plugin that offers it is missing, disabled or quarantined.
+        Raises SigmaConfigError for an unknown or ambiguous name, and SigmaPluginError if the plugin that offers it is
+        missing, disabled or quarantined.
         """
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
-        found = [
-            component
-            for component in self.components(kind)
-            if component.name == short and wanted in ("", component.distribution)
-        ]
+        found = [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
         if len(found) > 1:
             raise SigmaConfigError(_ambiguous(kind, name, found))
         if not found:
@@ -65,18 +56,18 @@ class Catalogue:
         return found[0]
 
     def load(self, kind: str, name: str) -> object:
-        """Import a component and return the object behind it; raises SigmaPluginError if that fails."""
+        """Import a component and return its object; raises SigmaPluginError if that fails."""
         component = self.resolve(kind, name)
         if warning := self.plugin(component.distribution).warning:
             warnings.warn(f"{component.distribution}: {warning}", stacklevel=2)
         return load(component)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the kernel and of the plugins that this process uses."""
+        """Return the versions of the kernel and of the plugins in use."""
         return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in self.used()}
 
     def used(self) -> list[str]:
-        """Return the plugins of which this process has imported a component, in the order of their names."""
+        """Return the names of the plugins of which this process has imported a component, sorted."""
         paths = {plugin.name: [one.path.partition(":")[0] for one in plugin.components] for plugin in self.plugins}
         return sorted(name for name, modules in paths.items() if not sys.modules.keys().isdisjoint(modules))
 
@@ -92,30 +83,30 @@ class Catalogue:
             if here[offer].state != "ready":
                 raise SigmaPluginError(f"{kind} {name!r}: {_absence(here[offer])}")
         known = rooms.names(kind) | {component.name for component in self.components(kind)}
-        hint = near(name, known) or f" `sigma components {kind}` lists what there is."
+        hint = near(name, known) or f" `sigma components {kind}` lists them."
         broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
-        also = f" Plugins that are broken may offer it: {broken}; see `sigma plugins`." if broken else ""
+        also = f" Broken plugins that may offer it: {broken}; see `sigma plugins`." if broken else ""
         raise SigmaConfigError(f"{kind} {name!r}: no plugin offers it.{hint}{also}")
 
 
 def load(component: Component) -> object:
-    """Import the object behind a component; whatever that raises becomes a SigmaPluginError with a remedy."""
+    """Import the object of a component; any exception becomes a SigmaPluginError with a remedy."""
     module, _, attribute = component.path.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except BaseException as error:  # SystemExit too: no plugin may end the command
+    except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
             raise
         raise SigmaPluginError(
             f"{component.kind} {component.full_name!r}: {component.path} cannot be loaded ({reason(error)}). "
-            f"Repair its installation: python -m pip install --force-reinstall {component.distribution}"
+            f"Reinstall it: python -m pip install --force-reinstall {component.distribution}"
         ) from error
 
 
 class Lowerings:
-    """The kernels that plugins give ops of their own on one backend, looked up when an op is met.
+    """The kernels of plugins' ops for one backend, looked up by op.
 
-    Only the distribution of an op can give it one, so that what is installed beside it changes no run.
+    Only the distribution that defines an op can provide its kernel, so that installing a plugin does not change a run.
     """
 
     def __init__(self, backend: str) -> None:
@@ -127,24 +118,24 @@ class Lowerings:
         return next((load(one) for one in offered if one.full_name == f"{op}.{self.backend}"), None)
 
     def __contains__(self, op: object) -> bool:
-        """Say whether an op has a kernel."""
+        """Return whether an op has a kernel."""
         return self.get(str(op)) is not None
 
 
 def _ambiguous(kind: str, name: str, found: list[Component]) -> str:
     offers = " and ".join(component.distribution for component in found)
     remedy = " or ".join(repr(component.full_name) for component in found)
-    return f"{kind} {name!r}: {offers} both offer it. Write {remedy}, or leave one out with --no-plugin."
+    return f"{kind} {name!r}: {offers} both offer it. Write {remedy}, or disable one with --no-plugin."
 
 
 def _absence(plugin: Plugin) -> str:
     if plugin.disabled:
-        return f"{plugin.name} offers it, but is switched off by --no-plugin or {DISABLE}."
+        return f"{plugin.name} offers it, but is disabled by --no-plugin or {DISABLE}."
     return f"{plugin.name} should offer it, but is broken ({plugin.reason}). See `sigma plugins show {plugin.name}`."
 
 
 def catalogue() -> Catalogue:
-    """Return the catalogue of this process; plugins named in SIGMA_DISABLE_PLUGINS stay out of it."""
+    """Return the catalogue of this process, without the plugins named in SIGMA_DISABLE_PLUGINS."""
     return _catalogue(os.environ.get(DISABLE, ""))
 
 

@@ -1,7 +1,7 @@
-"""Find plugins, keep broken ones apart, and look up what the others offer.
+"""Discover installed plugins, and quarantine broken ones.
 
-Plugins are found once in a process and cost one light import each.  Whatever a plugin raises while it is found, it is
-*quarantined*: left out, with the reason kept, and mentioned only when a run needs something it may offer.
+Discovery happens once per process and costs one light import per plugin. A plugin that raises anything is
+*quarantined*: it is left out, the reason is kept, and errors mention it if it may offer a missing component.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sigma_kernel.plugins.specs import API_VERSION, GROUP, Component, check_comp
 
 
 class Plugin(NamedTuple):
-    """A distribution that offers components; ``reason`` says why it is quarantined, if it is."""
+    """A distribution that offers components; ``reason`` is why it is quarantined, or empty."""
 
     name: str
     version: str = ""
@@ -38,12 +38,12 @@ class Plugin(NamedTuple):
 
 # -- finding -----------------------------------------------------------------------------------------------------------
 def normal(name: str) -> str:
-    """Return a distribution's name in the one spelling in which names are compared."""
+    """Return the normalised name of a distribution, for comparisons."""
     return re.sub(r"[-_.]++", "-", name).lower()
 
 
 def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
-    """Return every installed plugin, in the order of their names; what one raises concerns that plugin alone."""
+    """Return all installed plugins, sorted by name; an error in one does not affect the others."""
     left_out = {normal(name) for name in disabled}
     found = [_examine(entry, left_out) for entry in metadata.entry_points(group=GROUP)]
     return tuple(sorted(found, key=lambda plugin: plugin.name))
@@ -59,24 +59,22 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
             return plugin._replace(disabled=True)
         module = entry.load()
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
-    except BaseException as error:  # SystemExit too: no plugin may end the command
+    except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
             raise
         return plugin._replace(reason=reason(error), traceback="".join(traceback.format_exception(error)))
 
 
 def reason(error: BaseException) -> str:
-    """Return an error as a phrase on one line; those of the kernel are sentences already."""
+    """Return the message of an error on one line, without final punctuation."""
     return " ".join(said(error).split()).rstrip(".: ")
 
 
 def _agree(module: object) -> str:
-    """Return a warning where a plugin may expect more than this kernel has; refuse another major version."""
+    """Return a warning if a plugin was written for a newer API; raise SigmaPluginError for another major version."""
     stated = getattr(module, "SIGMA_API", None)
     if not isinstance(stated, str) or not re.fullmatch(r"\d++\.\d++", stated):
-        raise SigmaPluginError(
-            f"SIGMA_API is {stated!r}. A plugin states the API it was written for: SIGMA_API = {API_VERSION!r}."
-        )
+        raise SigmaPluginError(f"SIGMA_API is {stated!r}. State the version of the API: SIGMA_API = {API_VERSION!r}.")
     theirs, ours = ([int(part) for part in version.split(".")] for version in (stated, API_VERSION))
     written = f"It was written for API {stated}, this kernel has {API_VERSION}. Update"
     if theirs[0] != ours[0]:
@@ -85,7 +83,7 @@ def _agree(module: object) -> str:
 
 
 def _components(module: object, distribution: str) -> tuple[Component, ...]:
-    manager = PluginManager("sigma_kernel")  # one for each plugin, so that none can disturb another
+    manager = PluginManager("sigma_kernel")  # one per plugin, to isolate them
     manager.add_hookspecs(specs)
     manager.register(module)
     manager.check_pending()

@@ -1,8 +1,8 @@
-"""From what a setting says, a name, a table or an object, to the object."""
+"""Resolve settings, which are names, tables or objects, to components."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from inspect import Parameter as Argument
 from types import UnionType
@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from attrs import evolve, fields, frozen, has
 
 from sigma_kernel import contracts
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 from sigma_kernel.network.architecture import signature
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.catalogue import Catalogue
@@ -23,32 +23,32 @@ KINDS: dict[type, str] = {
 
 
 def kind_of(contract: Any) -> str | None:
-    """Return the kind of component that a contract, or a class that fulfils one, stands for."""
+    """Return the component kind of a contract, or of a class that fulfils one; None for other types."""
     return next((kind for cls, kind in KINDS.items() if isinstance(contract, type) and issubclass(contract, cls)), None)
 
 
 @frozen(eq=False, repr=False)
 class Resolver:
-    """Turn what a setting says into an object."""
+    """Resolve names and tables to components of a catalogue."""
 
     catalogue: Catalogue
 
     def __call__(self, kind: str, thing: Any) -> Any:
-        """Return the object: names are looked up, tables are ``{"type": name, setting: value}``.
+        """Return the component for a name, a table ``{"type": name, setting: value}``, a class or an object.
 
-        Names and tables among the settings are made, too, where their types ask for components.  The name of a layer
-        stands for its class: layers are made where their settings are written.
+        Names and tables in its settings are resolved, too, if their types are contracts. For the name of a layer, the
+        result is its class, since the text form of an architecture provides its settings.
         """
         if isinstance(thing, str):
             return self.catalogue.load(kind, thing) if kind == "layer" else self._made(kind, thing, {})
         if isinstance(thing, Mapping) and not has(type(thing)):
             if "type" not in thing:
-                raise SigmaConfigError(f"{kind}: {dict(thing)!r} names none. Add its 'type'.")
+                raise SigmaConfigError(f"{kind}: {dict(thing)!r} has no type. Add its 'type'.")
             return self._made(kind, str(thing["type"]), {key: value for key, value in thing.items() if key != "type"})
         return self._new(f"{kind} {thing.__name__}", thing, {}) if isinstance(thing, type) else self._complete(thing)
 
     def in_full(self, kind: str, thing: str | Mapping[str, Any]) -> Any:
-        """Return a name, or a table, with the full name ``distribution:name``, which stays unambiguous."""
+        """Return a name, or a table, with the full name ``distribution:name``."""
         if isinstance(thing, str):
             return self.catalogue.resolve(kind, thing).full_name
         return {**thing, "type": self.in_full(kind, thing["type"])}
@@ -74,7 +74,7 @@ class Resolver:
 
     # -- components among settings -------------------------------------------------------------------------------------
     def _complete(self, thing: Any) -> Any:
-        """Return an object, or a copy of it in which names and tables among its settings are made."""
+        """Return an object, or a copy of it with names and tables in its settings resolved."""
         if not has(type(thing)):
             return thing
         settings = {f.alias: getattr(thing, f.name) for f in fields(type(thing)) if f.init}
@@ -82,13 +82,13 @@ class Resolver:
         return evolve(thing, **made) if made else thing
 
     def _within(self, what: str, owner: type, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings that hold components by name or as tables, with these made."""
+        """Return the settings that contain names or tables of components, with these resolved."""
         types = _types(owner)
         made = {name: self._read(f"{what}{name}", value, types.get(name)) for name, value in settings.items()}
         return {name: value for name, value in made.items() if value is not settings[name]}
 
     def _read(self, where: str, value: Any, type_: Any) -> Any:
-        """Return a value as a type asks for it: the same object, unless there is a component to make in it."""
+        """Resolve a value by the type of its setting; the same object is returned if nothing in it is resolved."""
         inner = get_args(type_)
         if (kind := kind_of(type_)) is not None:
             return one(self, where, kind, type_, value)
@@ -112,17 +112,9 @@ class Resolver:
 
 @cache
 def _types(owner: type) -> dict[str, Any]:
-    """Return the types of settings by name; none, where a class does not tell them at run time."""
+    """Return the types of settings by name; none if they are not available at run time."""
     try:
         hints = get_type_hints(owner) if has(owner) else {}
-    except (NameError, AttributeError, TypeError):  # of names that only type checkers import
+    except (NameError, AttributeError, TypeError):  # names imported for type checkers only
         return {}
     return {f.alias: hints[f.name] for f in fields(owner) if f.init} if hints else {}
-
-
-def refuse_unknown(what: str, settings: Iterable[str], known: Iterable[str]) -> None:
-    """Raise SigmaConfigError for a setting that is not among those known, with what is near."""
-    for name in settings:
-        if name not in known:
-            hint = near(name, known) or f" It has {', '.join(known) or 'none'}."
-            raise SigmaConfigError(f"{what}: has no setting {name!r}.{hint}")

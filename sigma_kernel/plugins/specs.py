@@ -1,4 +1,4 @@
-"""What the kernel asks of a plugin: every pluggy spec, on one screen.
+"""The interface between the kernel and plugins: the pluggy spec, and the records of components.
 
 A plugin is a distribution with one entry point in the group ``sigma_kernel.plugins``, which names a light module::
 
@@ -11,7 +11,7 @@ A plugin is a distribution with one entry point in the group ``sigma_kernel.plug
     def sigma_components():
         return [Component("layer", "scale", "acme_layers.scale:Scale", "Multiply by one trained number.")]
 
-The object behind a component is imported when a run first uses it, never before.
+The object of a component is imported on first use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sigma_kernel.errors import SigmaPluginError, near
 
 API_VERSION = "1.0"  # a plugin states the one it was written for as SIGMA_API
 GROUP = "sigma_kernel.plugins"
-KINDS = {  # and the contracts of which a component fulfils one; something to call where there is none
+KINDS = {  # with the contracts of which a component fulfils one; without one, it is a callable
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
     "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Iterator",
@@ -46,10 +46,10 @@ _LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.numba"
 
 
 class Component(NamedTuple):
-    """One thing that a plugin offers: where it is, and one line on what it is for.
+    """The record of a component: its kind and name, the path of its object, and a one-line summary.
 
-    A ``lowering`` is called ``op.backend``: the kernel that the plugin gives an op of its own on one backend.
-    ``distribution`` is filled in when the plugin is found; what is malformed is a SigmaPluginError then.
+    A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Discovery checks the
+    record and sets ``distribution``.
     """
 
     kind: str
@@ -60,12 +60,12 @@ class Component(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """Return ``distribution:name``, which means this component whatever else is installed."""
+        """Return ``distribution:name``, which is never ambiguous."""
         return f"{self.distribution}:{self.name}"
 
 
 def check_component(record: object) -> None:
-    """Raise SigmaPluginError unless this is a component, of a known kind and well formed."""
+    """Raise SigmaPluginError unless this is a well-formed component of a known kind."""
     if not isinstance(record, Component):
         raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
     if record.kind not in KINDS:
@@ -78,5 +78,5 @@ def check_component(record: object) -> None:
 
 @hookspec
 def sigma_components() -> list[Component]:
-    """Return the records of everything that this plugin offers, without importing any of it."""
+    """Return the records of all components that this plugin offers, without importing them."""
     return []

@@ -25,12 +25,8 @@ class Repeat(Hook):
     """Keep what the last iteration came to, and what comes of it when it is repeated."""
 
     every: TimeStep = every(1, "iteration")
-    declared: bool = True
+    repeats: bool = True
     found: list[tuple[int, Outcome, Outcome]] = field(factory=list)
-
-    @property
-    def repeats(self) -> bool:
-        return self.declared
 
     def fire(self, context: HookContext) -> None:
         if context.iteration is not None:
@@ -93,7 +89,7 @@ def test_training_goes_on_from_its_own_state() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("settings", [{"declared": False}, {"background": True}, {"every": "start"}, {"every": "stop"}])
+@pytest.mark.parametrize("settings", [{"repeats": False}, {"background": True}, {"every": "start"}, {"every": "stop"}])
 def test_there_is_no_iteration_for_who_did_not_ask_nor_in_the_background_nor_at_events(
     settings: dict[str, Any],
 ) -> None:

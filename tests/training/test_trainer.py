@@ -59,7 +59,7 @@ class Draws(Initialiser):
         ({"last_batch": "skip"}, SigmaConfigError, "trainer.last_batch: must be 'keep' or 'drop' (got 'skip')."),
         ({"precision": "float16"}, SigmaConfigError, "trainer: the backend has no precision 'float16'. It has float32"),
         ({"backend": "numpi"}, SigmaConfigError, "backend 'numpi': no plugin offers it."),
-        ({"backend": {"device": 1}}, SigmaConfigError, "backend: {'device': 1} names none. Add its 'type'."),
+        ({"backend": {"device": 1}}, SigmaConfigError, "backend: {'device': 1} has no type. Add its 'type'."),
     ],
 )  # fmt: skip
 def test_a_setting_that_is_missing_or_cannot_be_is_refused(

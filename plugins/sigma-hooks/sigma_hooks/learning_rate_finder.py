@@ -34,15 +34,12 @@ class LearningRateFinder(Hook):
     worse: float = field(default=4.0, validator=gt(1.0))
     rates: str = "optimiser.learning_rate"
 
+    guards = True
+
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError if ``low`` is not below ``high``."""
         if self.low >= self.high:
             raise SigmaConfigError(f"learning_rate_finder: low {self.low:g} must be less than high {self.high:g}.")
-
-    @property
-    def guards(self) -> bool:
-        """Fire at once when the loss is not finite: the rate has become too high."""
-        return True
 
     @property
     def reads(self) -> Sequence[str]:

@@ -25,10 +25,7 @@ class NanGuard(Hook):
     then: str = field(default="fail", validator=in_(("fail", "stop", "restore")))
     priority: int = 100  # before hooks that would publish invalid values
 
-    @property
-    def guards(self) -> bool:
-        """Fire at once when the loss is not finite."""
-        return True
+    guards = True
 
     @property
     def reads(self) -> Sequence[str]:

@@ -22,15 +22,12 @@ class PhaseTime(Hook):
 
     every: TimeStep = every(1, "epoch")
 
+    timed = True
+
     @property
     def reads(self) -> Sequence[str]:
         """Return the seconds of all phases since the start."""
         return [f"phases.{phase}" for phase in PHASES]
-
-    @property
-    def timed(self) -> bool:
-        """Return that what it publishes depends on the wall clock."""
-        return True
 
     @property
     def writes(self) -> Sequence[str]:

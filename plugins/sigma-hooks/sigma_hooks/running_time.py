@@ -16,10 +16,7 @@ class RunningTime(Hook):
 
     every: TimeStep = every(1, "epoch")
 
-    @property
-    def timed(self) -> bool:
-        """Return that what it publishes depends on the wall clock."""
-        return True
+    timed = True
 
     @property
     def writes(self) -> Sequence[str]:

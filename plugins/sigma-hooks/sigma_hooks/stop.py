@@ -23,6 +23,8 @@ class Stop(Hook):
     every: TimeStep | None = None  # type: ignore[assignment]  # decided below
     priority: int = -100  # after all hooks that may still measure
 
+    ends = True
+
     def __attrs_post_init__(self) -> None:
         """Parse the criterion if it is text, and choose how often to evaluate it."""
         self.when = Criterion.parse(self.when) if isinstance(self.when, str) else self.when
@@ -34,11 +36,6 @@ class Stop(Hook):
                 self.every = every(0.1, "second")  # soon enough for users, without cutting bursts short
             else:
                 self.every = every(1, "epoch")
-
-    @property
-    def ends(self) -> bool:
-        """Return True: this hook stops training."""
-        return True
 
     def fire(self, context: HookContext) -> None:
         """Stop."""

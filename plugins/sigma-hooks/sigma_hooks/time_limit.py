@@ -24,14 +24,11 @@ class TimeLimit(Hook):
     limit: str = field(kw_only=False)
     priority: int = -100  # after all hooks that may still measure
 
+    ends = True
+
     def __attrs_post_init__(self) -> None:
         """Validate the limit."""
         self.seconds()
-
-    @property
-    def ends(self) -> bool:
-        """Return True: this hook stops training."""
-        return True
 
     def seconds(self) -> float:
         """Return the limit in seconds."""

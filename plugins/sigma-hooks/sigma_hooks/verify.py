@@ -32,10 +32,7 @@ class Verify(Hook):
     tolerance: float = field(default=32.0, validator=ge(1))
     priority: int = 1000  # before a hook saves a wrong state
 
-    @property
-    def repeats(self) -> bool:
-        """Return True: record the iteration to repeat it."""
-        return True
+    repeats = True
 
     def check(self, outlook: Outlook) -> None:
         """Raise SigmaConfigError for a schedule without an iteration to repeat, and for the background."""

@@ -29,10 +29,7 @@ class ConsoleMonitor(Monitor):
 
     interval: float = field(default=10.0, validator=gt(0.0))
 
-    @property
-    def talks(self) -> bool:
-        """Return True: it writes to the terminal."""
-        return True
+    talks = True
 
     def watch(self, view: View) -> None:
         """Watch until the run is over."""

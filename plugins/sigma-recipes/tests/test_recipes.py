@@ -50,7 +50,7 @@ def test_a_benchmark_has_the_size_that_it_says(name):
     configuration = config.load(recipes.recipe(name).text, name=name)
     with config.build(configuration) as environment:
         session = environment.trainers["trainer"].session
-        parameters = sum(session.setup.model.shapes.counts.values())
+        parameters = session.setup.model.shapes.size()
         assert (session.setup.feed.batch_size, session.setup.feed.iterations_per_epoch, parameters) == SIZES[name]
 
 
