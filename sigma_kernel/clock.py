@@ -19,14 +19,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
-from math import inf
-from numbers import Real
 from time import perf_counter
 from typing import Any
 
 from attrs import Factory, define, evolve, field, frozen
 
 from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.settings import is_finite
 
 
 class TimeScale(Enum):
@@ -92,8 +91,7 @@ def scaled(scale: Scale) -> TimeScale:
 
 def amount(count: Any, scale: TimeScale) -> float:
     """Return a count of a scale as an int, or a float of seconds; raises SigmaConfigError for an invalid one."""
-    number = isinstance(count, Real) and not isinstance(count, bool)
-    if not number or not 0 < count < inf:
+    if not is_finite(count) or count <= 0:
         raise SigmaConfigError(f"{count!r} {scale.value}s: must be a number above 0.")
     if count == int(count):
         return int(count)

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from math import ceil, isfinite, isnan
-from numbers import Real
+from math import ceil, isnan
 from typing import Any, ClassVar
 
 from attrs import astuple, frozen
@@ -30,6 +29,7 @@ from sigma_kernel.clock import UNITS, Moment, TimeScale, duration, spoken, words
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.scanning import Rule, Scanner
+from sigma_kernel.settings import is_finite
 
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
@@ -301,7 +301,7 @@ class Subject:
         rising = RISING.intersection(self.address.rpartition(".")[2].split("_"))
         if verb == "improves" and rising:
             raise SigmaConfigError(f"{self.address} improves: means that it falls. Write 'improves upwards'.")
-        if not isinstance(number, Real) or isinstance(number, bool) or not isfinite(number):
+        if not is_finite(number):
             raise SigmaConfigError(f"{self.address} {verb}: needs a finite number (got {number!r}).")
         return Question(self.address, verb, float(number), self.quantifier)
 

@@ -195,10 +195,10 @@ def test_a_plugin_to_leave_out_that_is_not_installed_is_warned_of(distribution, 
 def test_a_plugin_is_used_once_a_component_of_it_is_imported(distribution):
     distribution("acme-layers", SCALE, scale="class Scale: ...")
     distribution("rival-layers", SCALE.replace("acme", "rival").replace("scale_x", "scale_y"), scale="Scale = 1")
-    before = catalogue().used()
+    before = catalogue().versions()
     assert not {"acme-layers", "rival-layers"} & set(before)
     catalogue().load("layer", "scale_x")
-    assert set(catalogue().used()) - set(before) == {"acme-layers"}
+    assert set(catalogue().versions()) - set(before) == {"acme-layers"}
 
 
 def test_versions_name_the_kernel_and_what_is_used(distribution):

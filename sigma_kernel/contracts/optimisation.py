@@ -115,10 +115,8 @@ def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Mapping[str, Node]]
         case (Node() as parameter, Mapping() as slots):
             return parameter, slots
     got = ", ".join(type(one).__name__ for one in (updated if isinstance(updated, tuple) else (updated,)))
-    raise SigmaGraphError(
-        f"optimiser {type(optimiser).__name__}: update() must return a pair, the parameter's new value and its slots "
-        f"by name (got {got}). Return (node, {{}}) where there are no slots."
-    )
+    where, pair = f"optimiser {type(optimiser).__name__}: update()", "a pair, (node, slots by name)"
+    raise SigmaGraphError(f"{where} must return {pair} (got {got}). Return (node, {{}}) without slots.")
 
 
 @define(eq=False)

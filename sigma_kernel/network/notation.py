@@ -34,9 +34,15 @@ def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
     Raises SigmaNetworkError with line and column, the expected tokens and similar names. Errors raised by ``resolve``
     and by layers keep their type, and line and column are added.
     """
-    reader = _Reader(text, resolve)
-    ends = [end for end in reader.read(reader.statements()) if end is not None]
-    return _used(reader, ends)
+    parser = _Parser(text, resolve)
+    ends = [end for end in parser.read(parser.statements()) if end is not None]
+    if not ends:
+        raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Remove the last name.")
+    for name, (word, _) in parser.chains.items():
+        if name not in parser.used:
+            where = _where(text, word.at)
+            raise SigmaNetworkError(f"{where}: {name!r} is never used. Add it to a chain, or remove the name.")
+    return ends
 
 
 def _where(text: str, offset: int) -> str:
@@ -47,17 +53,7 @@ def _where(text: str, offset: int) -> str:
     return f"architecture, line {line}, column {offset - text.rfind(chr(10), 0, offset)}"
 
 
-def _used(reader: _Reader, ends: list[Architecture]) -> list[Architecture]:
-    if not ends:
-        raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Remove the last name.")
-    for name, (word, _) in reader.chains.items():
-        if name not in reader.used:
-            where = _where(reader.text, word.at)
-            raise SigmaNetworkError(f"{where}: {name!r} is never used. Add it to a chain, or remove the name.")
-    return ends
-
-
-class _Reader(Scanner):
+class _Parser(Scanner):
     """A parser of the text form that makes the layers."""
 
     words: ClassVar = {
@@ -148,8 +144,7 @@ class _Reader(Scanner):
     def _chain(self, name: Word) -> Architecture:
         with self._at(name):
             if name not in self.chains:
-                literal = name.lower() if name.lower() in _CONSTANTS else ""
-                hint = f" Write {literal}." if literal else near(name, self.chains)
+                hint = f" Write {name.lower()}." if name.lower() in _CONSTANTS else near(name, self.chains)
                 hint = hint or f" A layer has parentheses: {name}()."
                 raise SigmaNetworkError(f"there is no chain called {str(name)!r}.{hint}")
         return self.chains[name][1]

@@ -63,13 +63,9 @@ class Catalogue:
         return load(component)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the kernel and of the plugins in use."""
-        return {"sigma-kernel": __version__} | {name: self.plugin(name).version for name in self.used()}
-
-    def used(self) -> list[str]:
-        """Return the names of the plugins of which this process has imported a component, sorted."""
-        paths = {plugin.name: [one.path.partition(":")[0] for one in plugin.components] for plugin in self.plugins}
-        return sorted(name for name, modules in paths.items() if not sys.modules.keys().isdisjoint(modules))
+        """Return the versions of the kernel, and of the plugins of which this process has imported a component."""
+        used = (one for one in self.plugins if any(c.path.partition(":")[0] in sys.modules for c in one.components))
+        return {"sigma-kernel": __version__} | {plugin.name: plugin.version for plugin in used}
 
     def _refuse(self, kind: str, name: str, distribution: str) -> NoReturn:
         here = {plugin.name: plugin for plugin in self.plugins}

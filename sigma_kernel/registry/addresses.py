@@ -74,11 +74,7 @@ def literal(pattern: str) -> bool:
     return _PLAIN.fullmatch(pattern) is not None or all(level.literal for level in levels(pattern))
 
 
-def _untagged(address: str) -> frozenset[str]:
-    return frozenset()
-
-
-def matches(pattern: str, address: str, tags: Tags = _untagged) -> bool:
+def matches(pattern: str, address: str, tags: Tags = lambda address: frozenset()) -> bool:
     """Return whether a pattern matches an address; ``tags`` returns the tags of a level by its address."""
     wanted, names = levels(pattern), address.split(".")
     at = place = 0

@@ -20,7 +20,10 @@ from sigma_kernel.errors import SigmaAddressError, near
 from sigma_kernel.registry.addresses import levels, literal, matches
 
 _Matches = dict[str, "_Leaf | Registry"]  # by address, in the order of the tree
+Get = Callable[[], Any]
+Put = Callable[[Any], Any]
 Observer = Callable[[str, Any, Any], Any]  # address, old value, new value
+_Watch = tuple["Registry", str, Observer]  # the observer of a pattern, relative to a registry
 
 
 class Mark(Enum):
@@ -79,23 +82,14 @@ class _Leaf:
     """One value."""
 
     kind: Kind
-    get: Callable[[], Any]
-    put: Callable[[Any], Any] | None  # None: read-only
+    get: Get
+    put: Put | None  # None: read-only
     remote: bool = False  # setting it sends a request that ends in another set(), which notifies observers
 
     def check(self, address: str, value: Any) -> Any:
         if self.put is None:
             raise SigmaAddressError(f"{address}: is read-only.")
         return self.kind.check(address, value)
-
-
-@frozen(eq=False, repr=False)
-class _Watch:
-    """An observer of changes in a registry."""
-
-    home: Registry
-    pattern: str
-    callback: Observer
 
 
 @define(eq=False, repr=False)
@@ -106,7 +100,7 @@ class Registry:
     _lock: Any = field(factory=RLock)
     _tags: set[str] = field(factory=set)
     _items: dict[str, _Leaf | Registry] = field(factory=dict)
-    _watches: dict[_Watch, None] = field(factory=dict)  # of the whole tree, in order of registration
+    _watches: dict[object, _Watch] = field(factory=dict)  # of the whole tree, in order of registration
     _found: dict[tuple[str, str], _Matches] = field(factory=dict)  # cached by path and pattern, for the whole tree
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -177,12 +171,7 @@ class Registry:
             return here
 
     def bind(
-        self,
-        address: str,
-        get: Callable[[], Any],
-        put: Callable[[Any], Any] | None = None,
-        kind: Kind | None = None,
-        remote: bool = False,
+        self, address: str, get: Get, put: Put | None = None, kind: Kind | None = None, remote: bool = False
     ) -> None:
         """Bind a value to an address, through functions that read and set it; without ``put``, it is read-only.
 
@@ -230,13 +219,13 @@ class Registry:
         once, after the change; with several threads, the last call need not belong to the last change.
         """
         levels(pattern)
-        watch = _Watch(self, pattern, callback)
+        key = object()
         with self._lock:
-            self._watches[watch] = None
+            self._watches[key] = self, pattern, callback
 
         def end() -> None:
             with self._lock:
-                self._watches.pop(watch, None)
+                self._watches.pop(key, None)
 
         return end
 
@@ -248,8 +237,9 @@ class Registry:
         """Return the observers to notify of a change, each with the address relative to its registry."""
         full = self._full(address)
         with self._lock:
-            found = [(w, full.removeprefix(head)) for w in self._watches if full.startswith(head := w.home._full(""))]
-        return [(w.callback, seen) for w, seen in found if matches(w.pattern, seen, w.home.tags)]
+            watches = list(self._watches.values())
+        seen = [(*watch, full.removeprefix(head)) for watch in watches if full.startswith(head := watch[0]._full(""))]
+        return [(callback, name) for home, pattern, callback, name in seen if matches(pattern, name, home.tags)]
 
     # -- lookup --------------------------------------------------------------------------------------------------------
     def _full(self, address: str) -> str:
