@@ -130,9 +130,7 @@ class Transform(ABC):
 
     def concerned(self, gradients: Mapping[str, Node], objective: Objective) -> dict[str, Node]:
         """Return the gradients selected by ``match``."""
-        return {
-            address: gradient for address, gradient in gradients.items() if matches(self.match, address, objective.tags)
-        }
+        return {a: gradient for a, gradient in gradients.items() if matches(self.match, a, objective.tags)}
 
     @abstractmethod
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:

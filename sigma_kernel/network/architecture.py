@@ -85,8 +85,9 @@ def check_size(layers: int) -> None:
 
 
 def component_name(made: object) -> str:
-    """Return the name of an object's class in snake case, ``squared_difference`` for ``SquaredDifference``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(made).__name__).lower()
+    """Return the name of a class, or of an object's, in snake case: ``squared_difference`` for SquaredDifference."""
+    name = (made if isinstance(made, type) else type(made)).__name__
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def label(layer: Any) -> str:

@@ -82,12 +82,10 @@ def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) ->
     return found
 
 
-def name_of(chosen: Any, suffix: str) -> str:
-    """Return a component's display name: the type in its table, or its class name without the suffix."""
+def name_of(chosen: Any) -> str:
+    """Return a component's display name: the type in its table, or the name of its class."""
     thing = chosen["type"] if isinstance(chosen, Mapping) else chosen
-    if isinstance(thing, str):
-        return thing.rpartition(":")[2]
-    return (thing if isinstance(thing, type) else type(thing)).__name__.removesuffix(suffix).lower()
+    return thing.rpartition(":")[2] if isinstance(thing, str) else component_name(thing)
 
 
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
@@ -104,8 +102,7 @@ def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any
     found: dict[str, Any] = {}
     for place, thing in enumerate(chosen if isinstance(chosen, list | tuple) else [chosen]):
         made = one(resolve, where, kind, contract, thing)
-        name = thing["type"] if isinstance(thing, Mapping) else thing
-        name = name.rpartition(":")[2] if isinstance(name, str) else component_name(made)
+        name = name_of(thing)
         found[f"{place}-{name}" if name in found else name] = made
     return found
 
@@ -132,8 +129,7 @@ def hooks(
 def check_split(where: str, split: str, splits: Collection[str]) -> None:
     """Raise SigmaConfigError for an unknown split of the data."""
     if split not in splits:
-        known = f"{near(split, splits)} There are: {', '.join(splits)}."
-        raise SigmaConfigError(f"{where}: the data has no split {split!r}.{known}")
+        raise SigmaConfigError(f"{where}: the data has no split {split!r}.{near(split, splits, 'There are:')}")
 
 
 def _timed(where: str, hook: Hook) -> Hook:

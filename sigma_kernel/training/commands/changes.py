@@ -46,7 +46,7 @@ class Factory:
 
     def backend_name(self, changes: Changes) -> str:
         """Return the display name of the backend."""
-        return name_of(changes.get("backend", self.backend), "Backend")
+        return name_of(changes.get("backend", self.backend)).removesuffix("_backend")
 
     def changed(self, changes: Changes, command: Command) -> Changes:
         """Return changes after a command that attaches, detaches or swaps a component.
