@@ -59,7 +59,7 @@ class Network:
     """Layers in execution order; immutable. Use :meth:`build` to make one."""
 
     layers: tuple[Placed, ...]
-    text: str = field(repr=False)
+    ends: Sequence[Architecture] = field(repr=False)
 
     @classmethod
     def build(cls, ends: Architecture | Sequence[Architecture]) -> Network:
@@ -80,13 +80,13 @@ class Network:
         known = {placed.name: placed.layer for placed in layers}
         for placed in layers:
             _check_place(placed, [known[source] for source in placed.sources])
-        return cls(layers, write(every))
+        return cls(layers, every)
 
     def __getitem__(self, name: str) -> Placed:
         return next(placed for placed in self.layers if placed.name == name)
 
     def __str__(self) -> str:
-        return self.text
+        return write(self.ends)
 
     def _role(self, role: str) -> tuple[Placed, ...]:
         return tuple(placed for placed in self.layers if placed.layer.role == role)

@@ -40,11 +40,6 @@ class Level(NamedTuple):
         """Return whether it matches any number of levels."""
         return self.name == "**"
 
-    @property
-    def literal(self) -> bool:
-        """Return whether it is a plain name."""
-        return "*" not in self.name and not self.tags
-
     def fits(self, name: str) -> bool:
         """Return whether it matches the name of one level of an address."""
         return fnmatchcase(name, self.name) if "*" in self.name else name == self.name
@@ -71,7 +66,7 @@ def literal(pattern: str) -> bool:
     """Return whether a pattern is a plain address; raises SigmaAddressError if it is invalid."""
     if not isinstance(pattern, str):
         raise SigmaAddressError(f"{pattern!r} is not an address. Pass a string, such as 'training.loss'.")
-    return _PLAIN.fullmatch(pattern) is not None or all(level.literal for level in levels(pattern))
+    return _PLAIN.fullmatch(pattern) is not None or not levels(pattern)  # which raises for an invalid pattern
 
 
 def matches(pattern: str, address: str, tags: Tags = lambda address: frozenset()) -> bool:
