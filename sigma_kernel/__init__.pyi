@@ -33,6 +33,7 @@ from sigma_kernel.contracts import Merger as Merger
 from sigma_kernel.contracts import Metric as Metric
 from sigma_kernel.contracts import Modifier as Modifier
 from sigma_kernel.contracts import Monitor as Monitor
+from sigma_kernel.contracts import Numbers as Numbers
 from sigma_kernel.contracts import Objective as Objective
 from sigma_kernel.contracts import Operator as Operator
 from sigma_kernel.contracts import Optimiser as Optimiser

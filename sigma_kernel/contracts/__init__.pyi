@@ -6,6 +6,7 @@ from sigma_kernel.contracts.compute import Backend as Backend
 from sigma_kernel.contracts.compute import Batches as Batches
 from sigma_kernel.contracts.compute import Burst as Burst
 from sigma_kernel.contracts.compute import LoopProgram as LoopProgram
+from sigma_kernel.contracts.compute import Numbers as Numbers
 from sigma_kernel.contracts.compute import Program as Program
 from sigma_kernel.contracts.compute import Records as Records
 from sigma_kernel.contracts.compute import Share as Share

@@ -14,6 +14,7 @@ from sigma_kernel.graph.node import Graph
 Array = Any  # whatever a backend holds on its device
 Arrays = Mapping[str, Array]  # by name
 Records = Mapping[str, np.ndarray]  # on the host, by name
+Numbers = Mapping[str, "float | np.generic | np.ndarray"]  # by name: one, or one per iteration
 
 
 @frozen
@@ -78,7 +79,7 @@ class Program(Protocol):
     def peak_bytes(self) -> int:
         """Return the working memory in bytes, known before the first run."""
 
-    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Mapping[str, Any], n: int) -> Burst:
+    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
         """Run ``n`` steps: step ``i`` trains on ``block[section][rows[i]]``.
 
         ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them. State entries that the
@@ -140,7 +141,7 @@ class LoopProgram:
     call: Callable[..., Sequence[Array]]
     peak_bytes: int = 0
 
-    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Mapping[str, Any], n: int) -> Burst:
+    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
         """Run ``n`` steps, one call each; see :class:`Program`."""
         values = [state[name] for name in self.step.state]
         live = [_per_step(steer[name], n) for name in self.step.steer]
@@ -158,5 +159,5 @@ class LoopProgram:
         return Burst({**state, **dict(zip(self.step.state, values, strict=True))}, ring, len(records))
 
 
-def _per_step(value: Any, n: int) -> Sequence[Any]:
-    return value if np.ndim(value) else [value] * n
+def _per_step(value: float | np.generic | np.ndarray, n: int) -> Sequence[Any] | np.ndarray:
+    return value if isinstance(value, np.ndarray) and value.ndim else [value] * n

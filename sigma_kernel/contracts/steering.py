@@ -16,6 +16,8 @@ from sigma_kernel.criteria import Criterion
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import gt, in_, optional, whole
 
+Value = float | Sequence["Value"]  # of a metric
+
 
 class Metric(ABC):
     """A metric of predictions: totals over rows, which merge across batches, and the value computed from them."""
@@ -29,7 +31,7 @@ class Metric(ABC):
         merged: np.ndarray = a + b
         return merged
 
-    def value(self, totals: np.ndarray, rows: int) -> Any:
+    def value(self, totals: np.ndarray, rows: int) -> Value:
         """Compute the metric from the totals over ``rows`` rows: a number, or a (nested) list of numbers."""
         return float(totals) / rows
 
@@ -68,7 +70,7 @@ class HookContext(Protocol):
     def command(self, command: str, **arguments: Any) -> None:
         """Send a command (``set``, ``stop``, ``save`` ...), applied at this boundary."""
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Value]:
         """Return ``loss`` and the metrics over a whole split of the data."""
 
     def ends(self) -> tuple[Spec, Spec]:
@@ -150,7 +152,7 @@ class Hook(ABC):
         return {}
 
     @property
-    def retains(self) -> Mapping[str, Any]:
+    def retains(self) -> Mapping[str, int | str]:
         """Return which checkpoints to keep: how many of the ``last``, the ``best``, and the score to ``prefer``."""
         return {}
 
