@@ -401,7 +401,6 @@ def test_declare_tells_everything_by_address():
     }  # fmt: skip
     assert shapes.size() == 30
     assert shapes.streams.numbers == {"3-noise": 0}
-    assert not shapes.shared
 
 
 def test_fans_default_to_the_last_two_sides():
@@ -593,7 +592,6 @@ def test_a_parameter_can_be_shared_by_address():
     chain = Input() + Dense(4, name="own") + Dense(4, name="twin", share={"weights": "own.weights"})
     shapes = declared(chain)
     assert list(shapes.parameters) == ["own.weights"]
-    assert shapes.shared == {"twin.weights": "own.weights"}
     x, w = np.random.default_rng(0).normal(size=(2, 4, 4))
     found = computed(Network.build(chain), {"inputs": x, "own.weights": w}, y=lambda forward: forward.prediction)
     np.testing.assert_allclose(found["y"], x @ w @ w)

@@ -140,7 +140,6 @@ class Shapes:
     parameters: dict[str, Parameter] = field(factory=dict)
     state: dict[str, Parameter] = field(factory=dict)
     live: dict[str, LiveSetting] = field(factory=dict)
-    shared: dict[str, str] = field(factory=dict)  # from a parameter to the one of another layer that it shares
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
     streams: Streams = field(factory=Streams)
 
@@ -163,7 +162,7 @@ class Trace:
     state: dict[str, Node] = field(factory=dict)  # new state
     totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
     _symbols: dict[str, Node] = field(factory=dict)
-    _borrowed: dict[str, Parameter] = field(factory=dict)
+    _shared: dict[str, tuple[str, Parameter]] = field(factory=dict)  # with the address that it stands for
     _runs: Counter[str] = field(factory=Counter)
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
@@ -223,8 +222,7 @@ class Trace:
 
     def _parameter(self, address: str, parameter: Parameter, lender: str | None) -> Node:
         if lender is not None:
-            self.shapes.shared[address] = lender
-            self._borrowed[address] = parameter
+            self._shared[address] = lender, parameter
         else:
             known = self.shapes.parameters.setdefault(address, parameter)
             if known.shape != parameter.shape:
@@ -260,10 +258,9 @@ class Trace:
     def check_shares(self) -> None:
         """Raise SigmaNetworkError unless each shared parameter belongs to another layer and has the same shape."""
         own = self.shapes.parameters
-        for address, parameter in self._borrowed.items():
-            lender = self.shapes.shared[address]
-            if lender in self.shapes.shared:
-                owner = self.shapes.shared[lender]
+        for address, (lender, parameter) in self._shared.items():
+            if lender in self._shared:
+                owner, _ = self._shared[lender]
                 raise SigmaNetworkError(f"{address}: share: {lender} is itself shared. Use {owner!r}.")
             if lender not in own:
                 raise SigmaNetworkError(f"{address}: share: there is no parameter {lender!r}.{near(lender, own)}")
