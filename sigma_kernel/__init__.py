@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "minimisation": "minimise",
         "network.architecture": "Placed",
         "network.network": "Network",
+        "network.tracing": "Trace",
         "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",

@@ -23,7 +23,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.network import Forward
-from sigma_kernel.network.tracing import Resolve, Shapes, Totals
+from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace
 from sigma_kernel.training.data.dataset import dataset
 
 Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node | Totals]
@@ -48,9 +48,9 @@ class Plain:
         parameters = {name: Parameter(np.shape(value), _Given(value)) for name, value in self.start.items()}
         return Shapes(parameters)
 
-    def forward(self, sections: Mapping[str, Node], parameters: Mapping[str, Node], *_: Any, **__: Any) -> Forward:
+    def forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         """Return the loss."""
-        found = self.loss(_Known("parameter", parameters), _Known("section", sections))
+        found = self.loss(_Known("parameter", trace.given or {}), _Known("section", sections))
         loss, totals = (found.mean(), {"loss": found}) if isinstance(found, Totals) else (found, {})
         if not isinstance(loss, Node) or loss.shape != ():
             shape = loss.shape if isinstance(loss, Node) else type(loss).__name__

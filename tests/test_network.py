@@ -18,7 +18,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.network import Network
-from sigma_kernel.network.tracing import live_settings
+from sigma_kernel.network.tracing import Trace, live_settings
 
 
 @define(eq=False)
@@ -142,8 +142,9 @@ def computed(network: Network, arrays: Mapping[str, np.ndarray], training: bool 
         {n: symbol(p.shape, "float64", n) for n, p in group.items()} for group in (shapes.parameters, shapes.state)
     )
     settings = {n: symbol((), "float64", n) for n in shapes.live}
-    forward = network.forward(data, parameters, state, settings, training=training, key=None, resolve=resolve)
-    inputs = {**data, **parameters, **state, **settings}
+    given = {**parameters, **state, **settings}
+    forward = network.forward(Trace(resolve, training, None, "float64", given), data)
+    inputs = {**data, **given}
     values = {**{n: setting.value for n, setting in shapes.live.items()}, **arrays}
     outputs = {name: pick(forward) for name, pick in wanted.items()}
     graph = Graph(tuple(inputs.values()), tuple(outputs.values()))
@@ -373,10 +374,8 @@ def test_predictions_pass_through_the_cost_behind_an_output():
 def test_costs_without_targets_are_left_out_and_a_loss_then_fails():
     network = Network.build(Input() + Dense(2) + Square())
     shapes = network.declare({"inputs": DATA["inputs"]}, "float32", resolve)
-    forward = network.forward(
-        {"inputs": symbol((3, 4))}, {n: symbol(p.shape) for n, p in shapes.parameters.items()}, {}, {},
-        training=False, key=None, resolve=resolve,
-    )  # fmt: skip
+    given = {n: symbol(p.shape) for n, p in shapes.parameters.items()}
+    forward = network.forward(Trace(resolve, False, None, "float32", given), {"inputs": symbol((3, 4))})
     assert forward.loss is None
     assert forward.prediction.shape == (3, 2)
     with pytest.raises(SigmaNetworkError, match="there is no cost to minimise"):
@@ -469,7 +468,7 @@ def test_one_name_for_two_things_of_a_layer_is_refused():
 def test_a_value_that_was_not_given_is_named():
     network = Network.build(Input() + Dense(2))
     with pytest.raises(SigmaNetworkError, match=r"1-dense: there is no value for 1-dense.weights"):
-        network.forward({"inputs": symbol((3, 4))}, {}, {}, {}, training=False, key=None, resolve=resolve)
+        network.forward(Trace(resolve, False, None, "float32", {}), {"inputs": symbol((3, 4))})
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -498,20 +497,20 @@ def test_state_is_read_and_written_by_address_while_training_only():
 def test_evaluation_is_another_graph_than_training():
     network = Network.build(Input() + Noise())
     words = [symbol((2,), "uint32"), *(symbol((), "uint32") for _ in range(3))]
-    given = ({"inputs": symbol((3, 4))}, {}, {}, {"1-noise.rate": symbol(())})
+    data, given = {"inputs": symbol((3, 4))}, {"1-noise.rate": symbol(())}
     key = Key(*words, Streams())
-    training = network.forward(*given, training=True, key=key, resolve=resolve)
-    evaluation = network.forward(*given, training=False, key=key, resolve=resolve)
+    training = network.forward(Trace(resolve, True, key, "float32", given), data)
+    evaluation = network.forward(Trace(resolve, False, key, "float32", given), data)
     assert "dropout" in {node.op for node in Graph((), (training.prediction,))}
-    assert evaluation.prediction is given[0]["inputs"]
+    assert evaluation.prediction is data["inputs"]
 
 
-def test_precision_is_that_of_the_live_values_or_parameters():
+def test_a_layer_is_given_the_precision_of_the_trace():
     seen = []
     network = Network.build(Input() + Custom(lambda context, x: (seen.append(context.precision), x)[1]) + Noise())
     network.declare({"inputs": Spec((4,), "float64")}, "float64", resolve)
     ints, rate = {"inputs": symbol((3, 4), "int32")}, {"2-noise.rate": symbol((), "float16")}
-    network.forward(ints, {}, {}, rate, training=False, key=None, resolve=resolve)
+    network.forward(Trace(resolve, False, None, "float16", rate), ints)
     assert seen == ["float64", "float16"]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaNetworkError, near
-from sigma_kernel.graph.node import FLOATS, Node, Spec, symbol
+from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
 from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace, live_settings
@@ -138,29 +138,13 @@ class Network:
         key = Key(*words, Streams())  # type: ignore[arg-type,call-arg]  # mypy does not count unpacked arguments
         trace = Trace(resolve, True, key, precision, shapes=Shapes(streams=key.streams))
         data = {name: symbol((_BATCH, *spec.shape), spec.dtype, name) for name, spec in sections.items()}
-        forward = self._forward(trace, data)
+        forward = self.forward(trace, data)
         trace.check_shares()
         trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
         return trace.shapes
 
-    def forward(
-        self,
-        sections: Mapping[str, Node],
-        parameters: Mapping[str, Node],
-        state: Mapping[str, Node],
-        live: Mapping[str, Node],
-        *,
-        training: bool,
-        key: Key | None,
-        resolve: Resolve,
-    ) -> Forward:
+    def forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         """Trace the network on a batch; costs whose targets are not among the sections are omitted."""
-        nodes = (*live.values(), *parameters.values(), *sections.values())
-        precision = next((node.dtype for node in nodes if node.dtype in FLOATS), "float32")
-        given = {**parameters, **state, **live}
-        return self._forward(Trace(resolve, training, key, precision, given), sections)
-
-    def _forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         values: dict[str, Node] = {}
         costs: dict[str, Node] = {}
         totals: dict[str, Totals] = {}

@@ -158,9 +158,9 @@ def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
         def targets(self) -> str:
             return "targets"
 
-        def forward(self, sections: Any, parameters: Any, *given: Any, **settings: Any) -> Any:
-            found = super().forward(sections, parameters, *given, **settings)
-            return evolve(found, predictions={"it": sections["inputs"] @ parameters["weights"]})
+        def forward(self, trace: Any, sections: Any) -> Any:
+            found = super().forward(trace, sections)
+            return evolve(found, predictions={"it": sections["inputs"] @ trace.given["weights"]})
 
     trainer.network = Network(plain.loss, plain.start, plain.names)
     trainer.fit(iterations=3)

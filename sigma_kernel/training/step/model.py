@@ -25,7 +25,7 @@ from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward, Network
-from sigma_kernel.network.tracing import Resolve, Shapes, live_settings
+from sigma_kernel.network.tracing import Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
 
 LAYERS = "network.layers."
@@ -311,15 +311,11 @@ class Traced(Draft):
         model = self.model
         wanted = model.sections if self.costs else model.network.sections(costs=False)
         parameters = {address: self.entry(LAYERS + address, spec) for address, spec in model.parameters().items()}
-        return model.network.forward(
-            {name: self.section(name, model.sections[name]) for name in wanted},
-            {**parameters, **others},
-            {address: self.entry(LAYERS + address, spec) for address, spec in model.layer_state().items()},
-            {address: self.live(LAYERS + address) for address in model.shapes.live},
-            training=self.training,
-            key=self._key() if self.training else None,
-            resolve=model.resolve,
-        )
+        sections = {name: self.section(name, model.sections[name]) for name in wanted}
+        state = {address: self.entry(LAYERS + address, spec) for address, spec in model.layer_state().items()}
+        live = {address: self.live(LAYERS + address) for address in model.shapes.live}
+        key, given = self._key() if self.training else None, {**parameters, **others, **state, **live}
+        return model.network.forward(Trace(model.resolve, self.training, key, model.precision, given), sections)
 
     def _key(self) -> Key:
         return Key(

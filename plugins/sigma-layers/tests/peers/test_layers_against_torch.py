@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sigma_kernel import Network, functions as f  # noqa: E402
+from sigma_kernel import Network, Trace, functions as f  # noqa: E402
 from sigma_kernel.graph import (  # noqa: E402
     Graph,
     Key,
@@ -237,7 +237,7 @@ class Trained:
         live = {name: symbol((), "float64", name) for name in self.shapes.live}
         words = symbol((2,), "uint32"), symbol((), "uint32")
         key = Key(*words, constant(0, "uint32"), constant(0, "uint32"), self.shapes.streams)
-        forward = self.network.forward(sections, parameters, {}, live, training=True, key=key, resolve=by_name)
+        forward = self.network.forward(Trace(by_name, True, key, "float64", {**parameters, **live}), sections)
         loss = forward.loss_or_fail()
         outputs = (loss, forward.prediction, *gradient(loss, list(parameters.values())))
         return interpret(
