@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import attrs
@@ -52,7 +53,7 @@ def _layers(session: Session) -> list[dict[str, Any]]:
             "name": placed.name,
             "after": list(placed.sources),
             "shape": list(shapes.outputs[placed.name].shape),
-            "parameters": shapes.size(placed.name),
+            "parameters": sum(prod(p.shape) for a, p in shapes.parameters.items() if a.split(".")[0] == placed.name),
         }
         for placed in network.layers
     ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any
 
 import attrs
@@ -142,10 +141,6 @@ class Shapes:
     live: dict[str, LiveSetting] = field(factory=dict)
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
     streams: Streams = field(factory=Streams)
-
-    def size(self, layer: str = "") -> int:
-        """Return the number of trainable numbers, in one layer or in all."""
-        return sum(prod(p.shape) for address, p in self.parameters.items() if layer in ("", address.partition(".")[0]))
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------
