@@ -127,7 +127,7 @@ def test_what_find_returns_belongs_to_the_caller(registry):
         ("triner.loss", "no 'triner' here. Did you mean 'trainer'?"),
         ("trainer.xyz", "no 'xyz' in 'trainer'. There is: network, optimiser, loss."),
         ("trainer.loss.x", "trainer.loss.x: goes beyond a value, which has no further levels."),
-        ("trainer.*", "'trainer.*': is a pattern. Use find() for its matches."),
+        ("trainer.*", "'trainer.*': is a pattern. Use a plain address, or find() for its matches."),
         ("trainer..loss", "'trainer..loss' is not an address: ''"),
     ],
 )

@@ -152,7 +152,7 @@ def test_values_are_found_by_patterns_from_the_root():
         sigma.registry.bind("one.rate", lambda: 1.0)
         sigma.registry.bind("two.rate", lambda: 2.0)
         assert sigma.find("**.rate") == {"one.rate": 1.0, "two.rate": 2.0}
-        with pytest.raises(SigmaAddressError, match=r"^'\*\*.rate': is a pattern. Use find\(\)"):
+        with pytest.raises(SigmaAddressError, match=r"^'\*\*.rate': is a pattern. Use a plain address, or find\(\)"):
             sigma.get("**.rate")
         with pytest.raises(SigmaAddressError, match="^3 is not an address. Pass a string"):
             sigma.get(3)

@@ -50,7 +50,9 @@ class Catalogue:
         wanted = normal(distribution)
         found = [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
         if len(found) > 1:
-            raise SigmaConfigError(_ambiguous(kind, name, found))
+            offers = " and ".join(one.distribution for one in found)
+            remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, or disable one with --no-plugin."
+            raise SigmaConfigError(f"{kind} {name!r}: {offers} both offer it. {remedy}")
         if not found:
             self._refuse(kind, short, wanted)
         return found[0]
@@ -116,12 +118,6 @@ class Lowerings:
     def __contains__(self, op: object) -> bool:
         """Return whether an op has a kernel."""
         return self.get(str(op)) is not None
-
-
-def _ambiguous(kind: str, name: str, found: list[Component]) -> str:
-    offers = " and ".join(component.distribution for component in found)
-    remedy = " or ".join(repr(component.full_name) for component in found)
-    return f"{kind} {name!r}: {offers} both offer it. Write {remedy}, or disable one with --no-plugin."
 
 
 def _absence(plugin: Plugin) -> str:

@@ -246,10 +246,8 @@ class Registry:
         return f"{self.path}.{address}" if self.path else address
 
     def _at(self, address: str) -> _Leaf | Registry:
-        if not literal(address):
-            raise SigmaAddressError(f"{address!r}: is a pattern. Use find() for its matches.")
         here: Any = self
-        for name in address.split("."):
+        for name in _plain(address):
             if isinstance(here, _Leaf):
                 raise SigmaAddressError(f"{self._full(address)}: goes beyond a value, which has no further levels.")
             if name not in here._items:
@@ -303,5 +301,5 @@ class Registry:
 
 def _plain(address: str) -> list[str]:
     if not literal(address):
-        raise SigmaAddressError(f"{address!r}: is a pattern. Use a plain address.")
+        raise SigmaAddressError(f"{address!r}: is a pattern. Use a plain address, or find() for its matches.")
     return address.split(".")
