@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from attrs import astuple, frozen
 
 from sigma_kernel.clock import UNITS, Moment, TimeScale, duration, spoken, words
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, near
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.scanning import Rule, Scanner
 from sigma_kernel.settings import is_finite
@@ -66,7 +66,7 @@ class Criterion(ABC):
         parser = _Parser(text)
         try:
             return parser.read(parser.whole())  # type: ignore[no-any-return]
-        except SigmaConfigError as error:
+        except SigmaError as error:
             raise SigmaConfigError(f"{text!r}: {error}") from error
 
     def __and__(self, other: Criterion) -> Criterion:
@@ -309,15 +309,12 @@ class Subject:
 def when(address: str, quantifier: str = "") -> Subject:
     """Begin a criterion about the value at an address; a pattern needs the quantifier ``any`` or ``all``.
 
-    Raises SigmaConfigError for a pattern without a quantifier, and for an invalid address.
+    Raises SigmaConfigError for a pattern without a quantifier, and SigmaAddressError for an invalid address.
     """
     if isinstance(address, str) and " " in address:
         raise SigmaConfigError(f"{address!r}: is not an address. Pass criteria to Criterion.parse or a hook's `when`.")
-    try:
-        open_ = not literal(address)
-    except SigmaAddressError as error:
-        raise SigmaConfigError(str(error)) from error
-    if quantifier not in ("", "any", "all") or (open_ and not quantifier):
+    plain = literal(address)
+    if quantifier not in ("", "any", "all") or not (plain or quantifier):
         raise SigmaConfigError(f"{address!r}: a pattern needs the quantifier 'any' or 'all' (got {quantifier!r}).")
     if address in ("not", "any", "all"):
         raise SigmaConfigError(f"{address!r}: is a keyword of criteria, and cannot be a whole address.")

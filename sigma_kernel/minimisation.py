@@ -84,17 +84,13 @@ def _check_start(parameters: Any) -> None:
     """Raise SigmaConfigError unless parameters are arrays of numbers by name."""
     if not isinstance(parameters, Mapping):
         got = type(parameters).__name__
-        raise SigmaConfigError(
-            f"minimise: parameters must be arrays by name, such as {{'w': np.zeros(3)}} (got {got})."
-        )
+        raise SigmaConfigError(f"minimise: parameters must be arrays by name: {{'w': np.zeros(3)}} (got {got}).")
     for name, value in parameters.items():
         if not isinstance(name, str):
             raise SigmaConfigError(f"minimise: the name of a parameter must be a string (got {name!r}).")
         if isinstance(value, Mapping) or _kind(value) not in "iuf":
-            raise SigmaConfigError(
-                f"minimise: parameter {name!r} must be an array of numbers (got {type(value).__name__}). "
-                "Give each array its own name; parameters do not nest."
-            )
+            wrong = f"parameter {name!r} must be an array of numbers (got {type(value).__name__})"
+            raise SigmaConfigError(f"minimise: {wrong}. Give each array its own name; parameters do not nest.")
 
 
 def _kind(value: Any) -> str:

@@ -154,7 +154,7 @@ def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type
 @pytest.mark.parametrize(
     ("start", "text"),
     [
-        ([1.0], r"parameters must be arrays by name, such as \{'w': .* \(got list\)"),
+        ([1.0], r"parameters must be arrays by name: \{'w': .* \(got list\)"),
         ({3: 1.0}, r"the name of a parameter must be a string \(got 3\)"),
         ({"a": {"w": 1.0}}, r"parameter 'a' must be an array of numbers \(got dict\). .*parameters do not nest"),
         ({"a": "b"}, r"parameter 'a' must be an array of numbers \(got str\)"),

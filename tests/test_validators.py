@@ -159,7 +159,7 @@ def test_values_are_found_by_patterns_from_the_root():
 
 
 def test_a_question_needs_an_address_and_no_sentence():
-    with pytest.raises(SigmaConfigError, match="^3 is not an address. Pass a string"):
+    with pytest.raises(SigmaAddressError, match="^3 is not an address. Pass a string"):
         when(3)
     with pytest.raises(SigmaConfigError, match="'epoch reaches 5': is not an address. Pass criteria to"):
         when("epoch reaches 5")

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.network.tracing import live, live_settings
+from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
 
 
@@ -27,7 +27,7 @@ class Slot:
 class Update:
     """New parameters ``{address: node}`` (absent ones are unchanged), and all slots ``{(address, slot): node}``."""
 
-    parameters: Mapping[str, Node]
+    parameters: Nodes
     slots: Mapping[tuple[str, str], Node] = field(factory=dict)
 
 
@@ -35,17 +35,17 @@ class Objective(Protocol):
     """The objective that an optimiser builds its update from; addresses are relative to ``network.layers``."""
 
     @property
-    def parameters(self) -> Mapping[str, Node]:
+    def parameters(self) -> Nodes:
         """Return the trainable parameters by address, without frozen ones."""
 
     @property
     def step(self) -> Node:
         """Return the number of updates, this one included: a scalar of the parameters' dtype."""
 
-    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+    def loss(self, parameters: Nodes | None = None) -> Node:
         """Return the loss at the current parameters, or at the given values."""
 
-    def gradients(self, parameters: Mapping[str, Node] | None = None) -> Mapping[str, Node]:
+    def gradients(self, parameters: Nodes | None = None) -> Nodes:
         """Return the gradients of the loss at the current parameters, or at the given values."""
 
     def setting(self, address: str, name: str) -> Node:
@@ -88,9 +88,7 @@ class GradientOptimiser(Optimiser):
     transforms: Mapping[str, Transform] = field(factory=dict)
 
     @abstractmethod
-    def update(
-        self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
-    ) -> tuple[Node, Mapping[str, Node]]:
+    def update(self, gradient: Node, parameter: Node, slots: Nodes, step: Node, hyper: Nodes) -> tuple[Node, Nodes]:
         """Return one parameter's new value and its new slots; ``hyper`` holds the live settings as scalars."""
 
     def build(self, objective: Objective) -> Update:
@@ -109,7 +107,7 @@ class GradientOptimiser(Optimiser):
         return Update(parameters, slots)
 
 
-def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Mapping[str, Node]]:
+def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Nodes]:
     """Unpack an optimiser's update; raises SigmaGraphError unless it is a pair of a node and new slots."""
     match updated:
         case (Node() as parameter, Mapping() as slots):
@@ -128,12 +126,12 @@ class Transform(ABC):
 
     match: str = field(default="**", kw_only=True)
 
-    def concerned(self, gradients: Mapping[str, Node], objective: Objective) -> dict[str, Node]:
+    def concerned(self, gradients: Nodes, objective: Objective) -> dict[str, Node]:
         """Return the gradients selected by ``match``."""
         return {a: gradient for a, gradient in gradients.items() if matches(self.match, a, objective.tags)}
 
     @abstractmethod
-    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+    def apply(self, gradients: Nodes, objective: Objective, owner: str) -> Nodes:
         """Return the transformed gradients; read live fields with ``objective.setting(owner, name)``."""
 
 
@@ -155,5 +153,5 @@ class Modifier(ABC):
     match: str = field(default="**", kw_only=True)
 
     @abstractmethod
-    def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
+    def modify(self, parameter: Node, settings: Nodes) -> Node:
         """Return the modified parameter; ``settings`` holds the live fields as scalars."""

@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
-from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace, live_settings
+from sigma_kernel.network.tracing import Nodes, Resolve, Shapes, Totals, Trace, live_settings
 
 _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
 
@@ -143,7 +143,7 @@ class Network:
         trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
         return trace.shapes
 
-    def forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
+    def forward(self, trace: Trace, sections: Nodes) -> Forward:
         """Trace the network on a batch; costs whose targets are not among the sections are omitted."""
         values: dict[str, Node] = {}
         costs: dict[str, Node] = {}
@@ -167,7 +167,7 @@ class Network:
         return judge.layer.prediction(value) if judge else value
 
 
-def _sections(placed: Placed, data: Mapping[str, Node]) -> list[Node]:
+def _sections(placed: Placed, data: Nodes) -> list[Node]:
     """Return the section of the data that a layer reads, if any."""
     name = {"input": "section", "cost": "targets"}.get(placed.layer.role)
     if name is None:

@@ -20,7 +20,8 @@ from sigma_kernel.network.architecture import Architecture, Chain, place
 from sigma_kernel.registry.registry import Kind
 from sigma_kernel.settings import is_finite
 
-Resolve = Callable[[str, Any], Any]
+Nodes = Mapping[str, Node]  # by name or address
+Resolve = Callable[[str, Any], Any]  # a component by its kind and what was chosen
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ class Outputs:
     """The result of a layer with state: its value, and its new state by name."""
 
     value: Node
-    state: Mapping[str, Node]
+    state: Nodes
 
 
 @frozen(eq=False)
@@ -115,9 +116,9 @@ class Context:
     """
 
     address: str
-    parameters: Mapping[str, Node]
-    state: Mapping[str, Node]
-    live: Mapping[str, Node]
+    parameters: Nodes
+    state: Nodes
+    live: Nodes
     training: bool
     key: Key | None
     precision: str
@@ -152,7 +153,7 @@ class Trace:
     training: bool
     key: Key | None
     precision: str
-    given: Mapping[str, Node] | None = None
+    given: Nodes | None = None
     shapes: Shapes = field(factory=Shapes)
     state: dict[str, Node] = field(factory=dict)  # new state
     totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
@@ -198,16 +199,10 @@ class Trace:
         for name, times in Counter((*parameters, *state, *live)).items():
             if times > 1:
                 raise SigmaNetworkError(f"{address}.{name} is the name of {times} parameters, states or settings.")
-        return Context(
-            address,
-            {name: self._parameter(f"{address}.{name}", p, layer.share.get(name)) for name, p in parameters.items()},
-            {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()},
-            {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()},
-            self.training,
-            self._key(address),
-            self.precision,
-            self,
-        )
+        own = {n: self._parameter(f"{address}.{n}", p, layer.share.get(n)) for n, p in parameters.items()}
+        kept = {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()}
+        scalars = {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()}
+        return Context(address, own, kept, scalars, self.training, self._key(address), self.precision, self)
 
     def _key(self, address: str) -> Key | None:
         """Return a separate key for each run of a layer, so that repeated runs draw different numbers."""

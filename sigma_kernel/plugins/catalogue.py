@@ -95,10 +95,9 @@ def load(component: Component) -> object:
     except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
             raise
-        raise SigmaPluginError(
-            f"{component.kind} {component.full_name!r}: {component.path} cannot be loaded ({reason(error)}). "
-            f"Reinstall it: python -m pip install --force-reinstall {component.distribution}"
-        ) from error
+        where = f"{component.kind} {component.full_name!r}: {component.path}"
+        remedy = f"Reinstall it: python -m pip install --force-reinstall {component.distribution}"
+        raise SigmaPluginError(f"{where} cannot be loaded ({reason(error)}). {remedy}") from error
 
 
 class Lowerings:

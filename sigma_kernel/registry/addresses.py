@@ -35,14 +35,12 @@ class Level(NamedTuple):
     name: str
     tags: frozenset[str] = frozenset()
 
-    @property
-    def deep(self) -> bool:
-        """Return whether it matches any number of levels."""
-        return self.name == "**"
-
     def fits(self, name: str) -> bool:
         """Return whether it matches the name of one level of an address."""
         return fnmatchcase(name, self.name) if "*" in self.name else name == self.name
+
+
+DEEP = Level("**")  # matches any number of levels
 
 
 @_remembered
@@ -57,7 +55,7 @@ def levels(pattern: str) -> tuple[Level, ...]:
                 "with '*' for any part, '**' for any number of levels, or a <tag>."
             )
         tags = frozenset(level["tags"].split(",")) if level["tags"] else frozenset()
-        if not (part == "**" and found and found[-1].deep):  # two in a row are the same as one
+        if not (part == "**" and found and found[-1] == DEEP):  # two in a row are the same as one
             found.append(Level(level["name"] or "*", tags))
     return tuple(found)
 
@@ -75,7 +73,7 @@ def matches(pattern: str, address: str, tags: Tags = lambda address: frozenset()
     at = place = 0
     again: tuple[int, int] | None = None  # after the last **, and the first level it has not matched
     while place < len(names):
-        if at < len(wanted) and wanted[at].deep:
+        if at < len(wanted) and wanted[at] == DEEP:
             at, again = at + 1, (at + 1, place)
         elif at < len(wanted) and _fits(wanted[at], names, place, tags):
             at, place = at + 1, place + 1
@@ -84,7 +82,7 @@ def matches(pattern: str, address: str, tags: Tags = lambda address: frozenset()
             again = at, place
         else:
             return False
-    return all(level.deep for level in wanted[at:])
+    return all(level == DEEP for level in wanted[at:])
 
 
 def _fits(level: Level, names: Sequence[str], place: int, tags: Tags) -> bool:
@@ -101,5 +99,5 @@ def specificity(pattern: str) -> tuple[int, ...]:
         sum(len(level.name.replace("*", "")) for level in partial),
         sum(len(level.tags) for level in parts),
         sum(level.name == "*" for level in parts),
-        -sum(level.deep for level in parts),
+        -parts.count(DEEP),
     )

@@ -75,10 +75,8 @@ def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) ->
     """Resolve one setting to a component; raise SigmaConfigError if it is not of this kind."""
     found = resolve(kind, chosen)
     if not isinstance(found, contract):
-        raise SigmaConfigError(
-            f"{where}: must be of the kind {kind}: an object, a name, or a table with its 'type' "
-            f"(got {type(found).__name__})."
-        )
+        wanted = f"of the kind {kind}: an object, a name, or a table with its 'type'"
+        raise SigmaConfigError(f"{where}: must be {wanted} (got {type(found).__name__}).")
     return found
 
 
@@ -163,9 +161,8 @@ def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
         if isinstance(rule, Mapping) and "match" in rule:
             rule = rule["match"], {key: value for key, value in rule.items() if key != "match"}
         if not isinstance(rule, tuple) or len(rule) != 2 or not isinstance(rule[0], str):
-            raise SigmaConfigError(
-                f"{where}: must be named rules, such as {{'weights': ('**.weights', 'he_normal')}} (got {rule!r})."
-            )
+            form = "{'weights': ('**.weights', 'he_normal')}"
+            raise SigmaConfigError(f"{where}: must be named rules, such as {form} (got {rule!r}).")
         rules[name] = rule
     return rules
 

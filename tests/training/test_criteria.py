@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.criteria import VERBS, Both, Criterion, Either, For, Not, Question, when
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.registry.addresses import matches
 
 NO_MOMENT = Moment()
@@ -454,6 +454,6 @@ def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
     ],
 )
 def test_what_python_cannot_ask_is_refused(make: Any, message: str) -> None:
-    with pytest.raises(SigmaConfigError) as error:
+    with pytest.raises(SigmaError) as error:
         make()
     assert message in str(error.value)
