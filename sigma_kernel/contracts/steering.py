@@ -152,7 +152,7 @@ class Hook(ABC):
         return {}
 
     @property
-    def retains(self) -> Mapping[str, int | str]:
+    def retains(self) -> Mapping[str, Any]:
         """Return which checkpoints to keep: how many of the ``last``, the ``best``, and the score to ``prefer``."""
         return {}
 

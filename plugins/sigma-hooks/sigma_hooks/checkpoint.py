@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import define, field
 
@@ -41,7 +42,7 @@ class SaveCheckpoint(Hook):
         return [] if self.value is None else [self.value]
 
     @property
-    def retains(self) -> Mapping[str, int | str]:
+    def retains(self) -> Mapping[str, Any]:
         """Return the retention policy."""
         if self.last is None and self.best is None:
             return {}
