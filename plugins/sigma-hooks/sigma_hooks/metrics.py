@@ -52,7 +52,8 @@ class AccuracyMetric(Metric):
 
     def _binary(self, probability: Node, targets: Node) -> Node:
         wanted = f.cast(f.reshape(targets, shape=probability.shape), dtype=probability.dtype)
-        return f.equal(f.cast(f.greater(probability, 0.5), dtype=probability.dtype), wanted)
+        said = f.cast(f.greater(probability, 0.5), dtype=probability.dtype)
+        return f.logical_and(f.equal(said, wanted), f.equal(probability, probability))
 
     def _ranked(self, scores: Node, targets: Node) -> Node:
         if len(scores.shape) != 2:

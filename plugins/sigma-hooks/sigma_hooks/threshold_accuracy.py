@@ -17,7 +17,7 @@ from sigma_kernel.graph import Node
 class ThresholdAccuracyMetric(Metric):
     """Binary accuracy: the share of outputs that are above ``threshold`` exactly if the target is above one half.
 
-    Several outputs count separately, as in multi-label classification.  A NaN output is not above the threshold.
+    Several outputs count separately, as in multi-label classification.  A NaN output is never right.
     """
 
     threshold: float = 0.5
@@ -25,8 +25,8 @@ class ThresholdAccuracyMetric(Metric):
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum over rows of the share of correct outputs, a scalar of the predictions' dtype."""
         said, right = f.greater(prediction, self.threshold), f.greater(like(prediction, targets), 0.5)
-        hits = f.cast(f.equal(f.cast(said, "int32"), f.cast(right, "int32")), prediction.dtype)
-        return per_row(hits)
+        hits = f.logical_and(f.equal(f.cast(said, "int32"), f.cast(right, "int32")), f.equal(prediction, prediction))
+        return per_row(f.cast(hits, prediction.dtype))
 
 
 @define(eq=False, kw_only=True)

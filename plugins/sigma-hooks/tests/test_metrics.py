@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_hooks import AccuracyMetric
+from sigma_hooks import AccuracyMetric, ThresholdAccuracyMetric
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
 
@@ -13,7 +13,7 @@ SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.4, 0.4,
 LABELS = np.array([1, 1, 2, 1], np.int32)
 
 
-def _counted(metric: AccuracyMetric, scores: np.ndarray, targets: np.ndarray) -> float:
+def _counted(metric: AccuracyMetric | ThresholdAccuracyMetric, scores: np.ndarray, targets: np.ndarray) -> float:
     specs = [Spec(x.shape, str(x.dtype)) for x in (scores, targets)]
     (total,) = interpret(trace(metric.totals, *specs), numpy_namespace())(scores, targets)
     return metric.value(np.asarray(total), len(scores))
@@ -36,6 +36,14 @@ def test_equal_scores_everywhere_are_as_good_as_always_guessing_the_first_class(
 
 def test_scores_that_are_not_numbers_are_never_right() -> None:
     assert _counted(AccuracyMetric(), np.full((4, 3), np.nan, np.float32), LABELS) == 0.0
+
+
+def test_a_probability_that_is_not_a_number_is_never_right() -> None:
+    targets = np.array([0.0, 1.0, 0.0, 0.0], np.float32)
+    found = np.array([np.nan, np.nan, 0.1, 0.9], np.float32)
+    assert _counted(AccuracyMetric(), found, targets) == 0.25
+    for metric in (AccuracyMetric(), ThresholdAccuracyMetric()):
+        assert _counted(metric, np.full((4, 1), np.nan, np.float32), targets[:, None]) == 0.0
 
 
 def test_one_hot_targets_mean_the_same() -> None:
