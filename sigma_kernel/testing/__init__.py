@@ -17,10 +17,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "doing": "Do",
         "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
         "layers": "CostSuite LayerSuite by_name traced",
+        "metrics": "MergerSuite MetricSuite",
         "null": "NullBackend",
         "optimisers": "GradientOptimiserSuite OptimiserSuite START ScheduleSuite TransformSuite Trial small_network"
         " transformed",
         "plugin": "PluginSuite fresh_catalogue",
+        "records": "ExtractorSuite IteratorSuite ReaderSuite",
         "steering": "Descent Desk HookSuite MonitorSuite Note OperatorSuite Slow Sweep small_environment state_bytes",
     },
 )

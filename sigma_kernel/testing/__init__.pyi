@@ -20,6 +20,8 @@ from sigma_kernel.testing.layers import CostSuite as CostSuite
 from sigma_kernel.testing.layers import LayerSuite as LayerSuite
 from sigma_kernel.testing.layers import by_name as by_name
 from sigma_kernel.testing.layers import traced as traced
+from sigma_kernel.testing.metrics import MergerSuite as MergerSuite
+from sigma_kernel.testing.metrics import MetricSuite as MetricSuite
 from sigma_kernel.testing.null import NullBackend as NullBackend
 from sigma_kernel.testing.optimisers import GradientOptimiserSuite as GradientOptimiserSuite
 from sigma_kernel.testing.optimisers import OptimiserSuite as OptimiserSuite
@@ -31,6 +33,9 @@ from sigma_kernel.testing.optimisers import small_network as small_network
 from sigma_kernel.testing.optimisers import transformed as transformed
 from sigma_kernel.testing.plugin import PluginSuite as PluginSuite
 from sigma_kernel.testing.plugin import fresh_catalogue as fresh_catalogue
+from sigma_kernel.testing.records import ExtractorSuite as ExtractorSuite
+from sigma_kernel.testing.records import IteratorSuite as IteratorSuite
+from sigma_kernel.testing.records import ReaderSuite as ReaderSuite
 from sigma_kernel.testing.steering import Descent as Descent
 from sigma_kernel.testing.steering import Desk as Desk
 from sigma_kernel.testing.steering import HookSuite as HookSuite

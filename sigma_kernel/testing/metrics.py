@@ -1,0 +1,167 @@
+"""Conformance suites for metrics and mergers, to inherit in a plugin's tests.
+
+::
+
+    class TestAccuracy(MetricSuite):
+        def make(self) -> Metric:
+            return Accuracy()
+
+        def batch(self) -> tuple[np.ndarray, np.ndarray]:
+            return scores, labels
+
+        def expected(self, prediction: np.ndarray, targets: np.ndarray) -> float:
+            return float(np.mean(prediction.argmax(1) == targets))
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts import Merger, Metric
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Spec, trace
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+class MetricSuite(ABC):
+    """Conformance tests of a metric: inherit, and override the three abstract methods.
+
+    Results are compared with ``expected`` to ``tolerance``, relative to the greatest.
+    """
+
+    tolerance: ClassVar[float] = 1e-5
+
+    @abstractmethod
+    def make(self) -> Metric:
+        """Return the metric under test."""
+
+    @abstractmethod
+    def batch(self) -> Rows:
+        """Return predictions and targets of at least 6 rows, which are not all equally good."""
+
+    @abstractmethod
+    def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
+        """Return the metric of these rows, computed without Sigma: by another library, or by hand."""
+
+    def totals(self, metric: Metric, rows: Rows) -> np.ndarray:
+        """Return the totals over rows, computed in NumPy."""
+        specs = [Spec(values.shape, values.dtype.name) for values in rows]
+        (found,) = interpret(trace(metric.totals, *specs), numpy_namespace())(*rows)
+        return np.asarray(found)
+
+    def merged(self, metric: Metric, sizes: Sequence[int], rows: Rows) -> Any:
+        """Return the metric of batches of these sizes, merged from left to right."""
+        edges = np.cumsum([0, *sizes])
+        parts = [(rows[0][a:b], rows[1][a:b]) for a, b in pairwise(edges)]
+        total = self.totals(metric, parts[0])
+        for part in parts[1:]:
+            total = metric.merge(total, self.totals(metric, part))
+        return metric.value(total, len(rows[0]))
+
+    def alike(self, found: Any, wanted: Any) -> None:
+        """Assert that two results are equal within the tolerance."""
+        scale = np.max(np.abs(np.asarray(wanted, float)), initial=1e-12)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=self.tolerance * scale)
+
+    def test_it_is_what_others_compute(self) -> None:
+        rows = self.batch()
+        assert len(rows[0]) == len(rows[1]) >= 6
+        self.alike(self.merged(self.make(), [len(rows[0])], rows), self.expected(*rows))
+
+    @pytest.mark.parametrize("precision", ["float32", "float64"])
+    def test_both_precisions_give_the_same(self, precision: str) -> None:
+        rows = tuple(x.astype(precision) if x.dtype.kind == "f" else x for x in self.batch())
+        self.alike(self.merged(self.make(), [len(rows[0])], (rows[0], rows[1])), self.expected(*self.batch()))
+
+    def test_batches_of_any_size_give_the_metric_of_all_rows(self) -> None:
+        rows, metric = self.batch(), self.make()
+        count = len(rows[0])
+        for sizes in ([1] * count, [count - 1, 1], [1, count - 1], [count // 2, count - count // 2]):
+            self.alike(self.merged(metric, sizes, rows), self.expected(*rows))
+
+    def test_the_order_of_rows_does_not_matter(self) -> None:
+        rows = self.batch()
+        order = np.random.default_rng(0).permutation(len(rows[0]))
+        self.alike(
+            self.merged(self.make(), [2, len(order) - 2], (rows[0][order], rows[1][order])), self.expected(*rows)
+        )
+
+    def test_merging_is_the_same_in_any_order_and_changes_no_operand(self) -> None:
+        rows, metric = self.batch(), self.make()
+        a, b, c = (self.totals(metric, (rows[0][at], rows[1][at])) for at in (slice(2), slice(2, 3), slice(3, None)))
+        before = [x.copy() for x in (a, b, c)]
+        wanted = metric.value(metric.merge(metric.merge(a, b), c), len(rows[0]))
+        for total in (metric.merge(a, metric.merge(b, c)), metric.merge(c, metric.merge(b, a))):
+            self.alike(metric.value(total, len(rows[0])), wanted)
+        for now, then in zip((a, b, c), before, strict=True):
+            np.testing.assert_array_equal(now, then)
+
+    def test_totals_have_the_same_shape_for_any_number_of_rows(self) -> None:
+        rows, metric = self.batch(), self.make()
+        shapes = {self.totals(metric, (rows[0][:n], rows[1][:n])).shape for n in range(1, len(rows[0]) + 1)}
+        assert len(shapes) == 1, f"totals have shapes {shapes}: they must be sums over rows"
+
+    def test_the_value_can_be_published(self) -> None:
+        rows = self.batch()
+        value = self.merged(self.make(), [len(rows[0])], rows)
+        assert json.loads(json.dumps(value)) == value, "a metric's value must be a number or a list of numbers"
+
+    def test_predictions_that_are_not_finite_do_not_pass_as_the_best(self) -> None:
+        rows, metric = self.batch(), self.make()
+        bad = (np.full_like(rows[0], np.nan), rows[1])
+        found = np.asarray(self.merged(metric, [len(rows[0])], bad), float)
+        best = np.asarray(self.expected(*rows), float)
+        alike = np.allclose(found, best, rtol=0, atol=self.tolerance * np.max(np.abs(best), initial=1e-12))
+        assert not alike, "predictions of NaN are as good as those of the batch"
+
+    def test_it_has_no_memory(self) -> None:
+        rows, used = self.batch(), self.make()
+        before = pickle.dumps(used)
+        self.merged(used, [1, len(rows[0]) - 1], rows)
+        assert pickle.dumps(used) == before, "a metric keeps nothing: totals hold all that it counts"
+
+
+class MergerSuite(ABC):
+    """Conformance tests of a merger: inherit, and override :meth:`make`."""
+
+    @abstractmethod
+    def make(self) -> Merger:
+        """Return the merger under test."""
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4)])
+    def test_a_result_has_the_shape_and_dtype_of_its_operands(self, shape: tuple[int, ...], dtype: str) -> None:
+        draw = np.random.default_rng(0)
+        a, b = (draw.normal(size=shape).astype(dtype) for _ in range(2))
+        found = np.asarray(self.make().merge(a, b))
+        assert (found.shape, found.dtype) == (a.shape, a.dtype)
+
+    def test_operands_are_unchanged_and_not_part_of_the_result(self) -> None:
+        a, b = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+        before = a.copy(), b.copy()
+        found = self.make().merge(a, b)
+        assert not np.shares_memory(found, a)
+        assert not np.shares_memory(found, b)
+        np.testing.assert_array_equal((a, b), before)
+
+    def test_equal_operands_give_equal_bits(self) -> None:
+        a, b = (np.random.default_rng(i).normal(size=(7, 5)).astype(np.float32) for i in range(2))
+        assert self.make().merge(a, b).tobytes() == self.make().merge(a, b).tobytes()
+
+    def test_equal_shards_give_what_one_of_them_would(self) -> None:
+        values = np.random.default_rng(0).normal(size=(4, 3))
+        np.testing.assert_allclose(self.make().merge(0.25 * values, 0.75 * values), values, rtol=1e-12)
+
+    def test_a_value_that_is_not_finite_is_not_hidden(self) -> None:
+        found = self.make().merge(np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0]))
+        assert not np.isfinite(found).any()

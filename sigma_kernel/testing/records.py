@@ -1,0 +1,181 @@
+"""Conformance suites for readers, extractors and iterators, to inherit in a plugin's tests.
+
+::
+
+    class TestNpy(ReaderSuite):
+        def make(self) -> Reader:
+            return Npy()
+
+        def data(self) -> bytes:
+            file = io.BytesIO()
+            np.save(file, np.arange(12.0).reshape(4, 3))
+            return file.getvalue()
+"""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import IO
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from sigma_kernel.contracts import Extractor, Iterator, Reader, Source
+from sigma_kernel.errors import SigmaDataError
+
+
+@frozen
+class Memory(Source):
+    """A source of bytes in memory."""
+
+    data: bytes
+    name: str = "some bytes"
+
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        """Return the bytes as a file."""
+        return io.BytesIO(self.data)
+
+
+class Missing(Source):
+    """A source that cannot be opened."""
+
+    name = "nowhere"
+
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        """Raise SigmaDataError."""
+        raise SigmaDataError(f"{self.name}: no such file. Give another.")
+
+
+class ReaderSuite(ABC):
+    """Conformance tests of a reader: inherit, and override :meth:`make` and :meth:`data`."""
+
+    @abstractmethod
+    def make(self) -> Reader:
+        """Return the reader under test."""
+
+    @abstractmethod
+    def data(self) -> bytes:
+        """Return the bytes of a valid file with at least two records."""
+
+    def read(self, data: bytes) -> dict[str, np.ndarray]:
+        """Return what a new reader reads from bytes."""
+        return self.make().read(Memory(data))
+
+    def test_it_returns_named_arrays_with_one_row_per_record(self) -> None:
+        found = self.read(self.data())
+        assert found
+        assert all(isinstance(name, str) and isinstance(values, np.ndarray) for name, values in found.items())
+        assert len({len(values) for values in found.values()}) == 1
+        assert not any(values.dtype.kind == "O" for values in found.values())
+
+    def test_reading_twice_gives_the_same_and_shares_nothing(self) -> None:
+        reader, source = self.make(), Memory(self.data())
+        first, second = reader.read(source), reader.read(source)
+        assert first.keys() == second.keys()
+        for name, values in first.items():
+            assert values.tobytes() == second[name].tobytes()
+            assert not np.shares_memory(values, second[name])
+
+    def test_a_file_cut_anywhere_is_read_or_refused_with_a_data_error(self) -> None:
+        data = self.data()
+        for size in {len(data) * i // 24 for i in range(24)}:
+            self._tried(data[:size])
+
+    def test_a_file_with_changed_bytes_is_read_or_refused_with_a_data_error(self) -> None:
+        data, draw = self.data(), np.random.default_rng(0)
+        for _ in range(100):
+            changed = bytearray(data)
+            for place in draw.integers(len(data), size=3):
+                changed[place] = draw.integers(256)
+            self._tried(bytes(changed))
+
+    def _tried(self, data: bytes) -> None:
+        try:
+            found = self.read(data)
+        except SigmaDataError:
+            return
+        assert len({len(values) for values in found.values()}) <= 1
+
+    def test_errors_of_the_source_pass_unchanged(self) -> None:
+        with pytest.raises(SigmaDataError, match="nowhere"):
+            self.make().read(Missing())
+
+
+class ExtractorSuite(ABC):
+    """Conformance tests of an extractor: inherit, and override :meth:`make` and :meth:`records`."""
+
+    @abstractmethod
+    def make(self) -> Extractor:
+        """Return the extractor under test."""
+
+    @abstractmethod
+    def records(self) -> Mapping[str, np.ndarray]:
+        """Return the arrays of a reader, at least three rows that differ."""
+
+    def extract(self, step: int = 1) -> dict[str, np.ndarray]:
+        """Return the sections of the records, or of every ``step``-th one, from a new extractor."""
+        return self.make().extract({name: values[::step] for name, values in self.records().items()})
+
+    def test_sections_have_one_row_per_sample(self) -> None:
+        found = self.extract()
+        assert found
+        assert len({len(values) for values in found.values()}) == 1
+        assert all(isinstance(values, np.ndarray) and values.dtype.kind != "O" for values in found.values())
+
+    def test_records_are_unchanged(self) -> None:
+        records = {name: values.copy() for name, values in self.records().items()}
+        self.make().extract(records)
+        for name, values in self.records().items():
+            np.testing.assert_array_equal(records[name], values)
+
+    def test_samples_are_in_the_order_of_their_records(self) -> None:
+        forward, backward = self.extract(), self.extract(-1)
+        assert forward.keys() == backward.keys()
+        for name, values in forward.items():
+            np.testing.assert_array_equal(values[::-1], backward[name])
+
+    def test_a_missing_array_is_a_data_error(self) -> None:
+        with pytest.raises(SigmaDataError):
+            self.make().extract({})
+
+
+class IteratorSuite(ABC):
+    """Conformance tests of an iterator: inherit, and override :meth:`make`."""
+
+    @abstractmethod
+    def make(self) -> Iterator:
+        """Return the iterator under test."""
+
+    def indices(self, seed: int = 0, epoch: int = 0, block: int = 0, rows: int = 23) -> np.ndarray:
+        """Return the order of a new iterator."""
+        return np.asarray(self.make().indices(seed, epoch, block, rows))
+
+    @pytest.mark.parametrize("rows", [1, 2, 23, 1000])
+    def test_every_row_comes_once(self, rows: int) -> None:
+        for epoch, block in ((0, 0), (1, 0), (0, 1), (7, 3)):
+            found = self.indices(3, epoch, block, rows)
+            assert found.dtype.kind in "iu"
+            assert sorted(found.tolist()) == [*range(rows)]
+
+    def test_the_order_depends_on_the_arguments_alone(self) -> None:
+        iterator = self.make()
+        first = np.array(iterator.indices(5, 2, 1, 23))
+        np.random.default_rng(0)
+        iterator.indices(6, 3, 0, 17)
+        np.testing.assert_array_equal(iterator.indices(5, 2, 1, 23), first)
+        np.testing.assert_array_equal(self.indices(5, 2, 1), first)
+
+    def test_seeds_and_epochs_beyond_32_bits_are_taken(self) -> None:
+        assert sorted(self.indices(2**64 - 1, 2**31, 2**20).tolist()) == [*range(23)]
+
+    def test_an_order_may_be_overwritten(self) -> None:
+        iterator = self.make()
+        first = iterator.indices(0, 0, 0, 23)
+        kept = np.array(first)
+        if np.asarray(first).flags.writeable:
+            first[:] = 0
+        np.testing.assert_array_equal(iterator.indices(0, 0, 0, 23), kept)
