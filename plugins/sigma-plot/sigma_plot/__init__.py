@@ -1,0 +1,1 @@
+"""The curves of Sigma runs: in the terminal, as SVG, PNG and CSV."""

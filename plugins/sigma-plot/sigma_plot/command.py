@@ -1,0 +1,124 @@
+"""``sigma plot``: draw what was measured during runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from shutil import get_terminal_size
+
+import click
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.launcher.output import colours, document, json_option, say
+from sigma_kernel.training.history.charts import Line, svg
+from sigma_kernel.training.history.curves import Curve, read
+from sigma_plot.drawing import csv, picture, terminal
+
+AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
+Panels = dict[str, list[Line]]
+Curves = Mapping[str, Mapping[str, Curve]]
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--value", "patterns", metavar="PATTERN", multiple=True, help="Plot these values (repeatable).")
+@click.option("--over", type=click.Choice(list(AXES)), default="iteration", show_default=True, help="Horizontal axis.")
+@click.option("--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=".svg, .png or .csv.")
+@json_option
+def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Path | None, as_json: bool) -> None:
+    """Plot the values measured during each RUN, in the terminal or to a file.
+
+    Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
+    `*` stands for any characters.
+    """
+    curves = chosen({name: _curves(run) for name, run in named(runs).items()}, patterns)
+    if as_json:
+        document({"runs": {run: _listed(found) for run, found in curves.items()}})
+    elif save is None:
+        coloured = sys.stdout.isatty() and colours() is not False
+        drawn = terminal(panels(curves, AXES[over]), over, get_terminal_size().columns, coloured)
+        click.echo(drawn or "Nothing was measured.")
+    else:
+        _write(save, _format(save)(curves, over))
+
+
+def named(runs: Sequence[Path]) -> dict[str, Path]:
+    """Return runs by a short name: that of the folder, or the whole path if two have the same."""
+    names = [run.resolve().name for run in runs]
+    return {(name if names.count(name) == 1 else str(run)): run for name, run in zip(names, runs, strict=True)}
+
+
+def _curves(run: Path) -> dict[str, Curve]:
+    """Read the curves of a run by name; of several trainers, names begin with the trainer's."""
+    found = read(run / "metrics.jsonl", say)
+    several = len(found) > 1
+    return {
+        f"{trainer}.{name}" if several else name: curve
+        for trainer, curves in found.items()
+        for name, curve in curves.items()
+    }
+
+
+def chosen(curves: Curves, patterns: Sequence[str]) -> Curves:
+    """Return the curves whose names match a pattern, all of them without patterns.
+
+    Raises SigmaConfigError for a pattern that matches nothing.
+    """
+    names = dict.fromkeys(name for found in curves.values() for name in found)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            known = ", ".join(names) or "none"
+            raise SigmaConfigError(f"--value {pattern}: was not measured. There are: {known}.")
+    wanted = [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
+    return {run: {name: found[name] for name in wanted if name in found} for run, found in curves.items()}
+
+
+def panels(curves: Curves, axis: str) -> Panels:
+    """Return the lines of each chart: curves with the same last name, of all runs, belong together."""
+    found: Panels = {}
+    for run, values in curves.items():
+        for name, curve in values.items():
+            head, _, measure = name.rpartition(".")
+            label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
+            line = Line(label, getattr(curve, axis), curve.values, curve.low, curve.high)
+            found.setdefault(measure, []).append(line)
+    return found
+
+
+def _listed(found: Mapping[str, Curve]) -> dict[str, dict[str, list[float | None]]]:
+    """Return curves as JSON values; a value that is not finite is None."""
+    keys = ("iterations", "epochs", "seconds", "values", "low", "high")
+    return {
+        name: {key: [x if x == x else None for x in getattr(curve, key).tolist()] for key in keys}
+        for name, curve in found.items()
+    }
+
+
+def _format(path: Path) -> Callable[[Curves, str], bytes]:
+    """Return what makes a file of this extension; raise SigmaConfigError if there is none."""
+    formats = {".svg": _svg, ".png": _png, ".csv": _csv}
+    if path.suffix.lower() not in formats:
+        raise SigmaConfigError(f"--save {path}: unknown format. Name a file with one of {', '.join(formats)}.")
+    return formats[path.suffix.lower()]
+
+
+def _svg(curves: Curves, over: str) -> bytes:
+    return svg(", ".join(curves), panels(curves, AXES[over]), over).encode()
+
+
+def _png(curves: Curves, over: str) -> bytes:
+    return picture(", ".join(curves), panels(curves, AXES[over]), over)
+
+
+def _csv(curves: Curves, over: str) -> bytes:
+    return csv(curves).encode()
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise SigmaConfigError(f"--save {path}: {error.strerror}. Choose another file.") from error
+    say(str(path))

@@ -1,0 +1,108 @@
+"""Draw curves in the terminal with plotille, as PNG with matplotlib, and write them as CSV."""
+
+from __future__ import annotations
+
+import csv as tables
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from io import BytesIO, StringIO
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.training.history.charts import INK, Line, scale, series, thinned
+from sigma_kernel.training.history.curves import Curve
+
+Panels = Mapping[str, Sequence[Line]]
+
+AXIS = 19  # columns of a chart that are no canvas: labels at its left, the arrow at its right
+WIDEST = 110  # columns of a chart
+ROWS = 12  # of its canvas
+SIGNS = "ox+*#@"  # distinguish lines where there are no colours
+TERMINAL = (75, 208, 42, 170, 220, 110)  # the colours of lines on black and on white, of the 256 of a terminal
+HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high")
+
+
+def terminal(panels: Panels, over: str, width: int, coloured: bool) -> str:
+    """Return the charts as text, at most ``width`` columns wide, with a legend each."""
+    styles = series(panels)
+    charts = (_chart(lines, over, min(width, WIDEST), styles, coloured) for lines in panels.values())
+    return "\n\n".join(f"{measure}: {chart}" for measure, chart in zip(panels, charts, strict=True))
+
+
+def _chart(lines: Sequence[Line], over: str, width: int, styles: Mapping[str, int], coloured: bool) -> str:
+    """Return the legend of a chart, and below it the chart."""
+    plotille = import_module("plotille")
+    figure = plotille.Figure()
+    figure.width, figure.height = max(10, width - AXIS - len(over)), ROWS
+    figure.x_label, figure.y_label, figure.origin = over, "", False
+    figure.with_colors, figure.color_mode = coloured, "byte"
+    figure.register_label_formatter(float, _label)
+    figure.set_x_limits(*scale([line.x for line in lines]))
+    figure.set_y_limits(*scale([line.y for line in lines]))
+    legend = []
+    for i, line in enumerate(lines):
+        sign, colour = SIGNS[styles[line.label]], TERMINAL[styles[line.label]]
+        shown = finite(thinned(line, 4 * figure.width))
+        if shown.y.size:
+            figure.plot(shown.x.tolist(), shown.y.tolist(), lc=colour)
+            if not coloured and len(lines) > 1:
+                some = slice(i, None, max(1, shown.y.size // 8))
+                figure.scatter(shown.x[some].tolist(), shown.y[some].tolist(), marker=sign)
+        last = f"{shown.y[-1]:.4g}" if shown.y.size else "never finite"
+        mark = plotille.color("━━", fg=colour, mode="byte") if coloured else sign * (len(lines) > 1)
+        legend.append(f"{mark} {line.label} {last}".strip())
+    return f"{'   '.join(legend)}\n{figure.show()}"
+
+
+def finite(line: Line) -> Line:
+    """Return a line without the points whose value is not finite."""
+    there = np.isfinite(line.y)
+    arrays = (array[there].astype(float) for array in (line.x, line.y, line.low, line.high))
+    return Line(line.label, *arrays)
+
+
+def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
+    text = f"{value:.{max(1, min(4, chars - 5))}g}"
+    return text.ljust(chars) if left else text.rjust(chars)
+
+
+def picture(title: str, panels: Panels, over: str) -> bytes:
+    """Return the charts as PNG; raise SigmaConfigError if matplotlib is not installed."""
+    try:
+        figures = import_module("matplotlib.figure")
+    except ImportError as error:
+        remedy = "Install it with `pip install 'sigma-plot[png]'`, or name an .svg"
+        raise SigmaConfigError(f"--save: PNG needs matplotlib ({error}). {remedy}.") from error
+    figure = figures.Figure(figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150)
+    figure.suptitle(title)
+    styles = series(panels)
+    for i, (measure, lines) in enumerate(panels.items()):
+        _axes(figure.add_subplot(len(panels), 1, i + 1), measure, lines, over, styles)
+    file = BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def _axes(axes: Any, measure: str, lines: Sequence[Line], over: str, styles: Mapping[str, int]) -> None:
+    for line in lines:
+        colour = INK[styles[line.label]]
+        axes.plot(line.x, line.y, color=colour, label=line.label)
+        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+    axes.set_title(measure, loc="left", fontsize=10)
+    axes.set_xlabel(over)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def csv(curves: Mapping[str, Mapping[str, Curve]]) -> str:
+    """Return the curves as CSV: a row for each point, with all digits; a value that is not finite is ``nan``."""
+    file = StringIO()
+    writer = tables.writer(file, lineterminator="\n")
+    writer.writerow(HEAD)
+    for run, found in curves.items():
+        for name, curve in found.items():
+            columns = (curve.iterations, curve.epochs, curve.seconds, curve.values, curve.low, curve.high)
+            writer.writerows((run, name, *row) for row in zip(*(column.tolist() for column in columns), strict=True))
+    return file.getvalue()

@@ -1,0 +1,135 @@
+"""``sigma runs``: list run folders with their results and the settings in which they differ."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any
+
+import click
+
+from sigma_kernel.config import read
+from sigma_kernel.config.stored import document_in
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.training.runs import files
+
+LENGTH = ("epochs", "iterations", "seconds")
+
+
+@click.command()
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(file_okay=False, path_type=Path))
+@json_option
+def runs(folders: tuple[Path, ...], as_json: bool) -> None:
+    """List the runs in FOLDER (by default runs/), oldest first: status, length, settings that differ, results.
+
+    A FOLDER may be a run folder itself.
+    """
+    found = [described(run) for run in _runs(folders or (Path("runs"),))]
+    settings = differing([one["settings"] for one in found])
+    for one in found:
+        one["settings"] = {key: one["settings"].get(key) for key in settings}
+    if as_json:
+        document({"runs": found})
+    elif not found:
+        say("No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.")
+    else:
+        _print(found, settings)
+
+
+def _runs(folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the run folders among and directly below some folders, oldest first."""
+    for folder in folders:
+        inside = folder.iterdir() if folder.is_dir() and not _is_run(folder) else [folder]
+        yield from sorted(filter(_is_run, inside), key=lambda run: ((run / "config.toml").lstat().st_mtime_ns, run))
+
+
+def _is_run(folder: Path) -> bool:
+    return not folder.is_symlink() and os.path.lexists(folder / "config.toml")
+
+
+def described(run: Path) -> dict[str, Any]:
+    """Return folder, status, length, results and settings (by dotted key) of a run; nothing of it is executed."""
+    summary = document_in(run / "summary.json", say)
+    lengths = {key: summary.get(key) for key in LENGTH}
+    metrics = summary.get("metrics")
+    return {
+        "folder": str(run),
+        "status": "running" if _locked(run) else str(summary.get("status", "unfinished")),
+        **{key: value if isinstance(value, int | float) else None for key, value in lengths.items()},
+        "metrics": dict(metrics) if isinstance(metrics, Mapping) else {},
+        "settings": dict(_settings(run)),
+    }
+
+
+def _locked(run: Path) -> bool:
+    """Return whether a process writes to a run folder."""
+    try:
+        os.close(files.claim(run))
+    except SigmaError:
+        return True
+    return False
+
+
+def _settings(run: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        files.get_bytes(run / "config.toml", files.LARGEST)  # rejects symbolic links, pipes and devices
+        described = {name: table for name, table in read(run / "config.toml").values.items() if name != "monitors"}
+        yield from flat(described)
+    except SigmaError as error:
+        say(str(error), "yellow")
+
+
+def flat(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables by dotted key."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{head}{name}.")
+        else:
+            yield f"{head}{name}", value
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the keys whose values are not the same everywhere."""
+    keys = dict.fromkeys(key for one in settings for key in one)
+    return [key for key in keys if any(one.get(key) != settings[0].get(key) for one in settings)]
+
+
+def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
+    """Print a table as wide as the terminal; columns that do not fit are counted."""
+    metrics = dict.fromkeys(name for one in found for name in one["metrics"])
+    columns = [
+        ["RUN", *(Path(one["folder"]).name for one in found)],
+        ["STATUS", *(one["status"] for one in found)],
+        ["EPOCHS", *(_cell(one["epochs"]) for one in found)],
+        ["SECONDS", *(_cell(one["seconds"]) for one in found)],
+        *([name, *(_cell(one["metrics"].get(name)) for one in found)] for name in metrics),
+        *([_short(key), *(_cell(one["settings"][key]) for one in found)] for key in settings),
+    ]
+    shown = _fitting(columns, get_terminal_size().columns) if sys.stdout.isatty() else columns
+    table(zip(*shown, strict=True))
+    if len(shown) < len(columns):
+        names = ", ".join(column[0] for column in columns[len(shown) :])
+        say(f"{len(columns) - len(shown)} more columns: {names}. Widen the terminal, or pass --json.")
+
+
+def _fitting(columns: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
+    """Return the first columns that fit into a width, and the first two in any case."""
+    ends, end = [], -2
+    for column in columns:
+        end += 2 + max(map(len, column))
+        ends.append(end)
+    return columns[: max(2, sum(end <= width for end in ends))]
+
+
+def _short(key: str) -> str:
+    return ".".join(key.split(".")[-2:])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

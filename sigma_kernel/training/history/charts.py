@@ -1,0 +1,157 @@
+"""Draw charts as SVG, without a library: one panel for each measure, light and dark, all text escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from xml.sax.saxutils import escape
+
+import numpy as np
+from attrs import frozen
+
+WIDE, HIGH = 500, 150  # of the axes of a panel, in pixels
+LEFT, TOP, BOTTOM = 64, 34, 34  # margins of the axes
+LETTER = 7  # the width of a letter of a label, roughly
+POINTS = 2 * WIDE  # of a line; more cannot be seen
+INK = ("#2f54c8", "#bd4b00", "#007558", "#9b3199", "#42400b", "#133c5d")  # readable on white by everyone
+NIGHT = ("#93adff", "#f2985a", "#4fc6a3", "#f0d4ed", "#f5ca3a", "#75899d")  # and these on black
+
+
+@frozen(eq=False)
+class Line:
+    """A line of a panel: label, points, and a band from ``low`` to ``high``; arrays of equal length, NaN is a gap."""
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") -> str:
+    """Return an SVG document with the panels, by their titles, one below the other; ``x`` labels the horizontal axis.
+
+    The same panels give the same bytes.  Lines with more than ``POINTS`` points keep the least and the greatest of
+    each stretch.
+    """
+    colours, every = series(panels), [line for lines in panels.values() for line in lines]
+    across, step = scale([line.x for line in every]), TOP + HIGH + BOTTOM
+    width = LEFT + WIDE + 24 + LETTER * max([10, *(len(line.label) + 9 for line in every)])
+    height = 40 + step * max(1, len(panels))
+    drawn = [
+        f'<g transform="translate({LEFT},{40 + TOP + step * i})">{_panel(name, lines, x, across, colours)}</g>'
+        for i, (name, lines) in enumerate(panels.items())
+    ]
+    if not drawn:
+        drawn = [f'<text x="16" y="80">{escape("Nothing was measured.")}</text>']
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+            ' font-family="system-ui, sans-serif" font-size="12" role="img">',
+            f"<title>{escape(title)}</title>",
+            f"<style>{_style()}</style>",
+            '<rect class="ground" width="100%" height="100%"/>',
+            f'<text x="16" y="26" font-size="16" font-weight="600">{escape(title)}</text>',
+            *drawn,
+            "</svg>\n",
+        ]
+    )
+
+
+def series(panels: Mapping[str, Sequence[Line]]) -> dict[str, int]:
+    """Return the index into ``INK`` of each label, the same in all panels; training and validation come first."""
+    found = dict.fromkeys(line.label for lines in panels.values() for line in lines)
+    always = ["training", "validation"]
+    labels = dict.fromkeys([*always, *found]) if found.keys() & set(always) else found
+    return {label: i % len(INK) for i, label in enumerate(labels)}
+
+
+def _style() -> str:
+    def rules(ground: str, ink: str, grid: str, lines: Iterable[str]) -> str:
+        classes = "".join(f".s{i}{{color:{colour}}}" for i, colour in enumerate(lines))
+        return f".ground{{fill:{ground}}}text{{fill:{ink}}}.grid{{stroke:{grid}}}{classes}"
+
+    day, night = rules("#fff", "#1a1c20", "#e2e2dc", INK), rules("#17191d", "#e9eaec", "#2a2e34", NIGHT)
+    shapes = (
+        ".line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}"
+        ".band{fill:currentColor;opacity:.18}.key{fill:currentColor}"
+    )
+    return f"{day}{shapes}@media(prefers-color-scheme:dark){{{night}}}"
+
+
+def _panel(name: str, lines: Sequence[Line], x: str, across: tuple[float, float], colours: Mapping[str, int]) -> str:
+    """Return a panel, whose axes begin at the origin."""
+    up = scale([array for line in lines for array in (line.y, line.low, line.high)])
+
+    def place(values: np.ndarray) -> np.ndarray:
+        return HIGH - (values - up[0]) / (up[1] - up[0]) * HIGH
+
+    parts = [f'<text x="{8 - LEFT}" y="-14">{escape(name)}</text>', _grid(across, up, x)]
+    for i, line in enumerate(lines):
+        shown, style = thinned(line, POINTS), f"s{colours[line.label]}"
+        along = (shown.x - across[0]) / (across[1] - across[0]) * WIDE
+        last = "".join(f" {value:.4g}" for value in line.y[np.isfinite(line.y)][-1:])
+        parts.append(f'<path class="band {style}" d="{_band(along, place(shown.low), place(shown.high))}"/>')
+        parts.append(f'<path class="line {style}" d="{_path(along, place(shown.y))}"/>')
+        parts.append(f'<text class="key {style}" x="{WIDE + 8}" y="{10 + 16 * i}">{escape(line.label + last)}</text>')
+    return "".join(parts)
+
+
+def _grid(across: tuple[float, float], up: tuple[float, float], x: str) -> str:
+    """Return lines and labels of the axes."""
+    parts = [f'<text x="{WIDE + 8}" y="{HIGH + 18}">{escape(x)}</text>']
+    for tick in ticks(*up):
+        y = HIGH - (tick - up[0]) / (up[1] - up[0]) * HIGH
+        parts.append(f'<path class="grid" d="M0 {y:.1f}H{WIDE}"/>')
+        parts.append(f'<text x="-8" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for tick in ticks(*across):
+        at = (tick - across[0]) / (across[1] - across[0]) * WIDE
+        parts.append(f'<text x="{at:.1f}" y="{HIGH + 18}" text-anchor="middle">{tick:,g}</text>')
+    return "".join(parts)
+
+
+def scale(arrays: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Return the least and the greatest finite value, widened if they are equal; 0 and 1 if there is none."""
+    values = np.concatenate([*arrays, np.array([])]).astype(float)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    more = 0.0 if high > low else abs(low) / 2 or 0.5
+    return low - more, high + more
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return at most ``most`` round numbers from ``low`` to ``high``: multiples of 1, 2 or 5 times a power of ten."""
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    digits = 12 - math.floor(math.log10(step))
+    return [round(n * step, digits) for n in range(first, last + 1)]
+
+
+def thinned(line: Line, most: int) -> Line:
+    """Return a line of at most ``most`` points: of each stretch the last value, with the least and the greatest."""
+    if len(line.x) <= most:
+        return line
+    edges = np.linspace(0, len(line.x), most + 1).astype(int)
+    low, high = np.fmin.reduceat(line.low, edges[:-1]), np.fmax.reduceat(line.high, edges[:-1])
+    last = edges[1:] - 1
+    return Line(line.label, line.x[last], line.y[last], low, high)
+
+
+def _path(x: np.ndarray, y: np.ndarray) -> str:
+    """Return the path of a line; a point that is not finite interrupts it."""
+    parts, pen = list[str](), "M"
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        if math.isfinite(b) and math.isfinite(a):
+            parts.append(f"{pen}{a:.1f} {b:.1f}")
+            pen = "L"
+        else:
+            pen = "M"
+    return "".join(parts)
+
+
+def _band(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
+    there = np.isfinite(low) & np.isfinite(high) & np.isfinite(x)
+    around = [*zip(x[there], high[there], strict=True), *zip(x[there][::-1], low[there][::-1], strict=True)]
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in around) + "Z" if around else ""

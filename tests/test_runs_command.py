@@ -1,0 +1,124 @@
+"""``sigma runs``: what a person sees of their runs, whatever state the folders are in."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigma_kernel.launcher import main
+from sigma_kernel.launcher.runs import differing, flat
+from sigma_kernel.training.runs import files
+
+
+def folder(parent: Path, name: str, config: str = "", summary: Any = None) -> Path:
+    run = parent / name
+    run.mkdir(parents=True)
+    (run / "config.toml").write_text(config)
+    if summary is not None:
+        (run / "summary.json").write_text(json.dumps(summary))
+    return run
+
+
+def two(parent: Path) -> None:
+    for i, rate in enumerate((0.1, 0.01)):
+        summary = {"status": "finished", "epochs": 3, "iterations": 30, "seconds": 1.25, "metrics": {"loss": rate / 3}}
+        text = f"[run]\nname = 'a'\n[trainer.optimiser]\nlearning_rate = {rate}\n[monitors.m{i}]\ntype = 'console'\n"
+        os.utime(folder(parent, f"run-{1 - i}", text, summary) / "config.toml", (i, i))
+
+
+def test_runs_are_listed_oldest_first_with_what_differs_between_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two(tmp_path)
+    assert main(["runs", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert [line.split() for line in out.splitlines()] == [
+        ["RUN", "STATUS", "EPOCHS", "SECONDS", "loss", "optimiser.learning_rate"],
+        ["run-1", "finished", "3", "1.25", "0.03333", "0.1"],
+        ["run-0", "finished", "3", "1.25", "0.003333", "0.01"],
+    ]
+
+
+def test_the_document_has_the_full_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two(tmp_path)
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["runs"]
+    assert first["settings"] == {"trainer.optimiser.learning_rate": 0.1}
+    assert second == {
+        "folder": str(tmp_path / "run-0"), "status": "finished", "epochs": 3, "iterations": 30, "seconds": 1.25,
+        "metrics": {"loss": pytest.approx(0.01 / 3)}, "settings": {"trainer.optimiser.learning_rate": 0.01},
+    }  # fmt: skip
+
+
+def test_a_run_in_progress_is_running_and_one_that_was_killed_is_unfinished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claimed = files.claim(folder(tmp_path, "a"))
+    folder(tmp_path, "b")
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    os.close(claimed)
+    assert [run["status"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["running", "unfinished"]
+
+
+def test_a_run_folder_can_be_named_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two(tmp_path)
+    assert main(["runs", str(tmp_path / "run-0"), "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert Path(run["folder"]).name == "run-0"
+
+
+def test_without_runs_it_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["runs"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.\n"
+
+
+@pytest.mark.parametrize(
+    "damage", ["[", "", '{"metrics": 7, "status": ["x"], "seconds": "long"}', "[1]", "link", "none"]
+)
+def test_a_damaged_folder_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    two(tmp_path)
+    summary = tmp_path / "run-0" / "summary.json"
+    if damage in ("link", "none"):
+        summary.unlink()
+    if damage == "link":
+        summary.symlink_to("/etc/passwd")
+    elif damage != "none":
+        summary.write_text(damage)
+    (tmp_path / "run-0" / "config.toml").write_text("[[")
+    assert main(["runs", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert ["run-1", "finished", "3", "1.25", "0.03333"] in [line.split()[:5] for line in out.splitlines()]
+    assert "config.toml" in err
+    assert "bug in Sigma" not in err
+
+
+def test_on_a_terminal_columns_that_do_not_fit_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two(tmp_path)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["runs", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert max(map(len, out.splitlines())) <= 40
+    assert err == "2 more columns: loss, optimiser.learning_rate. Widen the terminal, or pass --json.\n"
+
+
+def test_settings_are_compared_by_dotted_key() -> None:
+    first = dict(flat({"a": {"b": 1, "c": {"d": [2]}}, "e": "x"}))
+    assert first == {"a.b": 1, "a.c.d": [2], "e": "x"}
+    assert differing([first, {**first, "e": "y"}, {"a.b": 1}]) == ["a.c.d", "e"]
+    assert differing([first]) == []
+    assert differing([]) == []
