@@ -26,5 +26,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "registry.registry": "Registry",
         "training.step.model": "Model",
         "training.trainer": "Trainer",
+        "training.history.metrics": "History",
     },
 )

@@ -23,6 +23,7 @@ from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor
+from sigma_kernel.curves import drawing
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver
@@ -345,10 +346,11 @@ class Environment:
             request.result()
 
     def _leave(self, summary: Summary) -> None:
-        """Write the summary, the plugins in use (hooks may have attached others) and all rows to the folder."""
+        """Write summary, curves, the plugins in use (hooks may have attached others) and all rows to the folder."""
         if self.run_folder is not None:
             error = self._files.journal.durable()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+            folder.put_text(self.run_folder / "curves.svg", drawing(self.run_folder, self.messages.log))
             self._note_plugins()
             if error is not None:
                 raise error

@@ -22,6 +22,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Metric
+from sigma_kernel.curves import read
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph.node import Spec
@@ -32,6 +33,7 @@ from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.data.dataset import as_array, specs
 from sigma_kernel.training.data.preprocessing import FITTED, Preparation
+from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.preparation import BATCH, Stages
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.step.evaluator import Evaluator
@@ -63,6 +65,12 @@ class Trained:
     def classes(self) -> tuple[str, ...]:
         """Return the class names of the data by index; empty if it has none."""
         return tuple(self.checkpoint.values.get("classes", ()))
+
+    @property
+    def history(self) -> History:
+        """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
+        path = self.path.parents[2] / "metrics.jsonl"
+        return History.of(read(path, warnings.warn).get(self.trainer.name, {}) if path.is_file() else {})
 
     def predict(self, samples: Any) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.

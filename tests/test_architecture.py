@@ -157,8 +157,8 @@ def test_no_import_hides_in_a_function(path):
     assert hidden == []
 
 
-def test_only_components_and_lazy_exports_are_imported_by_name():
-    allowed = {"sigma_kernel.plugins.catalogue", "sigma_kernel.lazy"}
+def test_only_components_lazy_exports_and_optional_libraries_are_imported_by_name():
+    allowed = {"sigma_kernel.plugins.catalogue", "sigma_kernel.lazy", "sigma_kernel.optional"}
     allowed |= {f"sigma_kernel.testing.{name}" for name in ("generate", "plugin")}
     users = {dotted(path) for path in MODULES if re.search(r"import_module|__import__|exec_module", path.read_text())}
     assert users <= allowed

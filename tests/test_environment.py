@@ -548,7 +548,7 @@ def test_a_run_leaves_a_folder_with_everything_in_it(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [folder.name]
     assert folder.name.startswith("small-20")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
+        "checkpoints", "config.toml", "curves.svg", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
     ]  # fmt: skip
     assert (folder / "config.toml").read_text() == "format = 1\n"
     assert _json(folder / "summary.json") == {"format": 1, **summary.to_dict()}
@@ -798,7 +798,15 @@ def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.run_folder is not None
-        names = {"config.toml", "plugins.json", "journal.jsonl", "metrics.jsonl", "summary.json", "checkpoints"}
+        names = {
+            "config.toml",
+            "plugins.json",
+            "journal.jsonl",
+            "metrics.jsonl",
+            "summary.json",
+            "curves.svg",
+            "checkpoints",
+        }
         assert {path.name for path in sigma.run_folder.iterdir()} == names
         summary = json.loads((sigma.run_folder / "summary.json").read_text())
         assert (summary["epochs"], summary["folder"]) == (2, str(sigma.run_folder))

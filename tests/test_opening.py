@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -252,3 +253,26 @@ def test_plugins_of_other_versions_and_a_damaged_summary_are_told(run):
     (run / "plugins.json").write_text(json.dumps({"plugins": 3}))
     load(run, log=told.append)
     assert f"{run / 'plugins.json'}: does not say which plugins were used" in told
+
+
+def test_the_history_of_a_run_folder_has_the_values_and_moments_of_its_trainer(digits, run):
+    then, now = digits.trainer("trainer").history, load(digits.run_folder).history
+    assert list(now) == list(then)
+    for name in then:
+        mine, read = then.curve(name), now.curve(name)
+        kept = np.isin(mine.iterations, read.iterations)
+        for column in ("iterations", "epochs", "values"):
+            np.testing.assert_array_equal(getattr(read, column), getattr(mine, column)[kept])
+        assert read.low.min() == mine.values.min()
+        assert read.high.max() == mine.values.max()
+        assert np.allclose(read.seconds, mine.seconds[kept], atol=1.0)
+    (run / "metrics.jsonl").unlink()
+    assert dict(load(run).history) == {}
+
+
+def test_a_run_folder_has_its_curves_as_a_picture(digits):
+    drawn = ElementTree.parse(digits.run_folder / "curves.svg")
+    texts = ["".join(one.itertext()) for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == digits.run_folder.name
+    assert {"loss", "accuracy"} <= set(texts)
+    assert f"validation {digits.summary().metrics['validation.accuracy']:.4g}" in texts

@@ -63,7 +63,15 @@ def test_what_somebody_removes_from_a_run_folder_is_put_back_and_told(tmp_path: 
         if os.name == "posix":
             assert not [text for text in told(sigma) if "cannot" in text]
     assert (run / "config.toml").read_text() == "name = 'x'\n"
-    names = {"config.toml", "plugins.json", "journal.jsonl", "metrics.jsonl", "summary.json", "checkpoints"}
+    names = {
+        "config.toml",
+        "plugins.json",
+        "journal.jsonl",
+        "metrics.jsonl",
+        "summary.json",
+        "curves.svg",
+        "checkpoints",
+    }
     assert {path.name for path in run.iterdir()} == names
     with steered(last=14) as again:
         assert again.replay(run)[1] == {}

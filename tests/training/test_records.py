@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
+from base64 import b64decode
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +19,7 @@ from attrs import define
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.messages import Messages
@@ -28,15 +34,84 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 # -- history -----------------------------------------------------------------------------------------------------------
 def test_the_history_joins_the_records_of_all_bursts() -> None:
     history = History()
-    for part in ([3.0, 2.0], [1.0]):
-        history.record({"training.loss": np.array(part, np.float32)})
-    history.record({"validation.loss": np.array([0.5])})
+    moments = [Moment(iteration=n, epoch=n // 3, second=n / 4) for n in (0, 2, 3)]
+    for part, (before, after) in zip(([3.0, 2.0], [1.0]), pairwise(moments), strict=True):
+        history.record({"training.loss": np.array(part, np.float32)}, before, after)
+    history.record({"validation.loss": np.array([0.5])}, moments[-1], moments[-1])
     assert history["training.loss"].tolist() == [3.0, 2.0, 1.0]
     assert history["validation.loss"].tolist() == [0.5]
     assert list(history) == ["training.loss", "validation.loss"]
     assert len(history) == 2
-    with pytest.raises(KeyError, match="accuracy"):
-        history["accuracy"]
+    curve = history.curve("training.loss")
+    assert curve.iterations.tolist() == [1, 2, 3]
+    assert curve.epochs.tolist() == [0, 0, 1]
+    assert curve.seconds.tolist() == [0.25, 0.5, 0.75]
+    assert curve.values.tolist() == curve.low.tolist() == curve.high.tolist() == [3.0, 2.0, 1.0]
+    assert history.curve("validation.loss").iterations.tolist() == [3]
+    for read in (history.__getitem__, history.curve):
+        with pytest.raises(KeyError, match="accuracy"):
+            read("accuracy")
+
+
+def test_after_a_rewind_a_curve_has_what_led_to_the_present_state_and_the_history_everything() -> None:
+    with small_environment(Sweep(), hooks={"say": Say(value=1, every=every(4, "iteration"))}) as sigma:
+        trainer = sigma.trainer("trainer")
+        sigma.prepare()
+        trainer.fit(iterations=10)
+        first = trainer.history["training.loss"]
+        sigma.send("rewind", to=5)
+        trainer.fit(iterations=2)
+        curve = trainer.history.curve("training.loss")
+        assert curve.iterations.tolist() == [*range(1, 8)]
+        assert curve.values.tolist() == first[:7].tolist()  # the same batches again
+        assert len(trainer.history["training.loss"]) == 12
+        assert trainer.history.curve("said").iterations.tolist() == [4]
+
+
+def test_a_frame_has_a_row_per_iteration_and_a_column_per_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = SimpleNamespace(DataFrame=lambda columns: {name: values.tolist() for name, values in columns.items()})
+    monkeypatch.setitem(sys.modules, "pandas", made)
+    frame = _history().frame("pandas")
+    assert list(frame) == ["iteration", "epoch", "second", "training.loss", "validation.loss"]
+    assert frame["iteration"] == [1, 2, 3, 4]
+    assert frame["epoch"] == [0, 1, 1, 2]
+    assert frame["training.loss"] == [4.0, 3.0, 2.0, 1.0]
+    assert np.isnan(frame["validation.loss"]).tolist() == [True, False, True, False]
+
+
+def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pandas", "polars", "matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(
+        SigmaPluginError, match=r"frame: needs pandas or polars \(.*\)\. Install it: pip install pandas\."
+    ):
+        _history().frame()
+    with pytest.raises(SigmaPluginError, match=r"plot: needs matplotlib .*\. Install it: pip install matplotlib\."):
+        _history().plot()
+    with pytest.raises(SigmaConfigError, match=r"plot: over must be one of iteration, epoch, second \(got 'hour'\)\."):
+        _history().plot(over="hour")
+
+
+def test_a_notebook_shows_the_curves_and_a_terminal_a_line() -> None:
+    html, history = _history()._repr_html_(), History()
+    _, _, data = html.partition("base64,")
+    texts = [*ElementTree.fromstring(b64decode(data.rstrip('">'))).itertext()]
+    assert {"loss", "training 1", "validation 5"} <= set(texts)
+    assert repr(_history()) == "History(training.loss 1 (4), validation.loss 5 (2))"
+    assert repr(history) == "History()"
+    for i in range(1000):
+        history.record({f"{'x' * 50}.{i}": np.ones(1)}, Moment(), Moment())
+    assert len(repr(history)) < 1000
+    assert len(history._repr_html_()) < 50_000
+
+
+def _history() -> History:
+    history, moments = History(), [Moment(iteration=n, epoch=n // 2, second=n / 4) for n in range(5)]
+    for n in range(1, 5):
+        history.record({"training.loss": np.array([5.0 - n])}, moments[n - 1], moments[n])
+        if n % 2 == 0:
+            history.record({"validation.loss": np.array([n + 1.0])}, moments[n], moments[n])
+    return history
 
 
 @define(eq=False, kw_only=True)
@@ -104,7 +179,7 @@ def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
     records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
     moment = Moment(iteration=7, epoch=2, second=1.5)
     records.note(moment, {"command": "stop"})
-    records.measured({"validation.loss": np.array([0.5])})
+    records.measured({"validation.loss": np.array([0.5])}, moment, moment)
     records.row(moment, force=True)
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
     (row,) = _rows(tmp_path / "journal.jsonl")[1:]

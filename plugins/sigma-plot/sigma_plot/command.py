@@ -10,14 +10,12 @@ from shutil import get_terminal_size
 
 import click
 
+from sigma_kernel.charts import svg
+from sigma_kernel.curves import AXES, FIELDS, Curve, panels, read
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.output import colours, document, json_option, say
-from sigma_kernel.training.history.charts import Line, svg
-from sigma_kernel.training.history.curves import Curve, read
 from sigma_plot.drawing import csv, picture, terminal
 
-AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
-Panels = dict[str, list[Line]]
 Curves = Mapping[str, Mapping[str, Curve]]
 
 
@@ -38,7 +36,7 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
         document({"runs": {run: _listed(found) for run, found in curves.items()}})
     elif save is None:
         coloured = sys.stdout.isatty() and colours() is not False
-        drawn = terminal(panels(curves, AXES[over]), over, get_terminal_size().columns, coloured)
+        drawn = terminal(panels(curves, over), over, get_terminal_size().columns, coloured)
         click.echo(drawn or "Nothing was measured.")
     else:
         _write(save, _format(save)(curves, over))
@@ -75,23 +73,10 @@ def chosen(curves: Curves, patterns: Sequence[str]) -> Curves:
     return {run: {name: found[name] for name in wanted if name in found} for run, found in curves.items()}
 
 
-def panels(curves: Curves, axis: str) -> Panels:
-    """Return the lines of each chart: curves with the same last name, of all runs, belong together."""
-    found: Panels = {}
-    for run, values in curves.items():
-        for name, curve in values.items():
-            head, _, measure = name.rpartition(".")
-            label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
-            line = Line(label, getattr(curve, axis), curve.values, curve.low, curve.high)
-            found.setdefault(measure, []).append(line)
-    return found
-
-
 def _listed(found: Mapping[str, Curve]) -> dict[str, dict[str, list[float | None]]]:
     """Return curves as JSON values; a value that is not finite is None."""
-    keys = ("iterations", "epochs", "seconds", "values", "low", "high")
     return {
-        name: {key: [x if x == x else None for x in getattr(curve, key).tolist()] for key in keys}
+        name: {key: [x if x == x else None for x in getattr(curve, key).tolist()] for key in FIELDS}
         for name, curve in found.items()
     }
 
@@ -105,11 +90,11 @@ def _format(path: Path) -> Callable[[Curves, str], bytes]:
 
 
 def _svg(curves: Curves, over: str) -> bytes:
-    return svg(", ".join(curves), panels(curves, AXES[over]), over).encode()
+    return svg(", ".join(curves), panels(curves, over), over).encode()
 
 
 def _png(curves: Curves, over: str) -> bytes:
-    return picture(", ".join(curves), panels(curves, AXES[over]), over)
+    return picture(", ".join(curves), panels(curves, over), over)
 
 
 def _csv(curves: Curves, over: str) -> bytes:

@@ -6,13 +6,11 @@ import csv as tables
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import BytesIO, StringIO
-from typing import Any
 
 import numpy as np
 
-from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.history.charts import INK, Line, scale, series, thinned
-from sigma_kernel.training.history.curves import Curve
+from sigma_kernel.charts import Line, figure, scale, series, thinned
+from sigma_kernel.curves import FIELDS, Curve
 
 Panels = Mapping[str, Sequence[Line]]
 
@@ -69,31 +67,10 @@ def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
 
 
 def picture(title: str, panels: Panels, over: str) -> bytes:
-    """Return the charts as PNG; raise SigmaConfigError if matplotlib is not installed."""
-    try:
-        figures = import_module("matplotlib.figure")
-    except ImportError as error:
-        remedy = "Install it with `pip install 'sigma-plot[png]'`, or name an .svg"
-        raise SigmaConfigError(f"--save: PNG needs matplotlib ({error}). {remedy}.") from error
-    figure = figures.Figure(figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150)
-    figure.suptitle(title)
-    styles = series(panels)
-    for i, (measure, lines) in enumerate(panels.items()):
-        _axes(figure.add_subplot(len(panels), 1, i + 1), measure, lines, over, styles)
+    """Return the charts as PNG; raises SigmaPluginError if matplotlib is not installed."""
     file = BytesIO()
-    figure.savefig(file, format="png")
+    figure(title, panels, over).savefig(file, format="png")
     return file.getvalue()
-
-
-def _axes(axes: Any, measure: str, lines: Sequence[Line], over: str, styles: Mapping[str, int]) -> None:
-    for line in lines:
-        colour = INK[styles[line.label]]
-        axes.plot(line.x, line.y, color=colour, label=line.label)
-        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set_title(measure, loc="left", fontsize=10)
-    axes.set_xlabel(over)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def csv(curves: Mapping[str, Mapping[str, Curve]]) -> str:
@@ -103,6 +80,6 @@ def csv(curves: Mapping[str, Mapping[str, Curve]]) -> str:
     writer.writerow(HEAD)
     for run, found in curves.items():
         for name, curve in found.items():
-            columns = (curve.iterations, curve.epochs, curve.seconds, curve.values, curve.low, curve.high)
-            writer.writerows((run, name, *row) for row in zip(*(column.tolist() for column in columns), strict=True))
+            columns = (getattr(curve, field).tolist() for field in FIELDS)
+            writer.writerows((run, name, *row) for row in zip(*columns, strict=True))
     return file.getvalue()

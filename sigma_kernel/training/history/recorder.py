@@ -59,10 +59,10 @@ class Recorder:
         """Return the entries that every row starts with."""
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
-    def measured(self, values: Mapping[str, np.ndarray]) -> None:
-        """Record the values of a burst, one per iteration, or those that a hook published."""
+    def measured(self, values: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
+        """Record the values of a burst between two moments, one per iteration, or those that a hook published."""
         self._losses.extend(values.get("training.loss", ()))  # for the next digest
-        self.history.record(values)
+        self.history.record(values, before, after)
         self._samples.add(values)
 
     def row(self, moment: Moment, force: bool) -> None:

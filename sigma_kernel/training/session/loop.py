@@ -283,7 +283,8 @@ class Session:
         published = {**state.published, **result.published, **last}
         self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published)
         self._show(result.published)
-        self.recorder.measured({name: values for name, values in ring.items() if values.ndim == 1})
+        measured = {name: values for name, values in ring.items() if values.ndim == 1}
+        self.recorder.measured(measured, state.moment, moment)
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         measured = {"training.loss": ring["loss"]}
@@ -761,7 +762,7 @@ class Session:
         value = value.item() if isinstance(value, np.generic) else value
         self.state = evolve(self.state, published={**self.state.published, address: value})
         if isinstance(value, int | float) and not isinstance(value, bool):
-            self.recorder.measured({address: np.array([value], float)})
+            self.recorder.measured({address: np.array([value], float)}, self.moment, self.moment)
         self._show([address])
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric | str]) -> dict[str, Any]:

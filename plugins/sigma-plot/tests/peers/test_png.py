@@ -7,7 +7,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from sigma_kernel.training.history.charts import Line
+from sigma_kernel.charts import Line
 from sigma_plot.drawing import picture
 
 pytest.importorskip("matplotlib")

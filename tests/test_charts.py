@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from sigma_kernel.training.history.charts import HIGH, POINTS, WIDE, Line, scale, series, svg, thinned, ticks
+from sigma_kernel.charts import HIGH, POINTS, WIDE, Line, scale, series, svg, thinned, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sigma_kernel.curves import read
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.history.curves import read
 
 LOSS = "training.loss"
 

@@ -1,13 +1,16 @@
-"""Draw charts as SVG, without a library: one panel for each measure, light and dark, all text escaped."""
+"""Draw charts: as SVG without a library, light and dark, with all text escaped; or with matplotlib."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
 from attrs import frozen
+
+from sigma_kernel.optional import optional
 
 WIDE, HIGH = 500, 150  # of the axes of a panel, in pixels
 LEFT, TOP, BOTTOM = 64, 34, 34  # margins of the axes
@@ -56,6 +59,29 @@ def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") 
             "</svg>\n",
         ]
     )
+
+
+def figure(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") -> Any:
+    """Return the same as a matplotlib figure; raises SigmaPluginError if matplotlib is not installed."""
+    made = optional("plot", "matplotlib.figure").Figure(
+        figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150
+    )
+    made.suptitle(title)
+    colours = series(panels)
+    for i, (name, lines) in enumerate(panels.items()):
+        _axes(made.add_subplot(len(panels), 1, i + 1), name, lines, x, colours)
+    return made
+
+
+def _axes(axes: Any, name: str, lines: Sequence[Line], x: str, colours: Mapping[str, int]) -> None:
+    for line in lines:
+        colour = INK[colours[line.label]]
+        axes.plot(line.x, line.y, color=colour, label=line.label)
+        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+    axes.set_title(name, loc="left", fontsize=10)
+    axes.set_xlabel(x)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def series(panels: Mapping[str, Sequence[Line]]) -> dict[str, int]:
