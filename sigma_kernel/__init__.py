@@ -24,8 +24,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",
+        "training.history.metrics": "History",
         "training.step.model": "Model",
         "training.trainer": "Trainer",
-        "training.history.metrics": "History",
     },
 )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.later import later
-from sigma_kernel.launcher.output import document, json_option, table
+from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.launcher.scaffold import create, kinds
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 
+checked = later("sigma_kernel.launcher.project:checked")
 problems_of = later("sigma_kernel.config.kinds:problems")  # heavy imports that lists do not need
 
 
@@ -56,6 +59,33 @@ def doctor(as_json: bool) -> int:
     else:
         table((name, "\n    ".join(["broken:", *problems]) if problems else "ok") for name, problems in reports.items())
     return SigmaPluginError.exit_code if any(reports.values()) else 0
+
+
+@plugins.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(kinds()), default="layer", show_default=True, help="Of its component.")
+@click.option("--component", metavar="NAME", default="", help="Its name. [default: the last word of NAME]")
+@click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Write below this directory.")
+def new(name: str, kind: str, component: str, folder: Path) -> None:
+    """Write a plugin, the distribution NAME, with a component, its tests and CI."""
+    made = create(folder, name, kind, component)
+    say(f"wrote {made}; next: cd {made} && python -m pip install -e '.[test]' && python -m pytest")
+
+
+@plugins.command("check")
+@click.argument("project", default=Path(), type=click.Path(path_type=Path))
+@json_option
+def check(project: Path, as_json: bool) -> int:
+    """Check the plugin in the directory PROJECT: metadata, imports, components, tests, wheel."""
+    failed, reports = False, {}
+    for what, problems in checked(project):
+        failed, reports[what] = failed or bool(problems), problems
+        if not as_json:
+            text = "\n    ".join(["failed:", *problems]) if problems else "ok"
+            click.echo(f"{what:<12}  {text}")
+    if as_json:
+        document({"ok": not failed, "checks": reports})
+    return SigmaPluginError.exit_code if failed else 0
 
 
 def _list(as_json: bool) -> None:

@@ -101,3 +101,16 @@ class PluginSuite:
         assert not stubs or Path(str(self.package().__file__)).with_name("py.typed").exists()
         stale = [path for path, text in stubs.items() if not path.exists() or path.read_text("utf-8") != text]
         assert stale == [], f"Run {generate.COMMAND}"
+
+
+def failures(*modules: str) -> list[str]:
+    """Return which tests of the suite plugins fail, given the modules that their entry points name, and why."""
+    found = []
+    for module in modules:
+        suite = type("Suite", (PluginSuite,), {"plugin": import_module(module)})()
+        for name in (name for name in dir(suite) if name.startswith("test_")):
+            try:
+                getattr(suite, name)()
+            except (Exception, pytest.fail.Exception) as error:
+                found.append(f"{name}: {str(error).partition(chr(10))[0] or type(error).__name__}")
+    return found

@@ -1,0 +1,169 @@
+"""``sigma plugins new``: write the distribution of a plugin, with a component, its tests and CI."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import shutil
+from pathlib import Path
+from string import Template
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins.specs import API_VERSION
+
+FOLDER = Path(__file__).with_name("templates")
+FUNCTIONS = ("command",)  # kinds whose component is a function
+HEADER = "# Generated: python -m sigma_kernel.testing.generate\n# ruff: noqa\n"
+
+
+def kinds() -> list[str]:
+    """Return the kinds of component for which there is a template."""
+    return sorted(path.stem for path in FOLDER.glob("*.txt"))
+
+
+def create(parent: Path, name: str, kind: str, component: str) -> Path:
+    """Write the distribution ``name`` into a new directory below ``parent``, and return that.
+
+    Raises SigmaConfigError for a name that cannot be one, and for a directory that exists or cannot be written.
+    """
+    made = parent / name
+    files = texts(name, kind, component or name.removeprefix("sigma-").rpartition("-")[2])
+    if made.exists():
+        raise SigmaConfigError(f"{made}: already exists. Choose another name.")
+    try:
+        for path, text in files.items():
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
+            (made / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        shutil.rmtree(made, ignore_errors=True)
+        raise SigmaConfigError(f"{made}: cannot be written: {error.strerror}. Choose another --folder.") from error
+    return made
+
+
+def texts(name: str, kind: str, component: str) -> dict[str, str]:
+    """Return the files of a distribution by their paths."""
+    words = _words(name, kind, component)
+    _, component_text, tests = re.split(r"^=== \w+\n", _template(kind), flags=re.MULTILINE)
+    package = words["package"]
+    filled = {
+        "pyproject.toml": PROJECT,
+        "README.md": README,
+        ".gitignore": "__pycache__/\n/dist/\n/.venv/\n",
+        ".github/workflows/tests.yml": WORKFLOW,
+        f"{package}/__init__.py": EXPORTS,
+        f"{package}/__init__.pyi": HEADER + "from $package.$module import $object as $object\n",
+        f"{package}/py.typed": "",
+        f"{package}/plugin.py": PLUGIN,
+        f"{package}/{words['module']}.py": f'"""$summary"""\n\n{component_text}',
+        f"tests/test_{words['name']}.py": tests,
+        "tests/test_plugin.py": TESTS,
+    }
+    return {path: Template(text).substitute(words) for path, text in filled.items()}
+
+
+def _words(name: str, kind: str, component: str) -> dict[str, str]:
+    """Return what the templates' placeholders stand for."""
+    if not re.fullmatch(r"[a-z][a-z0-9]*+(-[a-z0-9]++)*+", name):
+        raise SigmaConfigError(f"{name!r}: not a name for a distribution. Use lower-case words and hyphens: acme-gate.")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*+", component) or keyword.iskeyword(component):
+        raise SigmaConfigError(f"{component!r}: not a name for a component. Pass --component, such as leaky_gate.")
+    title = "".join(word.capitalize() for word in component.split("_"))
+    function = kind in FUNCTIONS
+    return {
+        "distribution": name,
+        "package": name.replace("-", "_"),
+        "kind": kind,
+        "name": component,
+        "Name": title,
+        "object": component if function else title,
+        "module": f"{component}_{kind}" if function else component,
+        "summary": _template(kind).partition("\n")[0],
+        "api": API_VERSION,
+    }
+
+
+def _template(kind: str) -> str:
+    return (FOLDER / f"{kind}.txt").read_text("utf-8")
+
+
+PROJECT = """\
+[build-system]
+requires = ["flit_core >=3.11,<5"]
+build-backend = "flit_core.buildapi"
+
+[project]
+name = "$distribution"
+version = "0.1.0"
+description = "$summary"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["attrs >=23.2", "click >=8.1.7", "numpy >=2.0", "sigma-kernel ~=0.1"]
+
+[project.optional-dependencies]
+test = ["pytest >=8.2"]
+
+[project.entry-points."sigma_kernel.plugins"]
+$name = "$package.plugin"
+
+[tool.flit.module]
+name = "$package"
+"""
+README = """\
+# $distribution
+
+A plugin for Sigma with the $kind `$name`: $summary
+
+    python -m pip install -e '.[test]'
+    python -m pytest
+    sigma components $kind $name
+
+Before a release, `sigma plugins check .` checks metadata, imports, components, tests and the wheel.
+"""
+WORKFLOW = """\
+name: tests
+on: [push, pull_request]
+jobs:
+  tests:
+    runs-on: ubuntu-latest
+    strategy:
+      matrix:
+        python-version: ["3.11", "3.13"]
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: $${{ matrix.python-version }}
+      - run: python -m pip install -e '.[test]'
+      - run: python -m pytest
+"""
+EXPORTS = '''\
+"""The plugin $distribution for Sigma."""
+
+from $package.plugin import sigma_components
+from sigma_kernel import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())
+'''
+PLUGIN = '''\
+"""Declare the components of this plugin."""
+
+from __future__ import annotations
+
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "$api"
+
+
+@hookimpl
+def sigma_components() -> list[Component]:
+    """Return the records of all components."""
+    return [Component("$kind", "$name", "$package.$module:$object", "$summary")]
+'''
+TESTS = """\
+from $package import plugin
+from sigma_kernel.testing import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    plugin = plugin
+"""
