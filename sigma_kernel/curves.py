@@ -19,7 +19,7 @@ AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # an
 CHARTS = 12  # of a run folder's drawing
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Curve:
     """A measured value over time: arrays of equal length.
 
@@ -33,6 +33,10 @@ class Curve:
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    def __repr__(self) -> str:
+        ends = f", {self.values[0]:.4g} to {self.values[-1]:.4g}" if len(self.values) else ""
+        return f"Curve({len(self.values)} points{ends})"
 
 
 FIELDS = [field.name for field in fields(Curve)]

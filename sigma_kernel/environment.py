@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def _strict(made: type[Environment]) -> type[Environment]:
 
 
 @_strict
-@define(eq=False)
+@define(eq=False, repr=False)
 class Environment:
     """Several trainers that are run and ended together, watched by monitors.
 
@@ -99,6 +100,11 @@ class Environment:
         self.close()
 
     # -- trainers ------------------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        trainers = "".join(f", {trainer!r}" for trainer in islice(self.trainers.values(), 5))
+        more = f", and {len(self.trainers) - 5} more" if len(self.trainers) > 5 else ""
+        return f"Environment({self.name!r}, {self.state}{trainers}{more})"
+
     def create_trainer(self, name: str = "trainer", **settings: Any) -> Trainer:
         """Return a new trainer of that name; ``settings`` are the fields of :class:`Trainer`."""
         if self.state != "created":

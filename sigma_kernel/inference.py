@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from sigma_kernel.training.trainer import Trainer
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------
-@define(eq=False)
+@define(eq=False, repr=False)
 class Trained:
     """A trained network, with the ``trainer`` that trained it and the ``path`` of its checkpoint.
 
@@ -60,6 +61,9 @@ class Trained:
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"Trained({self.trainer.name!r}, {shorten(str(self.network), 120, placeholder=' ...')}, {self.path})"
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 
 from sigma_kernel.launcher import main
 from sigma_kernel.launcher.runs import differing, flat
-from sigma_kernel.training.runs import files
+from sigma_kernel.training.runs.run_folder import lock
 
 
 def folder(parent: Path, name: str, config: str = "", summary: Any = None) -> Path:
@@ -58,7 +58,7 @@ def test_the_document_has_the_full_keys(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_run_in_progress_is_running_and_one_that_was_killed_is_unfinished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    claimed = files.claim(folder(tmp_path, "a"))
+    claimed = lock(folder(tmp_path, "a"))
     folder(tmp_path, "b")
     assert main(["runs", str(tmp_path), "--json"]) == 0
     os.close(claimed)

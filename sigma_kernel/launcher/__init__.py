@@ -7,5 +7,5 @@ stderr, and :data:`json_option` with :func:`document` for results.
 from sigma_kernel.lazy import lazy_exports
 
 __getattr__, __dir__, __all__ = lazy_exports(
-    __name__, {"configured": "opened recipe_or_file", "group": "main", "output": "document json_option say"}
+    __name__, {"configured": "opened recipe_or_file", "group": "main", "output": "colours document json_option say"}
 )

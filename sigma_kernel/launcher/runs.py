@@ -15,7 +15,8 @@ from sigma_kernel.config import read
 from sigma_kernel.config.stored import document_in
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.output import document, json_option, say, table
-from sigma_kernel.training.runs import files
+from sigma_kernel.training import files
+from sigma_kernel.training.runs.run_folder import lock
 
 LENGTH = ("epochs", "iterations", "seconds")
 
@@ -68,7 +69,7 @@ def described(run: Path) -> dict[str, Any]:
 def _locked(run: Path) -> bool:
     """Return whether a process writes to a run folder."""
     try:
-        os.close(files.claim(run))
+        os.close(lock(run))
     except SigmaError:
         return True
     return False

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter as Argument, Signature, signature as inspected
 from itertools import groupby, pairwise
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import attrs
@@ -59,8 +60,11 @@ class Architecture(ABC):  # noqa: B024  its subclasses are abstract
     def __str__(self) -> str:
         return write([self])
 
+    def __repr__(self) -> str:
+        return shorten(str(self), 400, placeholder=" ...")
 
-@define(eq=False)
+
+@define(eq=False, repr=False)
 class Chain(Architecture):
     """A sequence of layers, each connected to the next."""
 

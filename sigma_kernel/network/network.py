@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import ismethod
+from textwrap import shorten
 from typing import Any
 
 from attrs import field, frozen
@@ -54,7 +55,7 @@ class Forward:
         return self.loss
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Network:
     """Layers in execution order; immutable. Use :meth:`build` to make one."""
 
@@ -87,6 +88,9 @@ class Network:
 
     def __str__(self) -> str:
         return write(self.ends)
+
+    def __repr__(self) -> str:
+        return f"Network({shorten(str(self), 400, placeholder=' ...')})"
 
     def _role(self, role: str) -> tuple[Placed, ...]:
         return tuple(placed for placed in self.layers if placed.layer.role == role)

@@ -40,7 +40,7 @@ class Memory(Source):
         return io.BytesIO(self.data)
 
 
-class Missing(Source):
+class Unopenable(Source):
     """A source that cannot be opened."""
 
     name = "nowhere"
@@ -102,7 +102,7 @@ class ReaderSuite(ABC):
 
     def test_errors_of_the_source_pass_unchanged(self) -> None:
         with pytest.raises(SigmaDataError, match="nowhere"):
-            self.make().read(Missing())
+            self.make().read(Unopenable())
 
 
 class ExtractorSuite(ABC):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Integral
+from textwrap import shorten
 from typing import Any
 
 from attrs import define, field, fields_dict
@@ -24,7 +25,7 @@ from sigma_kernel.training.preparation import prepared
 from sigma_kernel.training.session.loop import Session
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Trainer(Settings):
     """Hold the settings of a trainer; prepare its session on first use, which fixes them."""
 
@@ -43,6 +44,12 @@ class Trainer(Settings):
             )
         converter = {"seed": seed, "data": kept}.get(name)
         object.__setattr__(self, name, converter(value) if converter else value)
+
+    def __repr__(self) -> str:
+        network = "no network" if self.network is None else shorten(str(self.network), 120, placeholder=" ...")
+        moment = None if self._session is None else self._session.moment
+        done = "" if moment is None else f", epoch {moment.epoch}, iteration {moment.iteration}"
+        return f"Trainer({self.name!r}, {network}{done})"
 
     # -- what users call -----------------------------------------------------------------------------------------------
     @property

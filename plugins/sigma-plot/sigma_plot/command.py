@@ -13,7 +13,7 @@ import click
 from sigma_kernel.charts import svg
 from sigma_kernel.curves import AXES, FIELDS, Curve, panels, read
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher.output import colours, document, json_option, say
+from sigma_kernel.launcher import colours, document, json_option, say
 from sigma_plot.drawing import csv, picture, terminal
 
 Curves = Mapping[str, Mapping[str, Curve]]

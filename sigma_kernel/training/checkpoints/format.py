@@ -34,7 +34,7 @@ ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpo
 Log = Callable[[str], Any]
 
 
-@frozen
+@frozen(repr=False)
 class Checkpoint:
     """A saved state: arrays by name, everything else as plain JSON values, and metadata.
 
@@ -48,6 +48,9 @@ class Checkpoint:
     score: float | None = field(default=None, converter=optional(float))
     keep: bool = False
     chain: Mapping[str, Any] = field(factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({len(self.arrays)} arrays, iteration {self.values.get('clock', {}).get('iteration')})"
 
 
 def manifest_of(path: Path, document: Mapping[str, Any], log: Log) -> dict[str, Any]:

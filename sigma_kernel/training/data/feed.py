@@ -55,7 +55,7 @@ class Prefetch(Generic[K, V]):
         return self._current[1]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Feed:
     """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` copies it to the device.
 

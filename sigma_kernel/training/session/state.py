@@ -23,7 +23,7 @@ from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Setup:
     """Everything that computes a run.  A command that changes a component replaces the whole setup."""
 

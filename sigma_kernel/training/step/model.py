@@ -39,7 +39,7 @@ WEIGHTS = "shard.weights."
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
 
-@frozen
+@frozen(repr=False)
 class Model:
     """Everything that defines what a step computes, for any batch size.
 
