@@ -1,4 +1,4 @@
-"""Plugins made on the spot, and the rule that tests which need rooms are left out where there are none."""
+"""Plugins made by tests, and the rule that tests which need missing rooms are not collected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sigma_components():
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out test files that import rooms which are not installed, so that the kernel can be tested alone."""
+    """Ignore test files that import rooms which are not installed, so that the kernel can be tested alone."""
     if collection_path.suffix != ".py" or "peers" in collection_path.parts:
         return None
     missing = {name for name in _rooms_imported(collection_path) if find_spec(name) is None}
@@ -56,7 +56,7 @@ def _rooms_imported(path: Path) -> set[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _interrupts_arrive() -> Iterator[None]:
-    """Let Ctrl-C reach the tests also where a shell started them in the background, whose children ignore it."""
+    """Let Ctrl-C reach the tests if a shell started them in the background, where processes ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -64,7 +64,7 @@ def _interrupts_arrive() -> Iterator[None]:
 
 @pytest.fixture
 def fresh_catalogue() -> Iterator[None]:
-    """Let the plugins be found anew in this test and after it."""
+    """Discover plugins again for this test and after it."""
     plugins._catalogue.cache_clear()
     yield
     plugins._catalogue.cache_clear()
@@ -72,7 +72,7 @@ def fresh_catalogue() -> Iterator[None]:
 
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogue: None) -> Callable[..., Plugin]:
-    """Return a function that installs a distribution with a plugin, and returns it as the kernel finds it.
+    """Return a function that installs a distribution with a plugin, and returns it as the kernel discovers it.
 
     ``components`` are written as the arguments of Component; ``text`` replaces the whole plugin module; other
     arguments are further modules of the package.
@@ -105,7 +105,7 @@ def _write(path: Path, text: str) -> None:
 
 @pytest.fixture
 def sigma(capsys, tmp_path, monkeypatch):
-    """Return a function that runs the command in an empty folder, and returns its exit code and what it said."""
+    """Return a function that runs the command in an empty folder, and returns its exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):

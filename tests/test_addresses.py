@@ -1,4 +1,4 @@
-"""The language of addresses, checked against plain regular expressions over marked-up addresses."""
+"""The address language, compared with regular expressions over marked-up addresses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_pattern_matches_what_a_regular_expression_matches(pattern, tagged):
 
 @settings(deadline=None)
 @given(TAGGED, st.data())
-def test_an_address_opened_up_here_and_there_matches_itself(tagged, data):
+def test_an_address_with_some_levels_made_wildcards_still_matches(tagged, data):
     parts = []
     for name, tags in tagged:
         masked = [
@@ -85,11 +85,11 @@ def test_an_address_opened_up_here_and_there_matches_itself(tagged, data):
         ("**.layers.*.weights", "trainer.network.layers.2-dense.weights", True),
     ],
 )
-def test_levels_are_kept_apart(pattern, address, held):
+def test_patterns_match_level_by_level(pattern, address, held):
     assert matches(pattern, address) is held
 
 
-def test_a_tag_is_met_only_where_tags_are_known():
+def test_a_tag_matches_only_tagged_levels():
     def tags(address: str) -> frozenset[str]:
         return frozenset({"dense"} if address == "layers.2-d" else ())
 
@@ -97,7 +97,7 @@ def test_a_tag_is_met_only_where_tags_are_known():
     assert not matches("layers.*<dense>.weights", "layers.2-d.weights")
 
 
-def test_all_tags_that_are_asked_for_must_be_there():
+def test_a_pattern_with_several_tags_requires_all_of_them():
     def tags(address: str) -> frozenset[str]:
         return frozenset({"dense", "big"}) if address == "a" else frozenset()
 
@@ -132,7 +132,7 @@ def test_the_more_specific_pattern_wins(stronger, weaker):
     st.lists(st.sampled_from(["ab", "a*", "*", "**"]), min_size=1, max_size=4).filter(lambda p: set(p) != {"**"}),
     st.data(),
 )
-def test_opening_a_level_makes_a_pattern_weaker(parts, data):
+def test_a_wildcard_makes_a_pattern_less_specific(parts, data):
     opened = {"ab": "a*", "a*": "*", "*": "**"}
     i = data.draw(st.sampled_from([i for i, part in enumerate(parts) if part in opened]))
     weaker = [*parts[:i], opened[parts[i]], *parts[i + 1 :]]
@@ -142,7 +142,7 @@ def test_opening_a_level_makes_a_pattern_weaker(parts, data):
 @pytest.mark.parametrize(
     "pattern", ["", "a..b", ".a", "a.", "a#b", "a b", "***", "a**", "**<t>", "a<", "a<>", "a<t", "<t>a", "a<t,>"]
 )
-def test_what_is_no_address_is_refused_with_the_part_that_is_wrong(pattern):
+def test_an_invalid_address_is_refused_with_its_invalid_part(pattern):
     with pytest.raises(SigmaAddressError, match="is not an address: .* cannot be a level"):
         levels(pattern)
     with pytest.raises(SigmaAddressError, match="not an address"):

@@ -1,4 +1,4 @@
-"""The house keeps its shape: import order, sizes, furniture."""
+"""The structure of the code: import order, sizes, files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"
 MODULES = sorted(
     path for path in KERNEL.rglob("*.py") if path.parent != KERNEL or path.name not in ("__init__.py", "__main__.py")
 )
-IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # where the name to import is not that of the distribution
+IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # if the import name differs from the distribution's
 
 
 @cache
@@ -36,7 +36,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def dotted(path: Path) -> str:
-    """Return a file's name as one imports it."""
+    """Return the import name of a file."""
     project = next(folder for folder in path.parents if (folder / "pyproject.toml").exists())
     return ".".join(path.relative_to(project).with_suffix("").parts).removesuffix(".__init__")
 
@@ -49,13 +49,13 @@ NAMES = {dotted(path) for path in (*KERNEL.rglob("*.py"), *(path for room in ROO
 
 
 def shown(path: Path) -> ast.Module:
-    """Return a module as type checkers read it: a package that exports lazily as its stub."""
+    """Return a module as type checkers read it: for a package that exports lazily, its stub."""
     stub = path.with_suffix(".pyi")
     return parsed(stub if stub.exists() else path)
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names of all modules that a tree imports, wherever it does."""
+    """Yield the dotted names of all modules that a tree imports, anywhere in it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -84,7 +84,7 @@ def lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def declared(pyproject: Path, *extras: str) -> set[str]:
-    """Return the names under which a project may import what it depends on, with some of its extras."""
+    """Return the import names of a project's dependencies, with some of its extras."""
     project = tomllib.loads(pyproject.read_text())["project"]
     optional = [line for extra in extras for line in project.get("optional-dependencies", {}).get(extra, [])]
     names = [Requirement(line).name for line in [*project.get("dependencies", []), *optional]]
@@ -93,14 +93,14 @@ def declared(pyproject: Path, *extras: str) -> set[str]:
 
 # -- imports -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_a_module_imports_only_what_stands_to_its_left(path):
+def test_a_module_imports_only_modules_before_it_in_the_order(path):
     mine = dotted(path)
     for name in filter(inside, imported(shown(path))):
         assert RANK.get(part(name), 0) <= RANK[part(mine)], f"{mine} imports {name}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_the_kernel_takes_nothing_but_the_version_from_its_lazy_exports(path):
+def test_kernel_modules_import_only_the_version_from_the_lazy_exports(path):
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module == "sigma_kernel":
             names = {alias.name for alias in node.names if f"sigma_kernel.{alias.name}" not in NAMES}
@@ -108,7 +108,7 @@ def test_the_kernel_takes_nothing_but_the_version_from_its_lazy_exports(path):
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
-    """Return names that lead from one to the next and back to the first, or none."""
+    """Return names that form a cycle, or none."""
     done: set[str] = set()
 
     def visit(name: str, trail: list[str]) -> list[str]:
@@ -126,7 +126,7 @@ FOLDERS = [path.parent for paths in PACKAGES.values() for path in paths if path.
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_no_import_leads_back_to_where_it_began(name):
+def test_there_are_no_import_cycles(name):
     graph = {dotted(path): {x for x in imported(shown(path)) if x in NAMES} for path in PACKAGES[name]}
     assert circle(graph) == []
 
@@ -146,13 +146,13 @@ def test_the_folders_within_a_folder_import_each_other_in_one_direction(folder):
     assert circle(graph) == []
 
 
-def test_a_circle_is_found_and_named():
+def test_a_cycle_of_imports_is_found_and_named():
     assert circle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
     assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_no_import_hides_in_a_function(path):
+def test_there_are_no_imports_inside_functions(path):
     hidden = [name for function in functions(path) for name in imported(function)]
     assert hidden == []
 
@@ -174,7 +174,7 @@ def test_the_kernel_imports_what_it_declares_and_no_plugin(path):
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_a_room_imports_the_kernel_and_what_it_declares(room):
-    extra = declared(room / "pyproject.toml", "peers")  # what a measurement compares with
+    extra = declared(room / "pyproject.toml", "peers")  # external libraries of measurements
     allowed = {room.name.replace("-", "_"), *extra, *sys.stdlib_module_names}
     for path in sources(room):
         undeclared = {name.partition(".")[0] for name in imported(parsed(path))} - allowed
@@ -243,7 +243,7 @@ def test_the_guide_and_the_design_list_the_same_public_modules():
 
 
 @pytest.mark.rooms
-def test_a_run_in_which_nothing_is_wrong_starts_without_what_it_can_do_without(tmp_path):
+def test_a_valid_run_does_not_import_what_only_errors_need(tmp_path):
     spared = "numpy.ma", "pooch", "pytest", "sigma_kernel.launcher.partial"
     arguments = [
         "run",
@@ -266,7 +266,7 @@ def test_a_run_in_which_nothing_is_wrong_starts_without_what_it_can_do_without(t
 
 # -- state -------------------------------------------------------------------------------------------------------------
 OWN = ("self", "cls")
-FLOORS = 8  # of training: the modules on its longest chain of imports
+FLOORS = 8  # of training: the modules on its longest import chain
 FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"found.document"},  # a function's own table
     "environment": {"made.__init__"},  # of the class that is decorated
@@ -293,7 +293,7 @@ def test_no_module_assigns_to_the_fields_of_other_objects(path):
     assert foreign(path) == FOREIGN.get(dotted(path).partition(".")[2], set())
 
 
-def test_the_modules_of_training_stand_on_few_floors():
+def test_the_import_chain_of_training_is_short():
     names = {dotted(path): path for path in MODULES if part(dotted(path)) == "training"}
     below = {name: {other for other in imported(parsed(path)) if other in names} for name, path in names.items()}
 
@@ -314,7 +314,7 @@ def test_functions_stay_within_40_lines(path):
 
 
 def code(path: Path) -> int:
-    """Count lines of code: without blank lines, comments and docstrings, which nobody should be tempted to save."""
+    """Count lines of code, without blank lines, comments and docstrings."""
     owners = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
     strings = (node.body[0] for node in owners if node.body and ast.get_docstring(node, clean=False) is not None)
     prose = {number for string in strings for number in range(string.lineno, (string.end_lineno or 0) + 1)}
@@ -338,7 +338,7 @@ def test_half_of_all_functions_have_8_lines_or_fewer():
 
 # -- names -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_names_are_british_and_say_what_a_file_is_for(path):
+def test_file_names_are_british_and_descriptive(path):
     assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
     assert not re.findall(r"optimizer|initializer|regularizer|normaliz", path.read_text(), re.IGNORECASE)
 
@@ -353,7 +353,7 @@ def test_no_two_public_classes_have_the_same_name():
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_left_to_do_and_no_exception_is_swallowed(path):
+def test_the_code_has_no_todo_and_swallows_no_exception(path):
     assert not re.findall(r"\b(TODO|FIXME|XXX|raise NotImplementedError)\b", path.read_text())
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ExceptHandler):

@@ -1,4 +1,4 @@
-"""The text form of architectures: printing and parsing undo each other, and mistakes are shown by line and column."""
+"""The text form of architectures: printing and parsing are inverse, and errors have line and column."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Concat(Layer):
 
 @define(eq=False)
 class Merge(Layer):
-    """As Concat, with its branches as an ordinary setting."""
+    """Like Concat, with its branches as an ordinary setting."""
 
     branches: tuple[Architecture, ...] = field(default=(), kw_only=True)
 
@@ -129,7 +129,7 @@ def shape(ends: Any) -> list[tuple[str, tuple[str, ...]]]:
         "acme:dense(3) + my-plugin:noise()",
     ],
 )
-def test_text_in_its_printed_form_comes_back_the_same(text):
+def test_printed_architectures_round_trip(text):
     assert reprinted(text) == text
 
 
@@ -154,7 +154,7 @@ def test_a_default_that_depends_on_other_settings_is_left_out_too():
     assert str(Dense(3, extra=Parameter((2, 3)))) == 'dense(3, extra={"type": "parameter", "shape": (2, 3)})'
 
 
-def test_what_has_no_text_form_prints_by_name_and_does_not_parse():
+def test_layers_without_text_form_print_by_name_and_do_not_parse():
     text = str(Dense(3, activation=resolve))
     assert text == "dense(3, activation=<resolve>)"
     with pytest.raises(SigmaNetworkError, match="line 1, column 21: expected"):
@@ -196,31 +196,31 @@ def test_numpy_numbers_print_as_numbers():
         ("noise(.25) + noise(2.5e-1)", "2 * noise(0.25)"),
     ],
 )
-def test_text_may_be_written_in_other_ways(text, printed):
+def test_equivalent_texts_give_the_same_architecture(text, printed):
     assert reprinted(text) == printed
 
 
-def test_a_name_stands_for_the_same_layers_each_time():
+def test_a_named_chain_refers_to_the_same_layers_each_time():
     network = Network.build(parse("t = input(4) + dense(3)\nt + dense(2)\nt + dense(1)", resolve))
     assert [placed.name for placed in network.layers] == ["0-input", "1-dense", "2-dense", "3-dense"]
 
 
-def test_several_unnamed_statements_are_several_ends():
+def test_several_unnamed_chains_are_several_outputs():
     assert len(parse("input(4)\ninput(5)\ninput(6)", resolve)) == 3
 
 
-def test_nothing_is_evaluated():
+def test_the_text_of_an_architecture_is_never_evaluated():
     for text in ("__import__('os').system('true')", "dense((lambda: 3)())", "dense(1 + 2)", "dense(3).units"):
         with pytest.raises((SigmaNetworkError, SigmaConfigError)):
             parse(text, resolve)
 
 
-def test_deep_nesting_is_no_problem():
+def test_deep_nesting_is_allowed():
     assert reprinted("(" * 3000 + "dense(3)" + ")" * 3000) == "dense(3)"
     assert reprinted(" + ".join(["dense(3)"] * 3000)) == "3000 * dense(3)"
 
 
-# -- the property ------------------------------------------------------------------------------------------------------
+# -- round trips of random networks ------------------------------------------------------------------------------------
 literals = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple)
@@ -231,7 +231,7 @@ literals = st.recursive(
 
 @st.composite
 def architectures(draw) -> list[Architecture]:
-    """Return ends of a random acyclic network with shared layers, merges, links and owned chains."""
+    """Return the outputs of a random acyclic network with shared layers, merges, links and owned chains."""
     known: list[Architecture] = [Input(4)]
     for _ in range(draw(st.integers(0, 8))):
         pick = st.sampled_from(known)
@@ -282,12 +282,12 @@ def _settings(layer: Any) -> Any:
 
 @settings(deadline=None)
 @given(st.text(st.sampled_from("dense(3)+*-> =,;:[]{}\"'#\n.x1"), max_size=30))
-def test_no_text_whatever_raises_anything_but_errors_for_people(text):
+def test_any_text_raises_only_sigma_errors(text):
     with suppress(SigmaNetworkError, SigmaConfigError):
         parse(text, resolve)
 
 
-# -- mistakes ----------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -325,25 +325,25 @@ def test_no_text_whatever_raises_anything_but_errors_for_people(text):
         ("dense(" + "9" * 5000 + ")", "line 1, column 7: .*digits"),
     ],
 )
-def test_a_mistake_is_shown_with_its_place(text, message):
+def test_a_mistake_is_shown_with_line_and_column(text, message):
     with pytest.raises(SigmaNetworkError, match=message):
         parse(text, resolve)
 
 
-def test_a_layer_that_refuses_its_settings_is_shown_with_its_place():
+def test_a_layer_with_invalid_settings_is_reported_with_its_position():
     with pytest.raises(
         SigmaConfigError, match=r"line 2, column 3: Noise.rate: must be at least 0 and less than 1 \(got 1.5\)"
     ):
         parse("input(4)\n+ noise(1.5)", resolve)
 
 
-def test_an_unknown_or_missing_layer_keeps_its_error_and_gains_a_place():
+def test_an_unknown_layer_is_reported_with_its_position():
     with pytest.raises(SigmaConfigError, match="line 1, column 12: layer 'dens': no plugin offers it"):
         parse("input(4) + dens(3)", resolve)
     with pytest.raises(SigmaPluginError, match="line 1, column 1: layer 'missing': acme offers it"):
         parse("missing()", resolve)
 
 
-def test_a_component_that_is_no_layer_is_refused():
+def test_a_component_that_is_not_a_layer_is_refused():
     with pytest.raises(SigmaNetworkError, match=r"gaussian: Gaussian\(.*\) is not a layer"):
         parse("gaussian(0.1)", lambda kind, name: Gaussian)

@@ -1,4 +1,4 @@
-"""The suite for backends passes on the null backend, which poisons what it was told is dead."""
+"""The backend suite passes on the null backend, which poisons donated inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TestNull(BackendSuite):
 
 
 @pytest.mark.parametrize(("dtype", "poison"), [("float32", np.nan), ("int32", 2**31 - 1), ("bool", True)])
-def test_a_donated_input_is_poisoned_and_others_are_left_alone(dtype: str, poison: Any) -> None:
+def test_a_donated_input_is_poisoned_and_others_are_unchanged(dtype: str, poison: Any) -> None:
     backend, x, y = NullBackend(), symbol((3,), dtype), symbol((3,), dtype)
     given, kept = np.zeros(3, dtype), np.zeros(3, dtype)
     (result,) = backend.lower(Graph((x, y), (f.where(f.equal(x, y), x, y),)), {0: 0})(given, kept)
@@ -32,16 +32,16 @@ def test_a_donated_input_is_poisoned_and_others_are_left_alone(dtype: str, poiso
     np.testing.assert_array_equal(result, np.zeros(3, dtype))
 
 
-# -- the suite finds what is wrong -------------------------------------------------------------------------------------
+# -- the suite detects faults ------------------------------------------------------------------------------------------
 class Sharing(NullBackend):
-    """Hands out the caller's own memory."""
+    """Returns the caller's own memory."""
 
     def to_device(self, host: np.ndarray) -> np.ndarray:
         return host
 
 
 class Forgetful(NullBackend):
-    """Overwrites the results of its last call."""
+    """Overwrites the results of its previous call."""
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
         run, results = super().lower(graph, donate), []

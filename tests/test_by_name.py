@@ -1,4 +1,4 @@
-"""From Python, components may be named as in a file; what cannot be is refused before anything is trained."""
+"""From Python, components can be given by name as in a file; invalid ones are refused before training."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_optimiser_may_be_a_name_a_table_or_a_class(optimiser: Any) -> None:
     assert "training.loss" in _trained(optimiser=optimiser)
 
 
-def test_what_is_within_an_optimiser_may_be_names_and_tables_as_in_a_file() -> None:
+def test_components_within_an_optimiser_may_be_names_and_tables() -> None:
     objects = {
         "schedules": {"learning_rate": Exponential("1 epoch", 0.5)}, "transforms": {"clip": ClipNorm(0.1)},
         "modifiers": {"max_norm": MaxNorm(0.5)},
@@ -73,7 +73,7 @@ def test_what_is_within_an_optimiser_may_be_names_and_tables_as_in_a_file() -> N
         ),
     ],
 )
-def test_what_cannot_be_within_an_optimiser_is_refused(inner: Any, message: str) -> None:
+def test_invalid_components_within_an_optimiser_are_refused(inner: Any, message: str) -> None:
     with pytest.raises(SigmaError, match=message):
         _trained(optimiser=Adam(0.1, **inner))
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_within_an_optimiser_is_refused(inner: Any, message: str)
     [{"type": "local", "shards": 2, "merger": "sum"}, {"type": "local", "shards": 2, "merger": {"type": "sum"}},
      {"type": "local", "shards": 2, "merger": Sum}, LocalOperator(shards=2, merger="sum")],  # type: ignore[arg-type]
 )  # fmt: skip
-def test_what_an_operator_needs_may_be_a_name_or_a_table(operator: Any) -> None:
+def test_components_of_an_operator_may_be_names_or_tables(operator: Any) -> None:
     assert _trained(operator=operator) == _trained(operator=LocalOperator(shards=2))
 
 
@@ -135,12 +135,14 @@ def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) 
          "extractor 'columns': sections.inputs: has no setting 'column'. Did you mean 'columns'?"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_within_a_component_is_refused_before_training(settings: dict[str, Any], message: str) -> None:
+def test_invalid_components_within_components_are_refused_before_training(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(SigmaConfigError, match=message):
         _trained(**settings)
 
 
-def test_a_class_that_does_not_tell_its_types_is_taken_as_it_is() -> None:
+def test_a_class_without_type_annotations_is_accepted_as_it_is() -> None:
     @define(eq=False)
     class Mine(LocalOperator):
         extra: Nowhere = None  # type: ignore[name-defined]  # noqa: F821
@@ -152,13 +154,13 @@ def test_metrics_of_a_hook_may_be_a_list() -> None:
     assert "validation.accuracy" in _trained(hooks={"score": Evaluate(metrics=["accuracy"])})  # type: ignore[arg-type]
 
 
-def test_an_object_that_is_complete_stays_the_same_object() -> None:
+def test_a_complete_component_stays_the_same_object() -> None:
     resolve, operator = Resolver(catalogue()), LocalOperator()
     assert resolve("operator", operator) is operator
     assert resolve("operator", LocalOperator(merger="sum")).merger == operator.merger  # type: ignore[arg-type]
 
 
-def test_hooks_may_be_names_and_their_times_and_criteria_texts() -> None:
+def test_hooks_may_be_given_by_name_with_times_and_criteria_as_text() -> None:
     hooks = {"score": "accuracy", "often": Accuracy(every="2 epochs"), "end": Stop(when="epoch reaches 2")}  # type: ignore[arg-type]
     assert "validation.accuracy" in _trained(hooks=hooks)
 
@@ -168,7 +170,7 @@ def test_hooks_without_names_are_refused() -> None:
         _trained(hooks=[Accuracy()])
 
 
-def test_a_split_that_is_not_there_is_refused_before_training() -> None:
+def test_a_missing_split_is_refused_before_training() -> None:
     with pytest.raises(SigmaConfigError, match="no split 'vaildation'. Did you mean 'validation'?"):
         _trained(hooks={"score": Accuracy(on="vaildation")})
 
@@ -260,19 +262,19 @@ def test_a_data_set_may_be_named_with_its_splits() -> None:
         ([ARRAYS, {"inputs": X[:, :3], "targets": Y}], "block 1 holds {'inputs': (3,), 'targets': ()}; block 0 holds"),
     ],
 )
-def test_data_that_is_none_is_refused_with_what_it_should_be(data: Any, message: str) -> None:
+def test_invalid_data_is_refused_with_the_accepted_types(data: Any, message: str) -> None:
     with pytest.raises(SigmaError, match=re.escape(message)):
         _trained(data=data)
 
 
 # -- components --------------------------------------------------------------------------------------------------------
-def test_a_network_may_be_its_text() -> None:
+def test_a_network_may_be_given_as_text() -> None:
     text = "input(4) + output(2) + softmax_cross_entropy()"
     assert _trained(network=text) == _trained(network=Input(4) + Output(2) + SoftmaxCrossEntropy())
 
 
 @pytest.mark.parametrize("network", [5, Input, ["input(4)"], lambda x: x])
-def test_a_network_that_is_none_is_refused(network: Any) -> None:
+def test_an_object_that_is_not_a_network_is_refused(network: Any) -> None:
     with pytest.raises(SigmaNetworkError, match="is not an architecture. Set one, such as Input"):
         _trained(network=network)
 
@@ -285,7 +287,7 @@ def test_preprocessors_may_be_a_list_or_have_names(steps: Any) -> None:
     assert _trained(preprocessors=steps) == _trained(preprocessors={"it": Standardise()}) != _trained()
 
 
-def test_preprocessors_of_a_list_are_called_by_what_they_are() -> None:
+def test_preprocessors_in_a_list_are_named_by_their_type() -> None:
     with Environment("steps") as sigma:
         trainer = sigma.create_trainer(data=(X, Y), network="input(4) + output(2) + softmax_cross_entropy()")
         trainer.preprocessors, trainer.optimiser = ["sigma-data:standardise", Standardise()], "adam"
@@ -304,12 +306,12 @@ def test_initialisers_may_be_tables_as_in_a_file() -> None:
 
 
 @pytest.mark.parametrize("rules", ["gaussian", [("**", "gaussian")], {"all": "gaussian"}, {"all": (1, "gaussian")}])
-def test_initialisers_that_are_no_rules_are_refused(rules: Any) -> None:
+def test_initialisers_that_are_not_rules_are_refused(rules: Any) -> None:
     with pytest.raises(SigmaConfigError, match="trainer.initialisers: must be named rules"):
         _trained(initialisers=rules)
 
 
-def test_an_order_may_be_a_name() -> None:
+def test_an_iterator_may_be_given_by_name() -> None:
     assert "training.loss" in _trained(iterator="sequential")
 
 
@@ -336,25 +338,25 @@ def test_an_object_of_another_kind_is_refused(settings: dict[str, Any]) -> None:
         ({"initialisers": {"w": ("**", "gaussian")}}, "initialiser 'gaussian': needs 'deviation'."),
     ],
 )
-def test_a_setting_that_is_not_there_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_an_unknown_live_setting_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SigmaConfigError, match=re.escape(message)):
         _trained(**settings)
 
 
 @pytest.mark.parametrize("setting", ["scope", "on_error"])
-def test_a_scope_or_a_policy_that_is_not_there_is_refused(setting: str) -> None:
+def test_an_unknown_scope_or_policy_is_refused(setting: str) -> None:
     with pytest.raises(SigmaConfigError, match=setting):
         Accuracy(**{setting: "ignor"})
 
 
-# -- what is refused with a remedy -------------------------------------------------------------------------------------
+# -- errors with a remedy ----------------------------------------------------------------------------------------------
 def _evaluated(metric: Any, network: str, targets: np.ndarray) -> dict[str, float]:
     with Environment("measured") as sigma:
         trainer = sigma.create_trainer(data=(X, targets), network=network, batch_size=4)
         return trainer.evaluate("training", [metric])
 
 
-def test_accuracy_is_measured_against_indices_one_hot_rows_and_shares() -> None:
+def test_accuracy_accepts_indices_one_hot_rows_and_probabilities() -> None:
     text = "input(4) + output(2) + softmax_cross_entropy()"
     shares = np.where(np.eye(2)[Y], 0.9, 0.1).astype(np.float32)
     found = [_evaluated("accuracy", text, targets)["accuracy"] for targets in (Y, np.eye(2, dtype=int)[Y], shares)]
@@ -364,16 +366,16 @@ def test_accuracy_is_measured_against_indices_one_hot_rows_and_shares() -> None:
 @pytest.mark.parametrize("units", [1, 4])
 def test_accuracy_of_a_regression_is_refused(units: int) -> None:
     text = f"input(4) + output({units}) + squared_difference()"
-    with pytest.raises(SigmaDataError, match="accuracy: the targets are no classes. Give indices, 0 or 1, or one-hot"):
+    with pytest.raises(SigmaDataError, match="accuracy: the targets are not classes. Give indices, 0 or 1, or one-hot"):
         _evaluated("accuracy", text, np.linspace(0.0, 3.0, 4 * units, dtype=np.float32).reshape(4, units))
 
 
-def test_more_top_scores_than_there_are_classes_are_refused() -> None:
-    with pytest.raises(SigmaConfigError, match="accuracy: top = 3, but there is a score for 2. Choose a smaller one."):
+def test_top_k_larger_than_the_number_of_classes_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match="accuracy: top = 3, but the output has 2 classes. Choose"):
         _evaluated({"type": "accuracy", "top": 3}, "input(4) + output(2) + softmax_cross_entropy()", Y)
 
 
-def test_a_layer_that_no_machine_has_room_for_is_refused_before_anything_is_drawn() -> None:
+def test_a_layer_too_large_for_memory_is_refused_before_initialisation() -> None:
     text = "input(4) + dense(1000000000000) + output(2) + softmax_cross_entropy()"
     with pytest.raises(SigmaNetworkError, match=r"1-dense: its parameters need 18,626 GiB; this machine has .* fewer"):
         _trained(network=text)
@@ -383,7 +385,7 @@ def test_metrics_of_a_hook_may_be_names() -> None:
     assert "validation.sure" in _trained(hooks={"score": Accuracy(metrics={"sure": "accuracy"})})  # type: ignore[dict-item]
 
 
-# -- beginning and ending ----------------------------------------------------------------------------------------------
+# -- beginning and end -------------------------------------------------------------------------------------------------
 def _stoppable(**hooks: Any) -> Environment:
     sigma = Environment("ends")
     network = "input(4) + output(2) + softmax_cross_entropy()"
@@ -400,7 +402,7 @@ def _stoppable(**hooks: Any) -> Environment:
         (Stop(every="after 2 epochs"), "after 2 epochs is over"),
     ],
 )
-def test_what_has_ended_does_not_train_again_until_it_is_reset(stop: Stop, reason: str) -> None:
+def test_a_finished_trainer_does_not_train_until_it_is_reset(stop: Stop, reason: str) -> None:
     with _stoppable(stop=stop) as sigma:
         assert sigma.run().epochs == 2
         assert sigma.run().epochs == 2
@@ -411,21 +413,21 @@ def test_what_has_ended_does_not_train_again_until_it_is_reset(stop: Stop, reaso
         assert sigma.trainer("trainer").history["training.loss"].size == 4
 
 
-def test_a_criterion_that_compares_with_earlier_values_is_not_asked_before_it_is_due() -> None:
+def test_a_criterion_that_compares_with_earlier_values_is_not_evaluated_before_it_is_due() -> None:
     with _stoppable(stop=Stop(when="not training.loss improves")) as sigma:
         for epoch in (1, 2, 3):
             sigma.trainer("trainer").fit(epochs=1)
             assert sigma.summary().epochs == epoch
 
 
-def test_training_goes_on_to_a_goal_that_lies_further() -> None:
+def test_training_continues_to_a_later_goal() -> None:
     with _stoppable() as sigma:
         for epoch in (1, 2, 3):
             sigma.trainer("trainer").fit(epochs=1)
             assert sigma.summary().epochs == epoch
 
 
-def test_a_summary_says_how_far_it_is() -> None:
+def test_a_run_summary_gives_its_status() -> None:
     with _stoppable(stop=Stop(when="epoch reaches 2")) as sigma:
         assert (sigma.summary().status, sigma.summary().backend) == ("created", "numpy")
         sigma.prepare()
@@ -444,11 +446,11 @@ def test_an_empty_environment_has_a_summary() -> None:
 @pytest.mark.parametrize(
     "backend", ["numpy", "sigma-backend-numpy:numpy", {"type": "numpy"}, NumpyBackend(), NumpyBackend]
 )
-def test_a_backend_is_called_by_its_name(backend: Any) -> None:
+def test_a_backend_is_selected_by_name(backend: Any) -> None:
     assert name_of(backend).removesuffix("_backend") == "numpy"
 
 
-def test_a_run_made_from_python_says_how_to_evaluate_it(tmp_path: Path) -> None:
+def test_evaluating_a_run_made_from_python_explains_how(tmp_path: Path) -> None:
     with _stoppable(stop=Stop(when="epoch reaches 1")) as sigma:
         sigma.folder = tmp_path
         sigma.run()

@@ -1,4 +1,4 @@
-"""Time scales: what is due when, how many iterations lie before it, and what people write."""
+"""Time scales: what is due when, the iterations before it, and their text form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def at(scale: TimeScale, count: float) -> Moment:
 
 
 def points(step: TimeStep, up_to: float) -> list[float]:
-    """List the due points of a step, one by one."""
+    """List the due points of a step one by one."""
     limit = up_to if step.last is None else min(step.last, up_to)
     found = []
     while (point := step.first + len(found) * step.interval) <= limit:
@@ -53,7 +53,7 @@ def test_a_step_is_due_if_a_due_point_was_passed(step, before, more):
 
 @settings(deadline=None)
 @given(steps(), st.lists(st.floats(0, 30), max_size=30))
-def test_however_time_is_cut_no_due_point_is_lost_or_met_twice(step, cuts):
+def test_no_due_point_is_lost_or_repeated_however_time_is_divided(step, cuts):
     if step.scale is not TimeScale.SECOND:
         cuts = [math.floor(cut) for cut in cuts]
     moments = [0, *sorted({*cuts, *points(step, 10)})]
@@ -62,7 +62,7 @@ def test_however_time_is_cut_no_due_point_is_lost_or_met_twice(step, cuts):
         assert step.due(at(step.scale, before), at(step.scale, now)) == passed
 
 
-def test_tenths_of_a_second_follow_one_another_in_spite_of_rounding():
+def test_due_points_every_tenth_of_a_second_survive_rounding():
     for interval in (0.1, 0.7, 1 / 3):
         step, count = every(interval, "second"), 0.0
         for _ in range(1000):
@@ -72,18 +72,18 @@ def test_tenths_of_a_second_follow_one_another_in_spite_of_rounding():
             count = then
 
 
-def test_nothing_is_due_before_anything_has_happened():
+def test_nothing_is_due_before_the_first_iteration():
     for scale in COUNTED:
         assert not every(1, scale).due(Moment(), Moment())
         assert every(1, scale).due(Moment(), at(scale, 1))
 
 
-def test_several_due_points_between_two_boundaries_are_one():
+def test_several_due_points_between_two_boundaries_fire_once():
     assert every(10, "sample").due(Moment(sample=100), Moment(sample=200))
     assert not every(10, "sample").due(Moment(sample=200), Moment(sample=200))
 
 
-def test_after_is_due_once_and_between_within_its_limits():
+def test_after_is_due_once_and_between_only_within_its_limits():
     due = [[c for c in range(1, 30) if step.due(Moment(epoch=c - 1), Moment(epoch=c))]
            for step in (after(10, "epoch"), between(2, 8, "epoch", interval=3), every(10, "epoch"))]  # fmt: skip
     assert due == [[10], [2, 5, 8], [10, 20]]
@@ -101,7 +101,7 @@ def test_an_event_is_due_whenever_it_happens():
 def run(
     steps: list[TimeStep], iterations: int, rows: int, batch: int, bursts: bool
 ) -> list[tuple[int, int, list[int]]]:
-    """Train on paper; return iteration, epoch and the steps that fired, for each boundary where one did."""
+    """Simulate training; return iteration, epoch and the steps that fired, for each boundary with one."""
     now, fired, row, per_epoch = Moment(), [], 0, -(-rows // batch)
     while now.iteration < iterations:
         before = now
@@ -124,13 +124,13 @@ def run(
 @given(
     st.lists(steps(WHOLE), max_size=5), st.integers(1, 60), st.integers(1, 23), st.integers(1, 7)
 )  # fmt: skip
-def test_bursts_fire_the_same_steps_at_the_same_iterations_as_single_ones(steps, iterations, rows, batch):
+def test_bursts_fire_steps_at_the_same_iterations_as_single_steps(steps, iterations, rows, batch):
     assert run(steps, iterations, rows, batch, bursts=True) == run(steps, iterations, rows, batch, bursts=False)
 
 
 @settings(deadline=None)
 @given(st.lists(steps(), max_size=4), st.integers(1, 9), st.data())
-def test_a_burst_is_as_long_as_it_can_be(steps, per_epoch, data):
+def test_a_burst_extends_to_the_next_due_point(steps, per_epoch, data):
     iteration = data.draw(st.integers(0, 50))
     now = Moment(iteration, iteration // per_epoch, iteration * 10)
     ahead = clock.until_due(
@@ -148,17 +148,17 @@ def test_seconds_and_events_do_not_bound_iterations():
     assert clock.until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=4, batch=1) == 26
 
 
-def test_what_is_over_bounds_nothing():
+def test_past_due_points_do_not_bound_a_burst():
     assert (
         clock.until_due([after(3, "epoch")], Moment(30, 3), iterations_per_epoch=10, iteration_in_epoch=0, batch=1)
         is None
     )
 
 
-# -- in words ----------------------------------------------------------------------------------------------------------
+# -- text form ---------------------------------------------------------------------------------------------------------
 @settings(deadline=None)
 @given(steps(most=10**9) | st.builds(TimeStep, st.sampled_from(EVENTS)))
-def test_a_step_prints_as_what_it_is_read_from(step):
+def test_a_time_step_prints_as_its_text(step):
     assert TimeStep.parse(str(step)) == step
 
 
@@ -181,7 +181,7 @@ def test_a_step_prints_as_what_it_is_read_from(step):
         ("pause", every(1, "pause"), "pause"),
     ],
 )
-def test_steps_are_said_in_words(text, step, printed):
+def test_time_steps_print_as_text(text, step, printed):
     assert TimeStep.parse(text) == step
     assert str(step) == printed
 
@@ -205,7 +205,7 @@ def test_steps_are_said_in_words(text, step, printed):
         ("2 pauses", "'2 pauses': the unit must be epochs"),
     ],
 )
-def test_what_is_no_step_is_refused_with_what_is_legal(text, message):
+def test_an_invalid_time_step_is_refused_with_the_valid_forms(text, message):
     with pytest.raises(SigmaConfigError) as error:
         TimeStep.parse(text)
     assert message in str(error.value)
@@ -228,13 +228,13 @@ def test_what_is_no_step_is_refused_with_what_is_legal(text, message):
         (lambda: between(0, 2, "epoch"), "0 epochs: must be a number above 0"),
     ],
 )
-def test_a_step_that_cannot_be_is_refused(make, message):
+def test_an_invalid_time_step_is_refused(make, message):
     with pytest.raises(SigmaConfigError) as error:
         make()
     assert message in str(error.value)
 
 
-def test_counts_become_plain_numbers():
+def test_counts_become_python_numbers():
     step = TimeStep("epochs", np.int64(2), np.float32(4.0), 8)
     assert (type(step.interval), type(step.first), type(step.last)) == (int, int, int)
     assert step == between(4, 8, "epoch", interval=2)
@@ -250,19 +250,19 @@ def test_counts_become_plain_numbers():
         ("2.0 samples", 2, TimeScale.SAMPLE, "2 samples"),
     ],
 )
-def test_durations_are_read_and_said(text, count, scale, printed):
+def test_durations_are_parsed_and_printed(text, count, scale, printed):
     assert duration(text) == (count, scale)
     assert clock.words(*duration(text)) == printed
 
 
 @pytest.mark.parametrize("text", ["", "epochs", "two epochs", "5", "5 parsecs", "5 starts", "1.5 samples", "0 seconds"])
-def test_what_is_no_duration_is_refused(text):
+def test_an_invalid_duration_is_refused(text):
     with pytest.raises(SigmaConfigError, match="duration|the unit must be|above 0|must be a whole"):
         duration(text)
 
 
 # -- the clock ---------------------------------------------------------------------------------------------------------
-def test_a_moment_counts_and_comes_back_from_plain_values():
+def test_a_moment_round_trips_through_plain_values():
     start = Moment()
     now = start.advanced(5, samples=50, seconds=0.25).advanced(1).ticked(TimeScale.EPOCH).ticked(TimeScale.START)
     assert now == Moment(iteration=6, epoch=1, sample=50, second=0.25, start=1)

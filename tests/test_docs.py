@@ -1,4 +1,4 @@
-"""What the documentation shows is true: its examples run, its files are valid, its commands and links exist."""
+"""The documentation is correct: its examples run, its files are valid, its commands and links exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.rooms
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.stem}
     for text in blocks(page, "python"):
@@ -49,6 +49,6 @@ def test_the_commands_of_a_page_exist(page):
 
 
 @on_every_page
-def test_the_links_of_a_page_lead_somewhere(page):
+def test_the_links_of_a_page_have_targets(page):
     for target in re.findall(r"\]\(((?!https?:)[^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target

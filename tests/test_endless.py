@@ -1,7 +1,7 @@
-"""Every text is read, and every address matched, in a number of steps that grows no faster than the text.
+"""Parsing any text and matching any address take a number of steps linear in its length.
 
-Steps are counted, not seconds.  What a regular expression does inside cannot be counted; so none may give back what it
-has read, which is what makes one slow.
+Steps are counted, not seconds.  Steps inside a regular expression cannot be counted; so none may backtrack, which is
+what makes one slow.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ PARAMETERS = {
 }
 MARKS = {"mark": ",", "point": r"\."}  # of columns and of fractions, which a user chooses
 LONG = 3000
-BUDGET = 8  # words that are looked for, for each letter of a text
+BUDGET = 8  # words that are searched, per letter of a text
 
 
 # -- regular expressions -----------------------------------------------------------------------------------------------
 def parts(parsed: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every operation of a regular expression, also those inside others."""
+    """Yield every operation of a regular expression, including nested ones."""
     if isinstance(parsed, parser.SubPattern):
         for operation in parsed:
             yield operation
@@ -58,7 +58,7 @@ def parts(parsed: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def gives_back(pattern: str) -> bool:
-    """Return whether a regular expression may read a part of a text again in another way, any number of times."""
+    """Return whether a regular expression may backtrack, that is, match the same text in several ways."""
     repeats = (constants.MAX_REPEAT, constants.MIN_REPEAT)
     return any(
         name in repeats and argument[1] is constants.MAXREPEAT for name, argument in parts(parser.parse(pattern))
@@ -66,7 +66,7 @@ def gives_back(pattern: str) -> bool:
 
 
 def written_patterns(path: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield each regular expression in a file: its source, and its text where that does not depend on a parameter."""
+    """Yield each regular expression in a file: its source, and its text if that does not depend on a parameter."""
     parts = path.relative_to(ROOT).parts
     package = Path(*(parts[2:] if parts[0] == "plugins" else parts))
     module = ".".join(package.with_suffix("").parts).removesuffix(".__init__")
@@ -84,17 +84,17 @@ def reads_with_one(node: ast.AST) -> bool:
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+", "a*", "(?:a|b*)c", r"\s*x", "a{2,}", "a+?", "(?=a*)"])
-def test_a_pattern_that_gives_back_is_seen(pattern):
+def test_a_regular_expression_with_backtracking_is_detected(pattern):
     assert gives_back(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["a", "a++", "(?:a++|b)*+", "a?b{0,3}", "(?>[ab]c)?"])
-def test_a_pattern_that_gives_nothing_back_is_seen(pattern):
+def test_a_regular_expression_without_backtracking_is_accepted(pattern):
     assert not gives_back(pattern)
 
 
 @pytest.mark.rooms
-def test_no_regular_expression_gives_back_what_it_has_read():
+def test_no_regular_expression_backtracks():
     found = dict(one for path in SOURCES for one in written_patterns(path))
     assert len(found) > 30
     assert {source for source, text in found.items() if text is None} == PARAMETERS
@@ -102,18 +102,18 @@ def test_no_regular_expression_gives_back_what_it_has_read():
 
 
 @pytest.mark.parametrize("language", Scanner.__subclasses__(), ids=lambda language: language.__module__)
-def test_no_word_of_a_language_gives_back_what_it_has_read(language):
+def test_no_token_of_a_text_form_backtracks(language):
     assert [name for name, pattern in language.words.items() if gives_back(pattern)] == []
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern, _ in specs._FORMS.values()])
-def test_no_form_of_a_component_gives_back_what_it_has_read(pattern):
+def test_no_parser_of_a_component_setting_backtracks(pattern):
     assert not gives_back(pattern)
 
 
 # -- addresses ---------------------------------------------------------------------------------------------------------
 class Looked(str):
-    """A name that notes which of its letters were searched."""
+    """A name that records which of its letters were searched."""
 
     spans: list[tuple[int, int]]
 
@@ -124,7 +124,7 @@ class Looked(str):
 
 
 def model(pattern: list[str], address: list[str], fits: Callable[[str, str], bool], star: str) -> bool:
-    """Match by a table over all beginnings of both: slow, and too simple to be wrong."""
+    """Match by dynamic programming: slow, and too simple to be wrong."""
     held = {(0, 0): True}
     for i, j in ((i, j) for i in range(len(pattern) + 1) for j in range(len(address) + 1)):
         if i and pattern[i - 1] == star:
@@ -138,7 +138,7 @@ def model_of_names(mask: str, name: str) -> bool:
     return model(list(mask), list(name), str.__eq__, "*")
 
 
-def test_many_random_patterns_match_what_a_table_of_all_beginnings_matches():
+def test_random_patterns_match_like_a_dynamic_programming_model():
     draw = random.Random(7)
     matched = 0
     for _ in range(10_000):
@@ -155,7 +155,7 @@ HARD = ["**." * 40 + "z", "**.*." * 20 + "z", "**.a." * 30 + "z", "**.a.a." * 20
 
 
 @pytest.mark.parametrize("pattern", HARD)
-def test_a_pattern_is_compared_with_at_most_as_many_levels_as_both_have_multiplied(pattern, monkeypatch):
+def test_matching_a_pattern_compares_at_most_the_product_of_both_lengths(pattern, monkeypatch):
     compared: Counter[str] = Counter()
     fits = Level.fits
     monkeypatch.setattr(Level, "fits", lambda level, name: bool(compared.update([name])) or fits(level, name))
@@ -164,7 +164,7 @@ def test_a_pattern_is_compared_with_at_most_as_many_levels_as_both_have_multipli
 
 
 @pytest.mark.parametrize("mask", ["*a" * 24 + "b", "*-" * 8 + "x", "*ab" * 30, "a*" * 40, "*aab*" + "*a" * 20])
-def test_no_letter_of_a_name_is_searched_twice_for_parts_between_stars(mask):
+def test_matching_with_stars_searches_each_letter_at_most_once(mask):
     name = Looked("a" * 400 + "-" * 60 + "x")
     name.spans = []
     Level(mask).fits(name)
@@ -174,7 +174,7 @@ def test_no_letter_of_a_name_is_searched_twice_for_parts_between_stars(mask):
 # -- texts -------------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Dense(Layer):
-    """A layer with nothing in it."""
+    """A layer without content."""
 
     units: Any = None
 
@@ -184,7 +184,7 @@ class Dense(Layer):
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the words that are looked for."""
+    """Count the searched words."""
     counted: Counter[str] = Counter()
     take = Scanner.take
     monkeypatch.setattr(Scanner, "take", lambda scanner, name: counted.update([name]) or take(scanner, name))
@@ -213,7 +213,7 @@ def read(language: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("language", "piece"), [(one, piece) for one, pieces in PIECES.items() for piece in pieces])
-def test_a_piece_said_again_and_again_is_read_in_as_many_steps_as_it_has_letters(language, piece, looked):
+def test_parsing_repeated_text_takes_steps_linear_in_its_length(language, piece, looked):
     for text in (piece * LONG, f"dense(3) {piece * LONG}", f"loss above 3 {piece * LONG}", f"1 {piece * LONG}"):
         looked.clear()
         read(language, text)
@@ -237,12 +237,12 @@ def test_a_piece_said_again_and_again_is_read_in_as_many_steps_as_it_has_letters
     ],
     ids=lambda text: f"{text[:20]}...",
 )
-def test_a_long_architecture_is_read_in_as_many_steps_as_it_has_letters(text, looked):
+def test_parsing_an_architecture_takes_steps_linear_in_its_length(text, looked):
     read("architecture", text)
     assert looked.total() <= BUDGET * len(text)
 
 
-def test_texts_of_random_pieces_are_read_in_as_many_steps_as_they_have_letters(looked):
+def test_parsing_random_texts_takes_steps_linear_in_their_length(looked):
     draw = random.Random(7)
     for _ in range(2_000):
         language, pieces = draw.choice(TEXTS)
@@ -255,17 +255,17 @@ def test_texts_of_random_pieces_are_read_in_as_many_steps_as_they_have_letters(l
 @pytest.mark.parametrize(
     "text", ["dense(3) # + dense(4)", "dense(3) # ; nonsense", "dense(3)\n# -> #\n", "dense(3)#'#("]
 )
-def test_nothing_in_a_comment_is_read(text):
+def test_comments_are_ignored(text):
     (end,) = READ["architecture"](text)
     assert isinstance(end, Dense)
 
 
-def test_a_comment_of_many_signs_behind_an_architecture_is_a_comment():
+def test_a_long_comment_after_an_architecture_is_ignored():
     (end,) = READ["architecture"]("dense(3)\n" + "#" * 100_000)
     assert isinstance(end, Dense)
 
 
-def test_chains_that_name_each_other_are_refused_before_they_fill_the_memory():
+def test_mutually_recursive_chains_are_refused_before_they_exhaust_memory():
     lines = [f"a{i + 1} = a{i} + a{i}" for i in range(60)]
     with pytest.raises(SigmaNetworkError, match="10,000 layers at most"):
         READ["architecture"]("\n".join(["a0 = dense(3)", *lines, "a60"]))
@@ -273,18 +273,18 @@ def test_chains_that_name_each_other_are_refused_before_they_fill_the_memory():
 
 @pytest.mark.parametrize("text", ["not " * 1000 + "loss above 1", "not(" * 1000 + "loss above 1" + ")" * 1000,
                                   " and ".join(["loss above 1"] * 1000)])  # fmt: skip
-def test_a_sentence_of_too_many_words_is_refused(text):
+def test_a_criterion_with_too_many_words_is_refused(text):
     with pytest.raises(SigmaConfigError, match="must have at most 300 words. Use several hooks"):
         Criterion.parse(text)
 
 
-def test_the_longest_sentence_can_be_asked_and_printed():
+def test_the_longest_criterion_can_be_evaluated_and_printed():
     criterion = Criterion.parse("not " * 297 + "loss above 1")
     assert criterion.ask({"loss": 0.0}.get, {}, Moment()) is True
     assert Criterion.parse(str(criterion)) == criterion
 
 
-def test_no_remedy_is_looked_for_where_a_name_is_too_long_to_be_compared():
+def test_no_similar_name_is_suggested_for_an_overlong_name():
     assert near("a" * 99, ["a" * 100])
     assert not near("a" * 101, ["a" * 100])
 
@@ -297,10 +297,10 @@ def test_no_remedy_is_looked_for_where_a_name_is_too_long_to_be_compared():
         ("run.seed=" + "{a=" * 10_000, "--set run.seed: is nested too deep to be a setting"),
     ],
 )
-def test_a_setting_of_the_command_line_that_is_nested_too_deep_is_refused(assignment, said):
+def test_a_too_deeply_nested_override_is_refused(assignment, said):
     with pytest.raises(SigmaConfigError, match=said):
         override(parse("", "file"), assignment)
 
 
-def test_a_number_of_too_many_digits_on_the_command_line_is_taken_as_a_word():
+def test_a_number_with_too_many_digits_on_the_command_line_is_text():
     assert override(parse("", "file"), "run.seed=" + "1" * 5_000).values["run"]["seed"] == "1" * 5_000

@@ -1,4 +1,4 @@
-"""The environment: its lifecycle, several trainers at once, interruptions, monitors, and what a run leaves behind."""
+"""The environment: lifecycle, several trainers, interruptions, monitors, and the files of a run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PATIENCE = 60.0
 
 @define(eq=False, kw_only=True)
 class Do(Hook):
-    """Do what it is told."""
+    """Call a function."""
 
     every: TimeStep = every(1, "iteration")
     does: Callable[[HookContext], Any] = field(kw_only=False)
@@ -64,7 +64,7 @@ def _small(epochs: int = 2, **settings: Any) -> Environment:
 
 
 def _join(sigma: Environment, name: str, **settings: Any) -> Any:
-    """Add a trainer like the first one, on a backend of its own."""
+    """Add a trainer like the first one, on a separate backend."""
     first = sigma.trainer("trainer")
     trainer = sigma.create_trainer(name, **{"backend": NullBackend(), "operator": Sweep(), "batch_size": 5, **settings})
     trainer.data, trainer.network, trainer.optimiser = first.data, first.network, first.optimiser
@@ -121,7 +121,7 @@ def _in(state: str, background: Any) -> Environment:
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_what_is_not_legal_in_a_state_is_refused_with_what_is(state: str, background: Any) -> None:
+def test_an_illegal_command_is_refused_with_the_legal_ones(state: str, background: Any) -> None:
     sigma = _in(state, background)
     with sigma:
         assert sigma.state == state
@@ -141,7 +141,7 @@ CHANGES: dict[str, Callable[[Environment], Any]] = {
 
 
 @pytest.mark.parametrize("state", ["created", "failed"])
-def test_what_changes_a_run_needs_one(state: str, background: Any) -> None:
+def test_commands_need_a_run(state: str, background: Any) -> None:
     sigma = _in(state, background)
     with sigma:
         for name in STEERING:
@@ -152,7 +152,7 @@ def test_what_changes_a_run_needs_one(state: str, background: Any) -> None:
 @pytest.mark.parametrize(
     ("state", "move"), [(s, move) for s, moves in LEGAL.items() for move in moves if move in MOVES]
 )
-def test_what_is_legal_leads_where_the_table_says(state: str, move: str, background: Any) -> None:
+def test_legal_commands_lead_to_the_states_of_the_table(state: str, move: str, background: Any) -> None:
     sigma = _in(state, background)
     with sigma:
         arguments = (10**6,) if move == "step" else ()
@@ -163,7 +163,7 @@ def test_what_is_legal_leads_where_the_table_says(state: str, move: str, backgro
         _until(lambda: sigma.state == LEGAL[state][move])
 
 
-def test_a_trainer_cannot_join_later() -> None:
+def test_a_trainer_cannot_be_added_to_a_running_environment() -> None:
     sigma = small_environment(Sweep())
     sigma.prepare()
     with pytest.raises(
@@ -176,13 +176,13 @@ def test_a_trainer_cannot_join_later() -> None:
     ("name", "message"),
     [("trainer", "already exists"), ("a.b", "without dots"), ("", "is not an address"), ("a/b", "is not an address")],
 )
-def test_a_trainer_needs_a_name_of_its_own(name: str, message: str) -> None:
+def test_trainer_names_must_be_unique(name: str, message: str) -> None:
     with pytest.raises((SigmaConfigError, SigmaAddressError), match=message):
         small_environment(Sweep()).create_trainer(name)
 
 
 @pytest.mark.parametrize("own", ["registry", "home", "resolve", "recorder"])
-def test_what_an_environment_gives_its_trainers_is_no_setting(own: str) -> None:
+def test_values_from_the_environment_are_not_trainer_settings(own: str) -> None:
     with pytest.raises(SigmaConfigError, match=f"trainer 'a': has no setting '{own}'"):
         Environment().create_trainer("a", **{own: None})
 
@@ -197,13 +197,13 @@ def test_an_environment_without_a_trainer_has_nothing_to_run() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.0, True, "1"])
-def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+def test_an_invalid_seed_is_refused(seed: Any) -> None:
     with pytest.raises(SigmaConfigError, match=r"seed: must be a whole number from 0 to 2\*\*64 - 1"):
         Environment(seed=seed)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
-def test_a_run_ends_by_itself_and_says_what_it_came_to() -> None:
+def test_a_run_ends_by_itself_and_prints_its_summary() -> None:
     with _small(epochs=3) as sigma:
         summary = sigma.run()
         weights = sigma.get("trainer.network.layers.weights")
@@ -242,7 +242,7 @@ def test_an_environment_can_run_again() -> None:
         assert whole.run().parameters_sha256 == second.parameters_sha256
 
 
-def test_a_trainer_can_be_fitted_and_run_in_turns() -> None:
+def test_fit_and_run_can_alternate() -> None:
     with _small(epochs=3) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.state == "created"
@@ -251,7 +251,7 @@ def test_a_trainer_can_be_fitted_and_run_in_turns() -> None:
         assert sigma.summary().epochs == 4
 
 
-def test_predictions_and_evaluations_are_had_before_during_and_after_training(background: Any) -> None:
+def test_predictions_and_evaluations_work_before_during_and_after_training(background: Any) -> None:
     with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.optimiser = Descent(learning_rate=0.01)
@@ -271,7 +271,7 @@ def test_predictions_and_evaluations_are_had_before_during_and_after_training(ba
 
 # -- several trainers --------------------------------------------------------------------------------------------------
 class Named(NullBackend):
-    """Notes by which threads it is used."""
+    """Records the threads that use it."""
 
     def __init__(self) -> None:
         self.threads: set[str] = set()
@@ -281,7 +281,7 @@ class Named(NullBackend):
         return super().take(array, rows)
 
 
-def test_a_run_waits_for_nobody_who_trains_already_and_spoils_nothing() -> None:
+def test_running_with_a_trainer_that_is_already_training_is_refused_without_side_effects() -> None:
     with _small(epochs=2) as sigma:
         other = _join(sigma, "other", hooks={"slow": Slow(), "end": _end(2)})
         sigma.prepare()
@@ -296,10 +296,10 @@ def test_a_run_waits_for_nobody_who_trains_already_and_spoils_nothing() -> None:
         assert sigma.run().epochs == 2
 
 
-def test_two_trainers_train_at_once_each_on_its_own_backend() -> None:
+def test_two_trainers_train_at_once_on_separate_backends() -> None:
     backends, alone = (Named(), Named()), state_bytes_of(_small(epochs=4))
     met = threading.Barrier(2, timeout=PATIENCE)
-    hooks = {"meet": Do(lambda context: met.wait(), every=after(3, "iteration"))}  # nobody gets past it alone
+    hooks = {"meet": Do(lambda context: met.wait(), every=after(3, "iteration"))}  # a barrier for both
     with _small(epochs=4, backend=backends[0], hooks=hooks) as sigma:
         other = _join(sigma, "other", backend=backends[1], hooks={"end": _end(2), **hooks}, seed=9)
         summary = sigma.run()
@@ -343,7 +343,7 @@ def test_a_trainer_that_fails_ends_one_that_is_paused() -> None:
             sigma.run()
 
 
-def test_it_is_paused_when_all_that_still_train_are_paused(background: Any) -> None:
+def test_an_environment_is_paused_when_all_active_trainers_are_paused(background: Any) -> None:
     with small_environment(Sweep()) as sigma:
         _join(sigma, "short", hooks={"end": _end(1)})
         third = _join(sigma, "third")
@@ -351,7 +351,7 @@ def test_it_is_paused_when_all_that_still_train_are_paused(background: Any) -> N
         _until(lambda: sigma.trainer("short").session.status == "stopped")
         sigma.send("pause", trainer="trainer")
         assert sigma.state == "running"
-        sigma.pause()  # those that are neither paused nor at their end
+        sigma.pause()  # those that are neither paused nor finished
         assert sigma.state == "paused"
         assert third.session.status == "paused"
         sigma.go()
@@ -378,12 +378,12 @@ def test_commands_go_to_all_trainers_or_to_one(background: Any) -> None:
 
 @define(eq=False, kw_only=True)
 class Timid(Descent):
-    """Takes small steps only."""
+    """Trains in small steps only."""
 
     learning_rate: float = live(0.01, low=0.0, high=0.1)
 
 
-def test_what_one_trainer_refuses_changes_none() -> None:
+def test_a_command_that_one_trainer_refuses_changes_none() -> None:
     with small_environment(Sweep()) as sigma:
         _join(sigma, "other").optimiser = Timid()
         sigma.prepare()
@@ -394,16 +394,16 @@ def test_what_one_trainer_refuses_changes_none() -> None:
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
 
 
-def test_a_pause_for_which_others_have_been_faster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_at_an_iteration_already_passed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
-        monkeypatch.setattr(Environment, "_check", lambda self, move: None)  # when it was asked, somebody trained
+        monkeypatch.setattr(Environment, "_check", lambda self, move: None)  # a trainer was training when it was called
         with pytest.raises(SigmaStateError) as error:
             sigma.pause()
     assert str(error.value) == "environment 'small': cannot pause, as no trainer is running."
 
 
-def test_a_trainer_that_fails_before_it_begins_still_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trainer_that_fails_before_training_still_answers_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(trainer: Any) -> None:
         raise RuntimeError("gone")
 
@@ -415,7 +415,7 @@ def test_a_trainer_that_fails_before_it_begins_still_answers(monkeypatch: pytest
         assert people.submit(sigma.set, rate, 0.5).result(PATIENCE) == [rate]
 
 
-def test_two_threads_that_ask_for_the_session_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_that_request_the_session_get_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made = module_of_trainers.prepared
 
     def slowly(*settings: Any) -> Any:
@@ -428,7 +428,7 @@ def test_two_threads_that_ask_for_the_session_at_once_get_the_same(monkeypatch: 
         assert len({id(session) for session in found}) == 1
 
 
-def test_a_setting_that_there_is_not_is_refused_with_what_is_near() -> None:
+def test_an_unknown_setting_is_refused_with_similar_names() -> None:
     with pytest.raises(SigmaConfigError) as error:
         Environment("it", sed=3)  # type: ignore[call-arg]
     assert str(error.value) == "environment: has no setting 'sed'. Did you mean 'seed'?"
@@ -446,7 +446,7 @@ def test_an_environment_shows_its_settings_and_can_be_extended() -> None:
     assert Larger(more=3).precision == "float64"
 
 
-def test_what_is_saved_is_written_when_the_environment_is_closed(tmp_path: Path) -> None:
+def test_queued_checkpoints_are_written_when_the_environment_is_closed(tmp_path: Path) -> None:
     with _small() as sigma:
         sigma.folder = tmp_path
         sigma.run()
@@ -467,7 +467,7 @@ def test_what_is_saved_is_written_when_the_environment_is_closed(tmp_path: Path)
         assert (sigma.run_folder / "checkpoints" / "trainer" / "0" / "manifest.sha256").exists()
 
 
-def test_values_set_by_a_pattern_are_all_set_at_one_boundary(background: Any) -> None:
+def test_values_set_by_a_pattern_are_set_at_the_same_boundary(background: Any) -> None:
     seen: set[tuple[float, float]] = set()
 
     def look(context: HookContext) -> None:
@@ -484,13 +484,13 @@ def test_values_set_by_a_pattern_are_all_set_at_one_boundary(background: Any) ->
 
 # -- interruptions -----------------------------------------------------------------------------------------------------
 def _interrupt(*_: Any) -> None:
-    """Do what the terminal does when somebody presses Ctrl-C."""
+    """Send Ctrl-C as the terminal does."""
     main = threading.main_thread().ident
     assert main is not None
     signal.pthread_kill(main, signal.SIGINT)
 
 
-def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> None:
+def test_ctrl_c_finishes_the_burst_saves_and_ends(tmp_path: Path) -> None:
     hooks = {"interrupt": Do(_interrupt, every=after(7, "iteration")), "slow": Slow()}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.folder = tmp_path
@@ -500,7 +500,7 @@ def test_an_interruption_finishes_the_burst_saves_and_ends(tmp_path: Path) -> No
         assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
         saved = checkpoint.read(checkpoint.saved(sigma.run_folder, "trainer")[-1])
         assert saved.values["clock"]["iteration"] == summary.iterations
-        assert saved.values["clock"]["stop"] == 0  # saved before the hooks of the end
+        assert saved.values["clock"]["stop"] == 0  # saved before the hooks at the end
         assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
         assert json.loads((sigma.run_folder / "summary.json").read_text())["status"] == "interrupted"
 
@@ -514,13 +514,13 @@ def test_an_interruption_ends_a_run_that_is_paused() -> None:
         assert sigma.run().status == "interrupted"
 
 
-def test_a_second_interruption_aborts_at_once_whatever_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_ctrl_c_aborts_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     hangs, went_on = threading.Event(), list[bool]()
     monkeypatch.setattr(signals, "TWICE", 0.0)
 
     def hang(context: HookContext) -> None:
         _interrupt()
-        _until(lambda: sigma.signal is not None)  # the first one was heard
+        _until(lambda: sigma.signal is not None)  # the first one was received
         _interrupt()
         went_on.append(hangs.wait(PATIENCE))
 
@@ -531,7 +531,7 @@ def test_a_second_interruption_aborts_at_once_whatever_hangs(monkeypatch: pytest
         hangs.set()
 
 
-# -- what a run leaves behind ------------------------------------------------------------------------------------------
+# -- files of a run ----------------------------------------------------------------------------------------------------
 def _json(path: Path) -> Any:
     def refuse(text: str) -> Any:
         raise ValueError(text)
@@ -539,7 +539,7 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text(), parse_constant=refuse)
 
 
-def test_a_run_leaves_a_folder_with_everything_in_it(tmp_path: Path) -> None:
+def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
     with _small(epochs=3) as sigma:
         sigma.folder, sigma.configuration = tmp_path / "runs", "format = 1\n"
         summary = sigma.run()
@@ -572,7 +572,7 @@ def test_nothing_is_written_without_a_folder(tmp_path: Path, monkeypatch: pytest
     assert not list(tmp_path.iterdir())
 
 
-def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
+def test_runs_in_the_same_second_get_separate_folders(tmp_path: Path) -> None:
     for _ in range(3):
         with _small() as sigma:
             sigma.folder = tmp_path
@@ -580,7 +580,7 @@ def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> Non
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_second_run_goes_on_in_the_same_folder(tmp_path: Path) -> None:
+def test_a_second_fit_continues_in_the_same_folder(tmp_path: Path) -> None:
     repeated = Do(lambda context: context.command("stop"), every=every(1, "epoch"))
     with small_environment(Sweep(), hooks={"end": repeated}) as sigma:
         sigma.folder = tmp_path
@@ -591,7 +591,7 @@ def test_a_second_run_goes_on_in_the_same_folder(tmp_path: Path) -> None:
     assert _json(sigma.run_folder / "summary.json")["iterations"] == second.iterations == 10
 
 
-def test_a_run_that_fails_says_so_in_its_folder_and_saves_nothing(tmp_path: Path) -> None:
+def test_a_failed_run_is_marked_in_its_folder_and_saves_no_checkpoint(tmp_path: Path) -> None:
     with _small(hooks={"bad": Do(lambda context: 1 / 0, every=after(6, "iteration"))}) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(SigmaTrainingError):
@@ -601,7 +601,7 @@ def test_a_run_that_fails_says_so_in_its_folder_and_saves_nothing(tmp_path: Path
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_summary_with_a_loss_that_is_not_finite_is_still_json(tmp_path: Path) -> None:
+def test_a_summary_with_a_non_finite_loss_is_still_json(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.trainer("trainer").optimiser.learning_rate = 1e12
         sigma.folder = tmp_path
@@ -610,7 +610,7 @@ def test_a_summary_with_a_loss_that_is_not_finite_is_still_json(tmp_path: Path) 
     assert _json(sigma.run_folder / "summary.json")["metrics"] == {"training.loss": None}
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_trains(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_before_training(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with _small() as sigma:
         sigma.folder = tmp_path / "file" / "runs"
@@ -622,7 +622,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_trains(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", ".", "..", ""])
-def test_a_name_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_leads_out_of_its_folder_is_refused(tmp_path: Path, name: str) -> None:
     with _small() as sigma:
         sigma.folder = tmp_path / "runs"
         with pytest.raises(SigmaConfigError, match="Environment.name"):
@@ -630,7 +630,7 @@ def test_a_name_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_disk_that_is_full_at_the_end_fails_the_run_and_leaves_nothing_half_written(
+def test_a_full_disk_at_the_end_fails_the_run_and_leaves_no_partial_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
@@ -647,7 +647,7 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_leaves_nothing_half_wr
 
 # -- monitors ----------------------------------------------------------------------------------------------------------
 class Told(Monitor):
-    """A monitor that does what it is told."""
+    """A monitor that calls a function."""
 
     def __init__(self, does: Callable[[View], Any]) -> None:
         self.does = does
@@ -692,7 +692,7 @@ def test_no_monitor_disturbs_training(does: Callable[[View], Any], monkeypatch: 
     assert found[0] == found[1]
 
 
-def test_people_are_told_of_a_monitor_that_failed() -> None:
+def test_a_failed_monitor_is_logged() -> None:
     with _small() as sigma:
         sigma.monitors["screen"] = Told(_raise)
         sigma.run()
@@ -700,7 +700,7 @@ def test_people_are_told_of_a_monitor_that_failed() -> None:
     assert texts == ["monitor 'screen' failed: OSError: the screen is gone; training continues"]
 
 
-def test_monitors_that_hang_share_their_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_monitors_share_one_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, waited = [100.0], list[float]()
 
     def join(thread: threading.Thread, patience: float) -> None:
@@ -717,11 +717,11 @@ def test_monitors_that_hang_share_their_grace(monkeypatch: pytest.MonkeyPatch) -
     assert waited == [module.GRACE, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_monitor_sees_the_run_and_may_end_it() -> None:
+def test_a_monitor_can_observe_and_stop_a_run() -> None:
     seen: list[Any] = []
 
     def watch(view: View) -> None:
-        _until(lambda: view.get("trainer.epoch"))  # every size of batch has been compiled for
+        _until(lambda: view.get("trainer.epoch"))  # every batch size has been compiled for
         seen.append(view.status())
         view.send("set", pattern="trainer.optimiser.learning_rate", value=0.001)
         seen.append(view.get("trainer.optimiser.weights.learning_rate"))
@@ -738,7 +738,7 @@ def test_a_monitor_sees_the_run_and_may_end_it() -> None:
     assert seen == ["running", 0.001, "paused"]
 
 
-def test_monitors_watch_each_run_anew() -> None:
+def test_monitors_are_restarted_for_each_run() -> None:
     times: list[int] = []
     repeated = Do(lambda context: context.command("stop"), every=every(1, "epoch"))
     with small_environment(Sweep(), hooks={"end": repeated}) as sigma:
@@ -748,7 +748,7 @@ def test_monitors_watch_each_run_anew() -> None:
     assert len(times) == 2
 
 
-def test_leaving_the_environment_ends_what_still_trains(background: Any) -> None:
+def test_leaving_the_environment_ends_training(background: Any) -> None:
     with small_environment(Sweep()) as sigma:
         thread = background(sigma)
     thread.join(PATIENCE)
@@ -756,14 +756,14 @@ def test_leaving_the_environment_ends_what_still_trains(background: Any) -> None
     assert sigma.state == "stopped"
 
 
-def test_a_stop_that_comes_too_late_changes_nothing() -> None:
+def test_a_stop_after_the_end_changes_nothing() -> None:
     with _small() as sigma:
         sigma.run()
         sigma.stop()
         assert (sigma.state, sigma.summary().status) == ("stopped", "finished")
 
 
-def test_a_stop_that_comes_before_the_first_iteration_is_not_lost() -> None:
+def test_a_stop_sent_before_the_first_iteration_is_not_lost() -> None:
     for _ in range(20):
         with small_environment(Sweep()) as sigma:
             sigma.prepare()
@@ -777,7 +777,7 @@ def test_a_stop_that_comes_before_the_first_iteration_is_not_lost() -> None:
 
 
 # -- the wall clock, and files of fit() --------------------------------------------------------------------------------
-def test_seconds_are_those_of_the_wall_clock_hooks_included_and_pauses_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_time_includes_hooks_and_excludes_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = [1000.0]
     monkeypatch.setattr(module_of_sessions.time, "perf_counter", lambda: passed[0])
 
@@ -793,7 +793,7 @@ def test_seconds_are_those_of_the_wall_clock_hooks_included_and_pauses_not(monke
         assert trainer.session.moment.second == 8.0
 
 
-def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:
+def test_fit_writes_the_same_files_as_run(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=2)
@@ -814,7 +814,7 @@ def test_fit_leaves_the_same_files_as_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
-def test_a_file_system_without_locks_keeps_nobody_out(
+def test_a_file_system_without_locks_still_allows_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(handle: int, what: int) -> None:
@@ -835,7 +835,7 @@ def full(path: Path, data: bytes) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
+def test_a_summary_that_cannot_be_written_is_reported_after_everything_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def train(move: Callable[[Environment], Any]) -> None:
@@ -854,7 +854,7 @@ def test_a_summary_that_cannot_be_written_is_told_once_all_else_is_done(
     train(lambda sigma: sigma.trainer("trainer").fit(epochs=2))
 
 
-def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
+def test_journal_rows_that_never_fit_on_the_disk_are_reported_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def add(handle: int, data: bytes) -> None:
@@ -874,7 +874,7 @@ def test_rows_of_the_journal_that_have_no_room_to_the_end_are_told_then(
             assert (sigma.run_folder / "summary.json").exists()
 
 
-def test_a_run_folder_that_cannot_be_filled_is_removed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_folder_whose_files_cannot_be_written_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sigma_kernel.training.files.put_bytes", full)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path

@@ -1,4 +1,4 @@
-"""What a visitor finds: folders, furniture, the commands of the README, and one version everywhere."""
+"""The repository: folders, required files, the commands of the README, and one version everywhere."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def project(folder: Path) -> dict:
     return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
 
 
-def test_the_house_has_the_folders_of_its_plan_and_no_others():
+def test_the_repository_has_the_documented_folders_and_no_others():
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
     assert folders - MADE_ON_THE_WAY == {"sigma_kernel", "plugins", "tests", "docs"}
 
 
-def test_every_folder_of_plugins_is_a_room():
+def test_every_folder_of_plugins_is_a_listed_room():
     assert [path.name for path in sorted((ROOT / "plugins").iterdir()) if path.is_dir()] == [
         room.name for room in ROOMS
     ]
 
 
-def test_requirements_are_the_default_set():
+def test_requirements_txt_lists_the_default_rooms():
     listed = re.findall(r"^-e (\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     assert listed == [".", *(f"./plugins/{room.name}" for room in ROOMS if room.name not in OPT_IN)]
 
 
-def test_the_readme_names_the_two_commands_and_ci_runs_the_second():
+def test_the_readme_has_the_two_commands_and_ci_runs_the_second():
     readme = (ROOT / "README.md").read_text()
     assert INSTALL in readme
     assert CHECK in readme
@@ -70,7 +70,7 @@ def test_every_test_environment_is_described():
 
 
 @by_name
-def test_a_room_has_its_furniture(room):
+def test_a_room_has_the_required_files(room):
     package = room / room.name.replace("-", "_")
     for path in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed", f"{package.name}/plugin.py",
                  "tests/test_plugin.py"):  # fmt: skip
@@ -92,7 +92,7 @@ def test_a_room_is_a_distribution_with_one_entry_point(room):
 
 
 @by_name
-def test_a_room_depends_on_another_only_where_it_says_so(room):
+def test_a_room_imports_another_only_if_it_declares_the_dependency(room):
     known = {other.name for other in ROOMS}
     named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in project(room)["dependencies"])}
     own = room.name.replace("-", "_")
@@ -103,12 +103,12 @@ def test_a_room_depends_on_another_only_where_it_says_so(room):
 
 
 @pytest.mark.rooms
-def test_the_kernel_knows_what_its_rooms_offer():
+def test_the_kernel_lists_the_components_of_its_rooms():
     table = generate.table(plugin for plugin in catalogue().plugins if plugin.name in {room.name for room in ROOMS})
     assert rooms.PATH.read_text("utf-8") == table, f"Run {generate.COMMAND}"
 
 
-def test_the_kernel_knows_the_rooms_that_exist_and_those_that_are_planned():
+def test_the_kernel_lists_the_existing_and_the_planned_rooms():
     table = json.loads(rooms.PATH.read_text("utf-8"))
     assert set(table["offered"]) == {room.name for room in ROOMS}
     assert set(table["planned"]) >= OPT_IN - {room.name for room in ROOMS}
@@ -116,7 +116,7 @@ def test_the_kernel_knows_the_rooms_that_exist_and_those_that_are_planned():
 
 
 @pytest.mark.rooms
-def test_no_two_rooms_offer_the_same_name():
+def test_component_names_are_unique_across_rooms():
     taken: dict[tuple[str, str], str] = {}
     for component in (one for one in catalogue().components() if one.distribution in rooms.known()):
         assert (component.kind, component.name) not in taken, component
@@ -124,13 +124,13 @@ def test_no_two_rooms_offer_the_same_name():
 
 
 @pytest.mark.rooms
-def test_all_rooms_that_are_installed_are_ready():
+def test_all_installed_rooms_are_ready():
     assert {
         plugin.name: plugin.reason for plugin in find() if plugin.name in rooms.known() and plugin.state != "ready"
     } == {}
 
 
-def test_nothing_names_a_path_of_one_machine_or_a_registry():
+def test_no_file_contains_a_machine_specific_path_or_a_registry():
     words = "|".join(
         ["/ro" + "ot/", "/tm" + "p/", "/wo" + "rk/", "/ho" + "me/", "py" + r"pi\.org", "pythonho" + "sted"]
     )

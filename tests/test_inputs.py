@@ -1,4 +1,4 @@
-"""What inputs are: numbers.  Words and booleans are refused with the remedy, wherever the data come from."""
+"""Inputs are numbers.  Words and booleans are refused with a remedy, wherever the data comes from."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_booleans_among_the_inputs_are_refused_with_the_remedy(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_booleans_that_are_made_numbers_are_0_and_1(tmp_path: Path, name: str) -> None:
+def test_booleans_cast_to_numbers_are_0_and_1(tmp_path: Path, name: str) -> None:
     bits = set()
     for x, steps in (X.astype(float), {}), (X, {"cast": Cast()}):
         made = trainer(SOURCES[name](tmp_path, x), preprocessors=steps)
@@ -73,14 +73,14 @@ def test_booleans_that_are_made_numbers_are_0_and_1(tmp_path: Path, name: str) -
     assert len(bits) == 1
 
 
-def test_a_dtype_of_the_input_says_that_booleans_are_meant() -> None:
+def test_booleans_are_accepted_if_the_input_has_a_dtype() -> None:
     made = trainer((X, Y))
     made.network = Input(2, dtype="float32") + Output(1) + SquaredDifference()
     made.fit(epochs=1)
     assert made.predict(X).shape == (4, 1)
 
 
-def test_booleans_are_refused_where_numbers_were_trained_on(tmp_path: Path) -> None:
+def test_booleans_are_refused_if_training_used_numbers(tmp_path: Path) -> None:
     made = trainer({"training": Arrays(inputs=X.astype(float), targets=Y), "validation": Arrays(inputs=X, targets=Y)})
     made.fit(epochs=1)
     with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the step was built for float32"):
@@ -89,7 +89,7 @@ def test_booleans_are_refused_where_numbers_were_trained_on(tmp_path: Path) -> N
         made.evaluate()
 
 
-def test_a_run_folder_refuses_booleans_to_predict_from(tmp_path: Path) -> None:
+def test_predicting_from_booleans_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 3},{i}\n" for i in range(9)))
     text = f"""
 format = 1
@@ -113,7 +113,7 @@ when = "epoch reaches 1"
 
 
 @pytest.mark.parametrize("cells", ["true", "red"])
-def test_words_of_a_table_are_refused_or_encoded_where_a_setting_says_so(tmp_path: Path, cells: str) -> None:
+def test_words_of_a_table_are_refused_unless_a_setting_encodes_them(tmp_path: Path, cells: str) -> None:
     (tmp_path / "a.csv").write_text(f"a,b,y\n{cells},1,1\nother,1,0\n{cells},0,3\nother,1,1\n")
     with pytest.raises(SigmaDataError, match=rf"a\.csv:2: column 'a': '{cells}' is not a number. .* in `encode`"):
         trainer(Csv(tmp_path / "a.csv", "y", split={"training": 1.0})).fit(epochs=1)

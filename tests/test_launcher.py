@@ -1,4 +1,4 @@
-"""The command: light to start, one document on stdout, sentences on stderr, and an exit code that means something."""
+"""The command: fast start, one document on stdout, messages on stderr, and meaningful exit codes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_command_of_a_plugin_runs_by_name_and_by_full_name(distribution, capsy
     assert capsys.readouterr().out == "hello\nhello\n"
 
 
-def test_a_plugin_cannot_take_the_place_of_the_kernels_own_command(distribution, capsys):
+def test_a_plugin_cannot_replace_a_command_of_the_kernel(distribution, capsys):
     distribution("acme-tools", GREET.replace('"greet"', '"recipes"'), greet=GREET_FILE)
     assert main(["recipes"]) == 0
     assert "hello" not in capsys.readouterr().out
@@ -96,29 +96,29 @@ def test_a_plugin_cannot_take_the_place_of_the_kernels_own_command(distribution,
     assert "hello" in capsys.readouterr().out
 
 
-def test_a_command_that_is_no_command_is_reported(distribution, capsys):
+def test_an_object_that_is_not_a_command_is_reported(distribution, capsys):
     distribution("acme-tools", GREET, greet="greet = 7")
     assert main(["greet"]) == 1
     assert "command 'greet' is 7, which is not a click command" in capsys.readouterr().err
 
 
-def test_a_misspelt_command_says_what_is_near(capsys):
+def test_a_misspelt_command_suggests_similar_names(capsys):
     assert main(["rnu"]) == 2
     assert "There is no command 'rnu'. Did you mean 'run'?" in capsys.readouterr().err
 
 
-def test_a_command_nobody_offers_is_a_usage_error(capsys):
+def test_an_unknown_command_is_a_usage_error(capsys):
     assert main(["xyzzy"]) == 2
     assert "command 'xyzzy': no plugin offers it" in capsys.readouterr().err
 
 
-def test_an_error_of_the_users_is_a_sentence_and_its_exit_code(failing, capsys):
+def test_a_user_error_is_printed_as_a_sentence_with_its_exit_code(failing, capsys):
     failing(SigmaDataError("train.csv: line 7 has 3 fields, not 4. Mend the line."))
     assert main(["recipes"]) == 1
     assert capsys.readouterr() == ("", "train.csv: line 7 has 3 fields, not 4. Mend the line.\n")
 
 
-def test_debug_shows_where_an_error_came_from(failing, capsys):
+def test_debug_shows_the_traceback_of_an_error(failing, capsys):
     failing(SigmaConfigError("a.toml:3: run.seed: wrong"))
     assert main(["--debug", "recipes"]) == 2
     err = capsys.readouterr().err
@@ -126,7 +126,7 @@ def test_debug_shows_where_an_error_came_from(failing, capsys):
     assert err.endswith("a.toml:3: run.seed: wrong\n")
 
 
-def test_debug_may_stand_anywhere_on_the_line(capsys):
+def test_debug_may_be_anywhere_on_the_command_line(capsys):
     assert main(["plugins", "show", "not-there", "--debug"]) == 3
     assert "Traceback" in capsys.readouterr().err
 
@@ -192,7 +192,7 @@ def test_one_component_is_shown_as_json(distribution, capsys):
     assert {"name": "times", "type": "a whole number", "required": False, "default": 2} in found["settings"]
 
 
-def test_a_component_to_show_that_is_not_there_is_an_error(fresh_catalogue, capsys):
+def test_showing_an_unknown_component_is_an_error(fresh_catalogue, capsys):
     assert main(["components", "layer", "never_heard_of"]) == 2
     assert "layer 'never_heard_of': no plugin offers it" in capsys.readouterr().err
 
@@ -245,11 +245,11 @@ def test_the_doctor_finds_broken_plugins_and_broken_components(distribution, cap
     assert "not_there_either" in capsys.readouterr().out
 
 
-def test_the_doctor_finds_nothing_wrong_with_what_is_installed(fresh_catalogue, capsys):
+def test_the_doctor_finds_no_fault_in_the_installed_plugins(fresh_catalogue, capsys):
     assert main(["plugins", "doctor"]) == 0, capsys.readouterr().out
 
 
-def test_no_plugin_leaves_a_plugin_out_for_this_command_only(distribution, capsys):
+def test_no_plugin_disables_a_plugin_for_one_command_only(distribution, capsys):
     distribution("acme-layers", SCALE)
     assert main(["--no-plugin", "acme-layers", "components"]) == 0
     assert "scale_x" not in capsys.readouterr().out
@@ -261,14 +261,14 @@ def test_no_plugin_leaves_a_plugin_out_for_this_command_only(distribution, capsy
     "line", ["--no-plugin acme-layers plugins list", "plugins --no-plugin acme-layers list",
              "plugins list --no-plugin acme-layers"],
 )  # fmt: skip
-def test_no_plugin_may_stand_anywhere_on_the_line(distribution, capsys, line):
+def test_no_plugin_may_be_anywhere_on_the_command_line(distribution, capsys, line):
     distribution("acme-layers", SCALE)
     assert main(line.split()) == 0
     [row] = [row for row in capsys.readouterr().out.splitlines() if row.startswith("acme-layers")]
     assert row.split()[2] == "disabled"
 
 
-def test_no_plugin_names_what_is_not_installed(fresh_catalogue, capsys):
+def test_no_plugin_reports_names_that_are_not_installed(fresh_catalogue, capsys):
     assert main(["--no-plugin", "no-such-room", "components"]) == 3
     assert "plugin 'no-such-room': not installed." in capsys.readouterr().err
 
@@ -283,7 +283,7 @@ def test_a_warning_is_one_line_for_people(distribution, capsys):
     assert capsys.readouterr() == ("hello\n", "warning: it is old\n")
 
 
-def test_colours_are_left_out_where_nobody_can_see_them_or_they_are_not_wanted(failing, capsys, monkeypatch):
+def test_colours_are_omitted_without_a_terminal_or_if_disabled(failing, capsys, monkeypatch):
     failing(SigmaDataError("wrong"))
     monkeypatch.delenv("NO_COLOR", raising=False)
     main(["recipes"])
@@ -297,7 +297,7 @@ def test_colours_are_left_out_where_nobody_can_see_them_or_they_are_not_wanted(f
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["components"], ["plugins"], ["recipes"], ["components", "--json"]])
-def test_the_light_commands_import_no_numpy_and_no_library_of_a_plugin(arguments):
+def test_light_commands_import_neither_numpy_nor_a_plugins_libraries(arguments):
     heavy = "numpy", "attrs", "tomlkit", "safetensors", "rich", "pooch", "numba", "sigma_kernel.contracts.model"
     code = f"""if True:
         import sys
@@ -309,7 +309,7 @@ def test_the_light_commands_import_no_numpy_and_no_library_of_a_plugin(arguments
     assert (done.returncode, done.stderr.strip()) == (0, "")
 
 
-def test_the_module_is_the_command_too():
+def test_the_module_can_be_run_as_the_command():
     done = subprocess.run([sys.executable, "-m", "sigma_kernel", "--version"], capture_output=True, text=True)
     assert done.stdout == f"sigma, version {sigma_kernel.__version__}\n"
 
@@ -320,16 +320,16 @@ def launched(arguments, stdout):
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["plugins", "list", "--json"], ["recipes", "--json"], ["--help"]])
-def test_a_standard_output_that_is_full_is_a_sentence(arguments):
+def test_a_full_standard_output_is_reported_in_a_sentence(arguments):
     with open("/dev/full", "w") as full:
         ended = launched(arguments, full)
     assert ended.stderr == "standard output: cannot be written: No space left on device. Redirect it elsewhere.\n"
     assert ended.returncode == 1
 
 
-def test_a_pipe_that_nobody_reads_any_more_ends_quietly():
+def test_a_closed_pipe_ends_the_command_quietly():
     reading, writing = os.pipe()
     os.close(reading)
     ended = launched(["--help"], writing)
@@ -338,8 +338,8 @@ def test_a_pipe_that_nobody_reads_any_more_ends_quietly():
 
 
 @pytest.mark.rooms
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
-def test_what_is_left_to_write_at_the_end_is_no_less_told():
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_write_errors_at_the_end_are_reported():
     code = "import sys; from sigma_kernel.launcher import main; print('left'); sys.exit(main(['check', 'xor']))"
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
@@ -351,7 +351,7 @@ def test_what_is_left_to_write_at_the_end_is_no_less_told():
 
 
 def in_a_shell(script, **variables):
-    """Run a shell script in which ``$SIGMA`` is the command, and return its exit code and what it said."""
+    """Run a shell script in which ``$SIGMA`` is the command, and return its exit code and output."""
     environment = {**os.environ, "SIGMA": f"{sys.executable} -m sigma_kernel", **variables}
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, check=False)
     said = done.stderr.decode(errors="replace")
@@ -362,7 +362,7 @@ def in_a_shell(script, **variables):
 
 
 CLOSED = "standard output: cannot be written: Bad file descriptor. Redirect it elsewhere.\n"
-posix = pytest.mark.skipif(os.name != "posix", reason="the shell is a POSIX one")
+posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 
 
 @posix
@@ -384,7 +384,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="the shell is a POSIX one"
         ("set -o pipefail; $SIGMA recipes --json 2>&1 | true", 1, ""),
     ],
 )
-def test_streams_that_are_closed_or_full_end_in_a_sentence_or_quietly(script, code, said, tmp_path, monkeypatch):
+def test_closed_or_full_streams_end_in_a_sentence_or_quietly(script, code, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = in_a_shell(script)
     assert (ended[0], ended[2]) == (code, said)
@@ -392,19 +392,19 @@ def test_streams_that_are_closed_or_full_end_in_a_sentence_or_quietly(script, co
 
 @posix
 @pytest.mark.rooms
-def test_no_file_of_a_run_takes_the_number_of_a_stream_that_is_closed(tmp_path, monkeypatch):
+def test_files_of_a_run_do_not_reuse_descriptors_of_closed_streams(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, _ = in_a_shell("$SIGMA run xor --json <&- 2>&-")
     assert code == 0
     assert json.loads(out)["status"] == "finished"
 
 
-SPELT = {"LC_ALL": "C", "PYTHONUTF8": "0"}  # a locale without letters beyond ASCII
+SPELT = {"LC_ALL": "C", "PYTHONUTF8": "0"}  # a locale with ASCII letters only
 
 
 @posix
 @pytest.mark.rooms
-def test_letters_that_the_locale_does_not_have_end_in_a_sentence(tmp_path, monkeypatch):
+def test_characters_that_the_locale_lacks_are_reported_in_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "größe").mkdir()
     monkeypatch.chdir(tmp_path / "größe")
     (tmp_path / "größe" / "käse.toml").write_text(
@@ -423,13 +423,13 @@ def test_letters_that_the_locale_does_not_have_end_in_a_sentence(tmp_path, monke
     assert in_a_shell("$SIGMA check nöfile", **SPELT)[0] == 2
 
 
-def test_a_text_that_the_locale_cannot_spell_is_a_sentence(failing, capsys):
+def test_text_that_the_locale_cannot_encode_is_reported_in_a_sentence(failing, capsys):
     failing(UnicodeEncodeError("ascii", "käse", 1, 2, "ordinal not in range(128)"))
     assert main(["recipes"]) == 1
     assert capsys.readouterr().err == "'k\\xe4se': cannot be encoded in this locale (ascii). Set PYTHONUTF8=1.\n"
 
 
-def test_signals_that_a_system_does_not_have_are_left_out():
+def test_signals_missing_on_the_system_are_skipped():
     code = """if True:
         import signal
         del signal.SIGHUP, signal.SIGUSR1

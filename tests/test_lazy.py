@@ -1,4 +1,4 @@
-"""Packages that export lazily: each name is there for users and for type checkers, and costs nothing before."""
+"""Packages that export lazily: each name is available to users and type checkers, and is imported on first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ each = pytest.mark.parametrize("name", LAZY)
 
 
 @each
-def test_every_exported_name_is_there_and_a_star_brings_all_of_them(name):
+def test_every_exported_name_exists_and_is_star_imported(name):
     package, names = import_module(name), {}
     exec(f"from {name} import *", names)
     assert sorted(names.keys() - {"__builtins__"}) == package.__all__ == dir(package)
@@ -35,7 +35,7 @@ def test_every_exported_name_is_there_and_a_star_brings_all_of_them(name):
 
 
 @each
-def test_a_misspelt_name_is_an_attribute_error_that_says_what_is_near(name):
+def test_a_misspelt_name_is_an_attribute_error_that_suggests_similar_names(name):
     package = import_module(name)
     known = next(one for one in package.__all__ if len(one) > 4)
     with pytest.raises(AttributeError, match=rf"^module '{name}' has no attribute '{known}x'. Did you mean '{known}'"):
@@ -43,7 +43,7 @@ def test_a_misspelt_name_is_an_attribute_error_that_says_what_is_near(name):
     assert not hasattr(package, "__nonsense__")
 
 
-def test_the_kernel_exports_all_that_a_plugin_can_offer():
+def test_the_kernel_exports_every_contract_of_plugins():
     kernel = import_module("sigma_kernel")
     assert set(contracts.__all__) <= set(kernel.__all__)
     assert all(getattr(kernel, name) is getattr(contracts, name) for name in contracts.__all__)
@@ -62,7 +62,7 @@ def test_the_stubs_of_the_kernel_are_up_to_date():
     assert [path for path, text in stubs.items() if path.read_text("utf-8") != text] == [], generate.COMMAND
 
 
-def test_a_stub_imports_each_name_from_where_it_is():
+def test_a_stub_imports_each_name_from_its_module():
     exports, _, _ = lazy_exports(
         "acme", {"": "shapes", "gate": "Gate open", "deep.inner": "functions"}, [SimpleNamespace(path="a.b:C")]
     )
@@ -75,7 +75,7 @@ def test_a_stub_imports_each_name_from_where_it_is():
     assert isinstance(tree.body[-1], ast.AnnAssign)
 
 
-def test_the_command_writes_what_is_missing_and_nothing_else(tmp_path, monkeypatch, distribution):
+def test_the_generator_writes_only_missing_files(tmp_path, monkeypatch, distribution):
     distribution("acme-layers", '"layer", "gate", "acme_layers.gate:Gate", "A gate."', gate="class Gate: ...")
     package = tmp_path / "acme-layers" / "acme_layers"
     (package / "__init__.py").write_text(INIT)
@@ -85,7 +85,7 @@ def test_the_command_writes_what_is_missing_and_nothing_else(tmp_path, monkeypat
     assert all(path.is_relative_to(Path(generate.__file__).parents[2]) for path in generate.stubs("sigma_kernel"))
 
 
-def test_a_name_is_imported_once_and_a_module_can_be_a_name(monkeypatch):
+def test_a_lazy_export_is_imported_once_and_may_be_a_module(monkeypatch):
     package = ModuleType("sigma_kernel.fake")
     monkeypatch.setitem(sys.modules, package.__name__, package)
     package.__getattr__, _, names = lazy_exports(package.__name__, components=[SimpleNamespace(path="xml.dom:minidom")])
@@ -94,7 +94,7 @@ def test_a_name_is_imported_once_and_a_module_can_be_a_name(monkeypatch):
     assert package.minidom is vars(package)["minidom"] is sys.modules["xml.dom.minidom"]
 
 
-def test_a_room_that_was_planned_is_offered_once_it_exists():
+def test_a_planned_room_is_offered_once_it_exists():
     plugins = [
         Plugin(
             "sigma-monitor-web",

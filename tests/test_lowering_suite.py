@@ -1,4 +1,4 @@
-"""The suite for kernels of ops passes on kernels that are right, and each of its tests fails on one that is wrong."""
+"""The suite for kernels of ops passes on correct kernels, and each of its tests fails on a wrong one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def steep(x):
 
 @pytest.fixture
 def kernel(distribution):
-    """Return a function that installs a kernel of each kind, from the text of what they return."""
+    """Return a function that installs a kernel of each kind, given the text of its result."""
 
     def install(text: str = RIGHT) -> None:
         records = [f'"lowering", "tilt.{backend}", "acme_tilts.kernels:{name}", "x"' for backend, name in KINDS.items()]
@@ -82,34 +82,34 @@ class Steep(TestNumpy):
         return [Sample("acme-tilts:steep", (np.linspace(-3.0, 3.1, 35).reshape(5, 7),))]
 
 
-# -- the suite finds what is wrong -------------------------------------------------------------------------------------
+# -- the suite detects faults ------------------------------------------------------------------------------------------
 WRONG = {
-    "test_values_shapes_and_dtypes_are_those_of_the_op": "x / (np.abs(x) + 1.001) * y",
-    "test_edges_give_what_the_op_gives": "np.nan_to_num(x / (np.abs(x) + 1) * y)",
+    "test_values_shapes_and_dtypes_agree_with_the_op": "x / (np.abs(x) + 1.001) * y",
+    "test_edge_values_agree_with_the_op": "np.nan_to_num(x / (np.abs(x) + 1) * y)",
     "test_equal_operands_give_equal_bits_in_any_row": "x / (np.abs(x) + 1) * y + np.arange(x.size).reshape(x.shape)",
 }
 
 
 @pytest.mark.parametrize("test", WRONG)
-def test_the_suite_fails_on_a_kernel_that_is_wrong(kernel, test):
+def test_the_suite_fails_on_a_wrong_kernel(kernel, test):
     kernel(f"import numpy as np\ndef array(x, y):\n    return ({WRONG[test]}).astype(x.dtype)\n")
     with pytest.raises(AssertionError):
         getattr(TestNumpy(), test)()
 
 
-def test_the_suite_fails_where_the_kernel_is_not_found(fresh_catalogue):
+def test_the_suite_fails_if_the_kernel_is_not_found(fresh_catalogue):
     with pytest.raises(AssertionError, match="no plugin offers acme-tilts:tilt.numpy"):
         TestNumpy().test_the_backend_finds_the_kernel()
 
 
-def test_the_suite_fails_on_a_gradient_that_is_not_that_of_the_kernel(kernel):
+def test_the_suite_fails_if_the_gradient_does_not_match_the_kernel(kernel):
     kernel()
     with pytest.raises(AssertionError):
-        Steep().test_the_gradient_is_that_of_finite_differences()
+        Steep().test_the_gradient_agrees_with_finite_differences()
 
 
 @pytest.mark.parametrize("suite", [TestNumpy, TestNumba])
-def test_the_speed_of_a_kernel_is_reported_beside_that_of_its_expansion(kernel, suite):
+def test_the_speed_of_a_kernel_is_reported_next_to_that_of_its_expansion(kernel, suite):
     kernel()
     found: dict[str, object] = {}
     suite().test_its_speed_is_reported(found.__setitem__)

@@ -1,4 +1,4 @@
-"""A plugin's op with kernels of its own trains as it does without them, on every backend that has one."""
+"""A plugin's op with kernels trains as it does without them, on every backend with a kernel for it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def reference(fresh_catalogue: None) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_a_layer_trains_with_kernels_as_it_does_without(reference, distribution: Callable, backend):
+def test_a_layer_trains_the_same_with_and_without_kernels(reference, distribution: Callable, backend):
     without = trained(backend)
     distribution("acme-bends", *COMPONENTS, kernels=KERNELS)
     with_kernels = trained(backend)
@@ -109,8 +109,8 @@ def test_a_layer_trains_with_kernels_as_it_does_without(reference, distribution:
         assert again.tobytes() == with_kernels[name].tobytes(), name
 
 
-# -- which kernels there are -------------------------------------------------------------------------------------------
-def test_the_kernel_of_an_op_is_that_of_its_own_distribution_for_that_backend(distribution):
+# -- lookup of kernels -------------------------------------------------------------------------------------------------
+def test_the_kernel_of_an_op_comes_from_the_ops_own_distribution(distribution):
     distribution("acme-bends", COMPONENTS[0], kernels=KERNELS)
     distribution("rival-bends", '"lowering", "bent.numba", "rival_bends.kernels:bent", "x"', kernels=KERNELS)
     numba = Lowerings("numba")
@@ -123,13 +123,13 @@ def test_the_kernel_of_an_op_is_that_of_its_own_distribution_for_that_backend(di
 
 
 @pytest.mark.parametrize("name", ["bend", "bend.", ".numba", "bend.numba.x", "Bend.numba", "acme:bend.numba"])
-def test_a_lowering_is_called_by_its_op_and_its_backend(distribution, name):
+def test_a_lowering_is_named_by_op_and_backend(distribution, name):
     plugin = distribution("acme-bends", f'"lowering", "{name}", "acme_bends.kernels:bend", "x"', kernels=KERNELS)
     assert plugin.state == "quarantined"
     assert f"name '{name}' is not of the form 'softsign.numba'" in plugin.reason
 
 
-def test_a_kernel_that_cannot_be_loaded_is_named_when_its_op_is_met(distribution):
+def test_a_kernel_that_cannot_be_loaded_is_named_when_its_op_is_lowered(distribution):
     distribution("acme-bends", COMPONENTS[3], kernels="raise OSError('no disk')")
     x = symbol((3,))
     with pytest.raises(SigmaPluginError, match=r"lowering 'acme-bends:bend.numpy': .* cannot be loaded"):
@@ -139,7 +139,7 @@ def test_a_kernel_that_cannot_be_loaded_is_named_when_its_op_is_met(distribution
 @pytest.mark.parametrize(
     ("kernel", "found"), [("x.astype('f8')", r"float64\[3\]"), ("x[:2]", r"float32\[2\]"), ("x.sum()", r"float32\[\]")]
 )
-def test_what_a_kernel_of_arrays_returns_must_be_what_the_row_says(distribution, kernel, found):
+def test_a_kernel_of_arrays_must_return_the_declared_shape_and_dtype(distribution, kernel, found):
     distribution("acme-bends", COMPONENTS[3], kernels=f"def bend_array(x):\n    return {kernel}\n")
     x = symbol((3,))
     call = NumpyBackend().lower(Graph((x,), (bend(x),)), {})
@@ -147,7 +147,7 @@ def test_what_a_kernel_of_arrays_returns_must_be_what_the_row_says(distribution,
         call(np.ones(3, "f4"))
 
 
-def test_the_result_of_a_kernel_of_arrays_may_be_its_operand_and_take_its_storage(distribution):
+def test_a_kernel_of_arrays_may_return_its_operand_and_reuse_its_storage(distribution):
     distribution("acme-bends", COMPONENTS[3], kernels="def bend_array(x):\n    return x[::-1]\n")
     x = symbol((3,))
     given = np.arange(3, dtype="f4")

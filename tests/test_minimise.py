@@ -1,4 +1,4 @@
-"""A function of parameters is minimised, without layers."""
+"""Minimisation of a function of parameters, without layers."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_the_answer_has_the_names_shapes_and_values_of_the_closed_form() -> None
     assert found["offset"] == pytest.approx(-2.0, abs=1e-6)
 
 
-def test_what_it_starts_from_stays_as_it_was() -> None:
+def test_the_initial_parameters_are_not_modified() -> None:
     start = {"slope": np.zeros(()), "offset": np.zeros(())}
     minimise(_line, start, _points(), Descent(learning_rate=0.5), **HERE)
     assert start == {"slope": 0.0, "offset": 0.0}
 
 
-def test_no_epoch_changes_nothing() -> None:
+def test_a_fit_of_zero_epochs_changes_nothing() -> None:
     found = minimise(_line, {"slope": 1.0, "offset": 2.0}, _points(), Descent(), epochs=0, **HERE)  # type: ignore[dict-item]
     assert found == {"slope": 1.0, "offset": 2.0}
 
@@ -79,7 +79,7 @@ def test_the_callback_sees_each_epoch_and_can_end_it() -> None:
     assert seen[0][2] > seen[1][2] > seen[2][2]
 
 
-def test_any_data_set_will_do_and_the_seed_decides_its_order() -> None:
+def test_any_data_set_can_be_minimised_over_and_the_seed_determines_its_order() -> None:
     found = [
         minimise(_line, START, Rows(_points()), Descent(learning_rate=0.1), seed=seed, **HERE)["slope"].tobytes()
         for seed in (0, 0, 1)
@@ -94,7 +94,7 @@ def test_any_data_set_will_do_and_the_seed_decides_its_order() -> None:
         (lambda p, batch: 3.0, "the loss must be a scalar (got float). Take the mean over the batch."),
     ],
 )
-def test_a_loss_that_is_no_scalar_is_refused(loss: Any, message: str) -> None:
+def test_a_loss_that_is_not_a_scalar_is_refused(loss: Any, message: str) -> None:
     with pytest.raises(SigmaConfigError) as error:
         minimise(loss, START, _points(), Descent(), **HERE)
     assert str(error.value).startswith(f"minimise: {message}")
@@ -111,13 +111,13 @@ def test_a_loss_that_is_no_scalar_is_refused(loss: Any, message: str) -> None:
         ),
     ],
 )
-def test_what_the_loss_asks_for_in_vain_is_told_with_what_there_is(loss: Any, message: str) -> None:
+def test_a_missing_parameter_of_the_loss_is_reported_with_the_existing_ones(loss: Any, message: str) -> None:
     with pytest.raises(SigmaAddressError) as error:
         minimise(loss, START, _points(), Descent(), **HERE)
     assert str(error.value).startswith(message)
 
 
-def test_pairs_and_blocks_of_data_can_be_minimised_too() -> None:
+def test_pairs_and_blocks_can_be_minimised_over() -> None:
     points = _points()
     blocks = [{name: values[i : i + 50] for name, values in points.items()} for i in (0, 50)]
     named = minimise(_line, START, blocks, Descent(learning_rate=0.5), epochs=40, **HERE)
@@ -131,7 +131,7 @@ def test_pairs_and_blocks_of_data_can_be_minimised_too() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_loss_that_explodes_is_told() -> None:
+def test_a_diverging_loss_is_reported() -> None:
     with pytest.raises(SigmaTrainingError, match="the loss is (nan|inf) at iteration"):
         minimise(_line, START, _points(), Descent(learning_rate=1e9), epochs=50, **HERE)
 
@@ -145,7 +145,9 @@ def test_a_loss_that_explodes_is_told() -> None:
         ({"parameters": {"a b": 1.0}}, SigmaAddressError, "is not an address"),
     ],
 )
-def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type[SigmaError], message: str) -> None:
+def test_functions_that_cannot_be_minimised_are_refused(
+    change: dict[str, Any], error: type[SigmaError], message: str
+) -> None:
     settings = {"loss": _line, "parameters": START, "data": _points(), "optimiser": Descent(), **HERE, **change}
     with pytest.raises(error, match=message):
         minimise(**settings)
@@ -161,6 +163,6 @@ def test_what_cannot_be_minimised_is_refused(change: dict[str, Any], error: type
         ({"a": [[1.0], [1.0, 2.0]]}, r"parameter 'a' must be an array of numbers \(got list\)"),
     ],
 )
-def test_parameters_that_are_no_arrays_by_name_are_refused(start: Any, text: str) -> None:
+def test_parameters_that_are_not_a_dictionary_of_arrays_are_refused(start: Any, text: str) -> None:
     with pytest.raises(SigmaConfigError, match=f"^minimise: {text}"):
         minimise(_line, start, _points(), Descent(), **HERE)

@@ -1,4 +1,4 @@
-"""Architectures become networks: algebra, order, names, shapes, the forward pass, and an error for every mistake."""
+"""Architectures become networks: algebra, order, names, shapes, the forward pass, and errors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Noise(Layer):
 
 @define(eq=False)
 class Mean(Layer):
-    """Remember the mean of what it saw."""
+    """Track the mean of the inputs."""
 
     def state(self, x):
         return {"mean": Parameter(x.shape)}
@@ -103,7 +103,7 @@ class Square(CostLayer):
 
 @define(eq=False)
 class Custom(Layer):
-    """Do whatever a test wants."""
+    """Call a function of the test."""
 
     does: Any
     needs: Mapping[str, Parameter] = field(factory=dict)
@@ -135,7 +135,7 @@ def sources(network: Network) -> dict[str, tuple[str, ...]]:
 
 
 def computed(network: Network, arrays: Mapping[str, np.ndarray], training: bool = False, **wanted: Any) -> Any:
-    """Run a network in NumPy on arrays by name, and return the outputs that ``wanted`` picks from the forward pass."""
+    """Run a network in NumPy on arrays by name, and return the outputs that ``wanted`` selects."""
     shapes = network.declare({n: Spec(spec.shape, "float64") for n, spec in DATA.items()}, "float64", resolve)
     data = {n: symbol(arrays[n].shape, "float64", n) for n in network.sections() if n in arrays}
     parameters, state = (
@@ -153,13 +153,13 @@ def computed(network: Network, arrays: Mapping[str, np.ndarray], training: bool 
 
 
 # -- the algebra -------------------------------------------------------------------------------------------------------
-def test_a_sum_of_layers_is_a_chain_however_it_is_bracketed():
+def test_chaining_layers_is_associative():
     expected = ["0-input", "1-dense", "2-mark", "3-square"]
     assert names(((Input() + Dense(3)) + Mark()) + Square()) == expected
     assert names(Input() + (Dense(3) + (Mark() + Square()))) == expected
 
 
-def test_copies_have_the_same_settings_and_parameters_of_their_own():
+def test_copies_of_a_layer_have_the_same_settings_and_separate_parameters():
     chain = Input() + 3 * (Dense(5) + Noise(0.25))
     network = Network.build(chain)
     assert [p.name for p in network.layers][1:] == ["1-dense", "2-noise", "3-dense", "4-noise", "5-dense", "6-noise"]
@@ -174,7 +174,7 @@ def test_the_number_of_copies_must_be_positive(n):
         Dense.__rmul__(Dense(3), n)
 
 
-def test_a_network_has_a_greatest_number_of_layers():
+def test_the_number_of_layers_is_limited():
     for n in (10_001, 10**30):
         with pytest.raises(SigmaNetworkError, match=rf"10,000 layers at most \(got {n:,}\). Make fewer copies."):
             n * Dense(3)
@@ -184,7 +184,7 @@ def test_a_network_has_a_greatest_number_of_layers():
         Network.build(Input(3) + 10_000 * Dense(3) + Dense(3))
 
 
-def test_layers_inside_layers_count_among_the_layers_of_a_network():
+def test_owned_layers_count_towards_the_number_of_layers():
     @define(eq=False)
     class Body(Layer):
         body: Architecture
@@ -201,7 +201,7 @@ def test_only_architectures_can_be_added():
         Input() + 3
 
 
-def test_a_layer_in_two_chains_is_one_layer():
+def test_a_layer_used_in_two_chains_is_one_layer():
     trunk = Input() + Dense(5)
     network = Network.build(Join((trunk + Dense(2), trunk + Dense(3))))
     assert sources(network) == {
@@ -213,57 +213,57 @@ def test_a_layer_in_two_chains_is_one_layer():
     }
 
 
-def test_what_stands_before_a_merge_layer_comes_first():
+def test_the_layer_before_a_merge_layer_is_its_first_input():
     trunk = Input() + Dense(4)
     network = Network.build(trunk + Dense(4) + Add((trunk,)))
     assert network["3-add"].sources == ("2-dense", "1-dense")
 
 
-def test_a_link_adds_an_input_and_returns_what_it_leads_to():
+def test_linking_a_layer_adds_an_input_and_returns_the_target():
     trunk, merge = Input() + Dense(4), Add()
     body = Dense(4) + Dense(4) + merge
     assert trunk.link(merge) is merge
     assert Network.build(trunk + body)["4-add"].sources == ("3-dense", "1-dense")
 
 
-def test_a_link_brings_in_the_chain_that_it_comes_from():
+def test_linking_a_chain_adds_all_its_layers():
     merge = Join()
     (Input("other") + Dense(2, name="side")).link(merge)
     assert names(Input() + merge) == ["0-input", "1-input", "side", "3-join"]
 
 
-def test_a_branch_may_be_given_twice():
+def test_the_same_branch_may_be_merged_twice():
     x = Input()
     found = computed(Network.build(Add((x, x))), {"inputs": np.ones((2, 4))}, y=lambda forward: forward.prediction)
     np.testing.assert_array_equal(found["y"], np.full((2, 4), 2.0))
 
 
-def test_copies_carry_no_links():
+def test_copies_of_a_layer_have_no_links():
     dense = Dense(4)
     (Input() + dense).link(Add())
     assert names(Input() + 1 * dense) == ["0-input", "1-dense"]
 
 
-def test_three_thousand_layers_are_no_problem():
+def test_a_network_of_three_thousand_layers_can_be_built():
     network = Network.build(Input() + 3000 * Dense(4))
     assert network.layers[-1].name == "3000-dense"
     assert str(network) == "input() + 3000 * dense(4)"
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
-def test_names_are_given_by_order_where_there_is_none_or_a_hash():
+def test_unnamed_layers_are_named_by_their_order():
     assert names(Input() + Dense(3, name="hidden") + Dense(3, name="h#") + Dense(3)) == [
         "0-input", "hidden", "h2", "3-dense",
     ]  # fmt: skip
 
 
-def test_two_layers_of_one_name_are_refused_with_a_remedy():
+def test_two_layers_of_the_same_name_are_refused_with_a_remedy():
     with pytest.raises(SigmaNetworkError, match=r"2 layers are called 'h'. '#' in a name becomes the index"):
         Network.build(Input() + 2 * Dense(3, name="h"))
 
 
 @pytest.mark.parametrize("name", ["a.b", "a*", "<a>", "a b", "**"])
-def test_a_name_that_would_break_addresses_is_refused(name):
+def test_a_name_that_is_not_valid_in_addresses_is_refused(name):
     with pytest.raises(SigmaNetworkError, match="cannot name a layer"):
         Network.build(Input(name=name))
 
@@ -275,8 +275,8 @@ def test_a_class_name_becomes_snake_case():
     assert Network.build(Input() + RNNCell2D(3)).layers[1].kind == "rnn_cell2_d"
 
 
-# -- what cannot be a network ------------------------------------------------------------------------------------------
-def test_a_cycle_is_named():
+# -- invalid networks --------------------------------------------------------------------------------------------------
+def test_a_cycle_of_hooks_is_named():
     a, b = Dense(4, name="a"), Dense(4, name="b")
     chain = Input() + a + b
     b.link(a)
@@ -284,20 +284,20 @@ def test_a_cycle_is_named():
         Network.build(chain)
 
 
-def test_a_layer_after_itself_is_a_cycle():
+def test_a_layer_that_follows_itself_is_a_cycle():
     a = Dense(4)
     with pytest.raises(SigmaNetworkError, match=r"dense -> dense is a cycle.*2 \* layer"):
         Network.build(Input() + a + a)
 
 
-def test_a_branch_that_leads_back_is_a_cycle():
+def test_a_branch_that_leads_back_to_itself_is_a_cycle():
     merge = Add(name="merge")
     merge.branches = (merge + Dense(4, name="back"),)
     with pytest.raises(SigmaNetworkError, match=r"merge -> back -> merge is a cycle"):
         Network.build(Input() + merge)
 
 
-def test_a_link_to_what_leads_nowhere_is_refused():
+def test_a_link_to_a_layer_that_leads_to_no_output_is_refused():
     trunk = Input() + Dense(4)
     trunk.link(Add(name="lost"))
     with pytest.raises(SigmaNetworkError, match="dense is linked to lost, which leads to none of the ends"):
@@ -309,17 +309,17 @@ def test_an_empty_network_is_refused():
         Network.build([])
 
 
-def test_a_layer_that_nothing_leads_to_is_refused():
+def test_a_layer_without_inputs_is_refused():
     with pytest.raises(SigmaNetworkError, match="0-dense: nothing leads to it. Put an Input"):
         Network.build(Dense(3))
 
 
-def test_an_input_in_the_middle_is_refused():
+def test_an_input_layer_in_the_middle_is_refused():
     with pytest.raises(SigmaNetworkError, match="2-input: 1-dense leads to it, but an input begins a chain"):
         Network.build(Input() + Dense(3) + Input())
 
 
-def test_nothing_follows_a_cost():
+def test_no_layer_may_follow_a_cost():
     with pytest.raises(SigmaNetworkError, match="2-dense: 1-square leads to it, but a cost ends a chain"):
         Network.build(Input() + Square() + Dense(3))
 
@@ -359,19 +359,19 @@ def test_the_loss_is_the_sum_of_the_costs_times_their_live_weights():
     assert found["loss"] == pytest.approx(3.25 * mean)
 
 
-def test_what_leads_to_a_cost_is_the_output_unless_one_is_marked():
+def test_the_input_of_a_cost_is_the_output_unless_one_is_marked():
     assert [p.name for p in Network.build(Input() + Dense(3) + Square()).outputs] == ["1-dense"]
     assert [p.name for p in Network.build(Input() + Mark() + Dense(3) + Square()).outputs] == ["1-mark"]
     assert [p.name for p in Network.build(Input() + Dense(3)).outputs] == ["1-dense"]
 
 
-def test_predictions_pass_through_the_cost_behind_an_output():
+def test_predictions_are_transformed_by_the_cost_after_the_output():
     network = Network.build(Input() + Mark() + Square(targets="goals"))
     found = computed(network, {"inputs": np.ones((2, 4))}, y=lambda forward: forward.predictions["1-mark"])
     np.testing.assert_array_equal(found["y"], np.full((2, 4), 2.0))
 
 
-def test_costs_without_targets_are_left_out_and_a_loss_then_fails():
+def test_costs_without_targets_are_skipped_and_the_loss_is_then_an_error():
     network = Network.build(Input() + Dense(2) + Square())
     shapes = network.declare({"inputs": DATA["inputs"]}, "float32", resolve)
     given = {n: symbol(p.shape) for n, p in shapes.parameters.items()}
@@ -382,13 +382,13 @@ def test_costs_without_targets_are_left_out_and_a_loss_then_fails():
         forward.loss_or_fail()
 
 
-def test_a_network_without_a_cost_compares_with_nothing():
+def test_a_network_without_a_cost_reads_no_targets():
     with pytest.raises(SigmaNetworkError, match="there is no cost"):
         Network.build(Input()).targets()
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
-def test_declare_tells_everything_by_address():
+def test_declare_returns_everything_by_address():
     shapes = declared(Input() + Dense(5) + Mean() + Noise(0.1) + Dense(2) + Square(weight=2.0))
     assert {a: p.shape for a, p in shapes.parameters.items()} == {"1-dense.weights": (4, 5), "4-dense.weights": (5, 2)}
     assert {a: p.shape for a, p in shapes.state.items()} == {"2-mean.mean": (5,)}
@@ -398,7 +398,7 @@ def test_declare_tells_everything_by_address():
     assert shapes.streams.numbers == {"3-noise": 0}
 
 
-def test_fans_default_to_the_last_two_sides():
+def test_fans_default_to_the_last_two_axes():
     assert (Parameter((3, 4)).fan_in, Parameter((3, 4)).fan_out) == (3, 4)
     assert (Parameter((5, 3, 4)).fan_in, Parameter((5, 3, 4)).fan_out) == (3, 4)
     assert (Parameter((7,)).fan_in, Parameter((7,)).fan_out) == (7, 7)
@@ -411,7 +411,7 @@ def test_an_error_inside_a_layer_names_the_layer_and_the_shapes():
         declared(Input() + Custom(lambda context, x: x @ context.parameters["w"], {"w": Parameter((3, 5))}))
 
 
-def test_an_error_inside_an_owned_chain_names_the_whole_way():
+def test_an_error_inside_an_owned_chain_names_the_full_path():
     bad = Dense(4) + Custom(lambda context, x: x @ x)
     with pytest.raises(SigmaNetworkError, match=r"1-residual: body.1-custom: matmul"):
         declared(Input() + Residual(bad))
@@ -433,7 +433,7 @@ def test_a_layer_must_keep_the_batch():
         declared(Input() + Custom(lambda context, x: f.reshape(x, (8,))))
 
 
-def test_a_cost_must_be_one_number():
+def test_a_cost_must_be_a_scalar():
     class Bad(Square):
         def forward(self, context, output, targets):
             return f.square(output)
@@ -442,7 +442,7 @@ def test_a_cost_must_be_one_number():
         declared(Input() + Bad())
 
 
-def test_a_missing_section_is_named_with_what_is_near():
+def test_a_missing_section_is_reported_with_similar_names():
     with pytest.raises(SigmaNetworkError, match=r"0-input: the data has no section 'input'.*Did you mean 'inputs'"):
         declared(Input("input"))
 
@@ -452,7 +452,7 @@ def test_state_that_was_not_declared_is_refused():
         declared(Input() + Custom(lambda context, x: Outputs(x, {"m": x})))
 
 
-def test_one_name_for_two_things_of_a_layer_is_refused():
+def test_a_layer_cannot_use_one_name_for_two_things():
     class Both(Noise):
         def parameters(self, x):
             return {"rate": Parameter(x.shape)}
@@ -468,7 +468,7 @@ def test_a_value_that_was_not_given_is_named():
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
-def test_a_diamond_computes_what_it_says():
+def test_a_diamond_of_branches_computes_the_expected_value():
     trunk = Input() + Dense(3, name="t")
     network = Network.build(Join((trunk + Dense(2, name="l"), trunk + Dense(2, name="r"))) + Dense(1, name="o"))
     random = np.random.default_rng(0)
@@ -490,7 +490,7 @@ def test_state_is_read_and_written_by_address_while_training_only():
     np.testing.assert_array_equal(computed(network, given, y=lambda forward: forward.prediction)["y"], x)
 
 
-def test_evaluation_is_another_graph_than_training():
+def test_evaluation_and_training_have_different_graphs():
     network = Network.build(Input() + Noise())
     words = [symbol((2,), "uint32"), *(symbol((), "uint32") for _ in range(3))]
     data, given = {"inputs": symbol((3, 4))}, {"1-noise.rate": symbol(())}
@@ -534,7 +534,7 @@ def test_addresses_of_owned_layers_nest():
     assert list(sizes.values()) == [4 * 6, 36, 6 * 4, 16]
 
 
-def test_an_owned_chain_computes_what_it_says():
+def test_an_owned_chain_computes_its_layers_in_order():
     network = Network.build(Input() + Residual(Dense(3) + Dense(4)))
     random = np.random.default_rng(0)
     x, a, b = (random.normal(size=s) for s in ((5, 4), (4, 3), (3, 4)))
@@ -548,7 +548,7 @@ def test_an_owned_layer_that_runs_twice_has_one_set_of_parameters():
     assert list(declared(Input() + twice).parameters) == ["1-custom.cell.weights"]
 
 
-def test_an_owned_layer_that_runs_twice_reads_the_state_that_it_left():
+def test_an_owned_layer_that_runs_twice_continues_from_its_own_state():
     inner = Mean()
     twice = Custom(lambda context, x: context.run("inner", inner, context.run("inner", inner, x)))
     x, mean = np.arange(8.0).reshape(2, 4), np.ones(4)
@@ -557,13 +557,13 @@ def test_an_owned_layer_that_runs_twice_reads_the_state_that_it_left():
     np.testing.assert_array_equal(found["y"], x - mean - x.mean(0))
 
 
-def test_an_owned_layer_that_runs_twice_draws_other_numbers_the_second_time():
+def test_an_owned_layer_that_runs_twice_draws_different_numbers():
     inner = Noise()
     twice = Custom(lambda context, x: context.run("inner", inner, context.run("inner", inner, x)))
     assert list(declared(Input() + twice).streams.numbers) == ["1-custom.inner", "1-custom.inner(1)"]
 
 
-def test_an_owned_layer_in_the_body_of_a_scan_is_refused_by_the_address_that_it_cannot_reach():
+def test_an_owned_layer_with_state_in_a_scan_is_refused_with_its_address():
     def walk(context, x):
         return f.scan(lambda h, row: ([context.run("cell", Dense(4), h)], []), [x], [x])[0][0]
 
@@ -571,14 +571,14 @@ def test_an_owned_layer_in_the_body_of_a_scan_is_refused_by_the_address_that_it_
         declared(Input() + Custom(walk))
 
 
-def test_two_owned_layers_of_one_name_are_refused_if_their_shapes_differ():
+def test_two_owned_layers_of_the_same_name_are_refused_if_their_shapes_differ():
     cells = Custom(lambda context, x: context.run("cell", Dense(3), context.run("cell", Dense(5), x)))
     with pytest.raises(SigmaNetworkError, match=r"1-custom.cell.weights: is used with shapes \(4, 5\) and \(5, 3\)"):
         declared(Input() + cells)
 
 
 @pytest.mark.parametrize("body", [Input() + Dense(4), Dense(4) + Square()])
-def test_what_a_layer_owns_has_no_inputs_or_costs(body):
+def test_owned_layers_cannot_be_inputs_or_costs(body):
     with pytest.raises(SigmaNetworkError, match="a layer cannot own input or cost layers"):
         declared(Input() + Residual(body))
 
@@ -593,7 +593,7 @@ def test_a_parameter_can_be_shared_by_address():
     np.testing.assert_allclose(found["y"], x @ w @ w)
 
 
-def test_a_parameter_can_be_shared_with_a_layer_further_on():
+def test_a_parameter_can_be_shared_with_a_later_layer():
     first = Dense(4, share={"weights": "2-dense.weights"})
     assert list(declared(Input() + first + Dense(4)).parameters) == ["2-dense.weights"]
 
@@ -607,7 +607,7 @@ def test_a_parameter_can_be_shared_with_a_layer_further_on():
         ({"weights": "twin.weights"}, "share: twin.weights is itself shared. Use 'own.weights'"),
     ],
 )
-def test_sharing_what_does_not_fit_is_refused(share, message):
+def test_sharing_a_parameter_of_another_shape_is_refused(share, message):
     chain = (
         Input() + Dense(4, name="own") + Dense(4, name="twin", share={"weights": "own.weights"}) + Dense(4, share=share)
     )
@@ -623,14 +623,14 @@ def test_live_settings_are_listed_with_their_values_and_ranges():
 
 
 @pytest.mark.parametrize("value", ["banana", None, True, float("nan"), float("inf"), 1.0, -0.1, 1 + 0j])
-def test_a_live_setting_out_of_range_is_refused_at_construction_and_later(value):
+def test_a_live_setting_out_of_range_is_refused_at_construction_and_when_set(value):
     with pytest.raises(SigmaConfigError, match=r"Noise.rate: must be"):
         Noise(value)
     with pytest.raises(SigmaAddressError, match=r"3-noise.rate: must be"):
         live_settings(Noise())["rate"].check("3-noise.rate", value)
 
 
-def test_every_bound_of_a_live_setting_counts():
+def test_every_bound_of_a_live_setting_applies():
     @define
     class Four:
         a: float = live(1.0, low=0.0)
@@ -652,7 +652,7 @@ def test_an_architecture_survives_pickling_with_its_links():
     assert sources(Network.build(pickle.loads(pickle.dumps(chain)))) == sources(Network.build(chain))
 
 
-def test_layers_that_compare_by_value_still_are_layers_of_their_own():
+def test_layers_with_value_equality_are_still_distinct_layers():
     @define
     class Twin(Layer):
         def forward(self, context, x):
@@ -664,7 +664,7 @@ def test_layers_that_compare_by_value_still_are_layers_of_their_own():
 
 @pytest.mark.parametrize("what", ["parameters", "state"])
 @pytest.mark.parametrize(("found", "got"), [({"w": 3}, r"\{'w': 'int'\}"), ([3], r"\[3\]"), (None, "None")])
-def test_what_a_layer_declares_that_is_no_parameter_is_told_with_its_name(what, found, got):
+def test_an_invalid_parameter_declaration_of_a_layer_is_reported_by_name(what, found, got):
     odd = define(eq=False)(type("Odd", (Layer,), {what: lambda self, x: found, "forward": lambda self, context, x: x}))
     network = Network.build(Input() + odd())
     with pytest.raises(SigmaNetworkError, match=rf"^1-odd: {what}\(\): must return .* \(got {got}\)"):

@@ -73,7 +73,7 @@ def digits(tmp_path_factory):
 
 @pytest.fixture
 def run(digits, tmp_path):
-    """Return a copy of the run folder, to be spoiled."""
+    """Return a copy of the run folder, to be damaged."""
     return Path(shutil.copytree(digits.run_folder, tmp_path / "run"))
 
 
@@ -81,7 +81,7 @@ def images():
     return Digits()["validation"].block(0)["inputs"]
 
 
-def test_predictions_from_a_run_folder_are_those_of_its_trainer_to_the_bit(digits):
+def test_predictions_from_a_run_folder_equal_the_trainers_bit_for_bit(digits):
     model = load(digits.run_folder)
     assert np.array_equal(model.predict(images()), digits.trainer("trainer").predict(images()))
     assert np.array_equal(model.predict({"inputs": images()}), model.predict(images()))
@@ -89,7 +89,7 @@ def test_predictions_from_a_run_folder_are_those_of_its_trainer_to_the_bit(digit
     assert np.array_equal(model.predict(whole), digits.trainer("trainer").predict(whole))
 
 
-def test_predictions_are_what_numpy_computes_from_the_parameters(digits):
+def test_predictions_agree_with_numpy_on_the_parameters(digits):
     model = load(str(digits.run_folder))
     p = {address.removeprefix("network.layers."): v for address, v in model.parameters().items()}
     seen = Digits()["training"].block(0)["inputs"].reshape(-1, 64).astype(np.float64)
@@ -128,14 +128,14 @@ def test_predicting_reads_no_training_data(digits, monkeypatch):
     assert model.classes == tuple("0123456789")
 
 
-def test_what_a_run_came_to_is_measured_again_from_its_folder(digits):
+def test_the_results_of_a_run_can_be_measured_from_its_folder(digits):
     model = load(digits.run_folder)
     found = model.evaluate("validation", {"accuracy": "accuracy"})
     assert found == {name: model.summary["metrics"][f"validation.{name}"] for name in ("loss", "accuracy")}
     assert model.summary["status"] == "finished"
 
 
-def test_a_run_whose_components_were_changed_is_measured_as_it_ended(tmp_path):
+def test_a_run_with_swapped_components_is_evaluated_in_its_final_state(tmp_path):
     environment = build(read(DIGITS), catalogue(), tmp_path)
     environment.prepare()
     environment.swap("optimiser", "momentum")
@@ -159,7 +159,7 @@ def test_parameters_have_addresses_and_are_copies(digits):
     assert not (model.parameters()["network.layers.3-output.biases"] == 7).any()
 
 
-def test_any_checkpoint_can_be_asked_for(digits):
+def test_any_checkpoint_can_be_loaded_by_number(digits):
     first, last = checkpoint.saved(digits.run_folder, "trainer")[
         :: len(checkpoint.saved(digits.run_folder, "trainer")) - 1
     ]
@@ -171,7 +171,7 @@ def test_any_checkpoint_can_be_asked_for(digits):
         load(digits.run_folder, checkpoint=12345)
 
 
-def test_a_damaged_checkpoint_is_named_and_passed_over(run):
+def test_a_damaged_checkpoint_is_named_and_skipped(run):
     newest = checkpoint.saved(run, "trainer")[-1]
     (newest / "state.safetensors").write_bytes(b"")
     told = []
@@ -186,7 +186,7 @@ def test_a_damaged_checkpoint_is_named_and_passed_over(run):
         load(run)
 
 
-def test_a_checkpoint_of_another_network_is_passed_over(run):
+def test_a_checkpoint_of_another_network_is_skipped(run):
     text = (run / "config.toml").read_text().replace("dense(16", "dense(17")
     (run / "config.toml").write_text(text)
     told = []
@@ -195,7 +195,7 @@ def test_a_checkpoint_of_another_network_is_passed_over(run):
     assert "2-dense.biases is float32[16] in it, and float32[17] here" in told[0]
 
 
-def test_samples_that_do_not_fit_are_refused_with_what_is_wanted(digits):
+def test_samples_that_do_not_fit_are_refused_with_the_expected_shape(digits):
     model = load(digits.run_folder)
     with pytest.raises(SigmaDataError, match="one sample without the axis of the batch"):
         model.predict(images()[0])
@@ -227,14 +227,14 @@ def test_one_of_several_trainers_must_be_named(tmp_path):
     assert np.array_equal(found, environment.trainer("b").predict(cases))
 
 
-def test_what_is_no_run_folder_is_refused(tmp_path):
+def test_a_path_that_is_not_a_run_folder_is_refused(tmp_path):
     with pytest.raises(SigmaConfigError, match=r"nowhere: not a run folder: no such directory"):
         load(tmp_path / "nowhere")
     with pytest.raises(SigmaConfigError, match=r"it has no config\.toml"):
         load(tmp_path)
 
 
-def test_a_run_that_was_made_from_python_says_how_to_go_on(tmp_path):
+def test_resuming_a_run_made_from_python_explains_how(tmp_path):
     with Environment("made", folder=tmp_path) as sigma:
         trainer = sigma.create_trainer(network="input(2) + output(1) + squared_difference()", optimiser="adam")
         trainer.data = ([[0.0, 1.0]], [[1.0]])
@@ -243,7 +243,7 @@ def test_a_run_that_was_made_from_python_says_how_to_go_on(tmp_path):
         load(sigma.run_folder)
 
 
-def test_plugins_of_other_versions_and_a_damaged_summary_are_told(run):
+def test_other_plugin_versions_and_a_damaged_summary_are_reported(run):
     (run / "plugins.json").write_text(json.dumps({"plugins": {"sigma-layers": "0.0.1"}}))
     (run / "summary.json").write_text("[" * 10_000)
     told = []

@@ -1,4 +1,4 @@
-"""Plugins are found one by one; a broken one concerns nobody else; every name that fails says why."""
+"""Plugins are discovered one by one; a broken one does not affect others; errors of names explain why."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BROKEN_IMPL = {
 }
 
 
-def test_a_plugin_offers_components_that_know_their_distribution(distribution):
+def test_components_of_a_plugin_know_their_distribution(distribution):
     plugin = distribution("acme-layers", SCALE, version="2.1")
     assert (plugin.state, plugin.version) == ("ready", "2.1")
     [component] = plugin.components
@@ -73,7 +73,7 @@ def test_a_component_is_imported_on_first_use_and_not_before(distribution):
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_plugin_that_cannot_be_found_whole_is_quarantined_alone(distribution, case):
+def test_a_plugin_that_fails_discovery_is_quarantined_alone(distribution, case):
     text, why = BROKEN[case]
     distribution("acme-layers", SCALE)
     plugin = distribution("broken-plugin", text=text)
@@ -84,7 +84,7 @@ def test_a_plugin_that_cannot_be_found_whole_is_quarantined_alone(distribution, 
 
 
 @pytest.mark.parametrize("case", BROKEN_IMPL)
-def test_a_plugin_whose_answer_is_wrong_is_quarantined_with_the_reason(distribution, case):
+def test_a_plugin_with_an_invalid_registration_is_quarantined_with_the_reason(distribution, case):
     name, body, why = BROKEN_IMPL[case]
     plugin = distribution("broken-plugin", text=IMPL.format(name=name, body=body))
     assert plugin.state == "quarantined"
@@ -96,7 +96,7 @@ def test_an_interrupt_from_the_keyboard_is_not_taken_for_a_broken_plugin(distrib
         distribution("acme-layers", text="raise KeyboardInterrupt")
 
 
-def test_a_newer_minor_version_is_warned_of_when_the_plugin_is_used(distribution):
+def test_a_plugin_for_a_newer_minor_version_gives_a_warning_when_used(distribution):
     text = IMPL.format(name="sigma_components()", body=f"return [Component({SCALE})]").replace("1.0", "1.7")
     plugin = distribution("acme-layers", text=text, scale="class Scale: ...")
     assert plugin.state == "ready"
@@ -105,7 +105,7 @@ def test_a_newer_minor_version_is_warned_of_when_the_plugin_is_used(distribution
         catalogue().load("layer", "scale_x")
 
 
-def test_two_plugins_may_offer_one_name_until_somebody_uses_it(distribution):
+def test_two_plugins_may_offer_the_same_name_until_it_is_used(distribution):
     distribution("acme-layers", SCALE)
     distribution("rival-layers", SCALE.replace("acme", "rival"))
     with pytest.raises(SigmaConfigError, match=r"acme-layers and rival-layers both offer it.*'rival-layers:scale_x'"):
@@ -114,13 +114,13 @@ def test_two_plugins_may_offer_one_name_until_somebody_uses_it(distribution):
     assert catalogue().resolve("layer", "Acme_Layers:scale_x").path == "acme_layers.scale:Scale"
 
 
-def test_a_kind_has_names_of_its_own(distribution):
+def test_each_kind_of_component_has_its_own_names(distribution):
     distribution("acme-layers", SCALE)
     with pytest.raises(SigmaConfigError, match="optimiser 'scale_x': no plugin offers it"):
         catalogue().resolve("optimiser", "scale_x")
 
 
-def test_an_unknown_name_says_what_is_near(distribution):
+def test_an_unknown_name_suggests_similar_names(distribution):
     distribution("acme-layers", SCALE)
     with pytest.raises(SigmaConfigError, match=r"layer 'scale_y': no plugin offers it. Did you mean 'scale_x'\?"):
         catalogue().resolve("layer", "scale_y")
@@ -135,7 +135,7 @@ def test_a_name_of_a_known_distribution_says_how_to_install_it():
         Catalogue(()).resolve("recipe", "sigma-monitor-web:xor")
 
 
-def test_a_distribution_that_nobody_knows_is_not_recommended(distribution):
+def test_an_unknown_distribution_is_not_recommended(distribution):
     with pytest.raises(SigmaPluginError, match="no installed plugin is called 'acme'. Installed are: none.") as caught:
         Catalogue(()).resolve("layer", "acme:scale_x")
     assert "pip" not in str(caught.value)
@@ -146,7 +146,7 @@ def test_a_distribution_that_nobody_knows_is_not_recommended(distribution):
         catalogue().resolve("layer", "x:scale_x")
 
 
-def test_a_quarantined_plugin_speaks_up_when_its_component_is_needed(distribution, monkeypatch):
+def test_a_quarantined_plugin_is_reported_when_its_component_is_needed(distribution, monkeypatch):
     monkeypatch.setitem(rooms.known(), "sigma-room", {"layer": "rare_one"})
     distribution("sigma-room", text="import not_there_at_all")
     with pytest.raises(SigmaPluginError, match="sigma-room should offer it, but is broken \\(ModuleNotFoundError"):
@@ -155,7 +155,7 @@ def test_a_quarantined_plugin_speaks_up_when_its_component_is_needed(distributio
         catalogue().resolve("layer", "never_heard_of")
 
 
-def test_a_disabled_plugin_is_not_imported_and_says_so_when_needed(distribution, monkeypatch):
+def test_a_disabled_plugin_is_not_imported_and_reported_when_needed(distribution, monkeypatch):
     distribution("acme-layers", text="raise RuntimeError")
     monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "Acme_Layers,,")
     assert catalogue().plugin("acme-layers").state == "disabled"
@@ -185,14 +185,14 @@ def test_an_interrupt_while_a_component_is_imported_stays_an_interrupt(distribut
         catalogue().load("layer", "scale_x")
 
 
-def test_a_plugin_to_leave_out_that_is_not_installed_is_warned_of(distribution, monkeypatch):
+def test_disabling_a_plugin_that_is_not_installed_gives_a_warning(distribution, monkeypatch):
     distribution("acme-layers", SCALE)
     monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "acme-layer")
     with pytest.warns(UserWarning, match=r"no installed plugin is called 'acme-layer'. Did you mean 'acme-layers'\?"):
         assert catalogue().plugin("acme-layers").state == "ready"
 
 
-def test_a_plugin_is_used_once_a_component_of_it_is_imported(distribution):
+def test_a_plugin_counts_as_used_once_one_of_its_components_is_imported(distribution):
     distribution("acme-layers", SCALE, scale="class Scale: ...")
     distribution("rival-layers", SCALE.replace("acme", "rival").replace("scale_x", "scale_y"), scale="Scale = 1")
     before = catalogue().versions()
@@ -201,7 +201,7 @@ def test_a_plugin_is_used_once_a_component_of_it_is_imported(distribution):
     assert set(catalogue().versions()) - set(before) == {"acme-layers"}
 
 
-def test_versions_name_the_kernel_and_what_is_used(distribution):
+def test_recorded_versions_include_the_kernel_and_the_used_plugins(distribution):
     distribution("acme-layers", SCALE, scale="class Scale: ...", version="3.4")
     distribution("broken-plugin", text="raise RuntimeError")
     assert "acme-layers" not in catalogue().versions()
@@ -211,20 +211,20 @@ def test_versions_name_the_kernel_and_what_is_used(distribution):
     assert "broken-plugin" not in catalogue().versions()
 
 
-def test_a_plugin_that_is_not_installed_says_what_is_near(distribution):
+def test_a_plugin_that_is_not_installed_suggests_similar_names(distribution):
     distribution("acme-layers", SCALE)
     with pytest.raises(SigmaPluginError, match=r"plugin 'acme-layer': not installed. Did you mean 'acme-layers'\?"):
         catalogue().plugin("acme-layer")
 
 
-def test_plugins_come_in_the_order_of_their_names(distribution):
+def test_plugins_are_ordered_by_name(distribution):
     for name in ("zeta-plugin", "alpha-plugin"):
         distribution(name, SCALE)
     names = [plugin.name for plugin in find()]
     assert names == sorted(names)
 
 
-def test_importing_the_kernel_costs_nothing_until_it_is_used():
+def test_importing_the_kernel_imports_nothing_until_it_is_used():
     code = "import sys, sigma_kernel; print(sorted(m for m in sys.modules if m.startswith(('sigma_kernel.', 'numpy'))))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['sigma_kernel.contracts', 'sigma_kernel.lazy']\n"  # both are lists of names

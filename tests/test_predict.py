@@ -59,7 +59,7 @@ architecture = 'input(28, 28) + flatten() + output(10) + softmax_cross_entropy()
 
 @pytest.fixture
 def sigma(capsys, tmp_path, monkeypatch):
-    """Return a function that runs the command in an empty folder, and returns its exit code and what it said."""
+    """Return a function that runs the command in an empty folder, and returns its exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -89,14 +89,14 @@ def images(count=7):
 
 
 def refused(sigma, *arguments):
-    """Return the one sentence of a refusal."""
+    """Return the error message of a refusal."""
     code, out, err = sigma("predict", *arguments)
     assert (code, out) == (2, "")
     return [line for line in err.splitlines() if "/checkpoints/" not in line][-1]
 
 
-# -- right samples -----------------------------------------------------------------------------------------------------
-def test_predictions_of_the_digits_are_those_of_the_trainer_to_the_bit(digits, sigma):
+# -- valid samples -----------------------------------------------------------------------------------------------------
+def test_predictions_of_the_digits_equal_the_trainers_bit_for_bit(digits, sigma):
     with build(read(digits / "config.toml"), catalogue()) as environment:
         trainer = environment.trainers["trainer"]
         trainer.session.restore(load(digits).checkpoint)
@@ -127,7 +127,7 @@ def test_classes_come_with_their_probabilities_as_json(digits, sigma):
         assert np.array_equal(np.float32(row["probabilities"]), values)
 
 
-def test_people_get_a_table_with_the_most_probable_first(digits, sigma):
+def test_predictions_print_as_a_table_most_probable_first(digits, sigma):
     np.save("x.npy", images(2))
     code, out, _ = sigma("predict", digits, "x.npy", "--top", "3")
     lines = [line.split() for line in out.splitlines()]
@@ -158,8 +158,8 @@ def test_a_table_without_its_target_is_predicted_with_the_names_of_its_classes(s
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_columns_of_words_are_encoded_as_in_training(sigma, tmp_path, gone):
-    """Where a new file lacks a category, its columns still stand where they stood; the training data may be gone."""
+def test_categorical_columns_are_encoded_as_in_training(sigma, tmp_path, gone):
+    """Encoded columns keep their positions if a new file lacks a category; the training data may have been deleted."""
     Path("flowers.csv").write_text(TABLE)
     text = FLOWERS.format(target="price", units=1, cost="squared_difference").replace("input(2)", "input(4)")
     run = ran(text.replace("split", 'encode = "kind"\nsplit'), tmp_path)
@@ -207,7 +207,7 @@ def test_numbers_are_predicted_as_plain_numbers(sigma, tmp_path):
     assert Path("found.csv").read_text().splitlines()[0] == "input,row,value_0"
 
 
-def test_a_saved_picture_is_predicted_as_its_array_is(sigma, tmp_path):
+def test_a_saved_image_is_predicted_like_its_array(sigma, tmp_path):
     pillow = pytest.importorskip("PIL.Image")
     random = np.random.default_rng(0)
     Path("idx").mkdir()
@@ -221,12 +221,12 @@ def test_a_saved_picture_is_predicted_as_its_array_is(sigma, tmp_path):
     for i in range(3):
         pillow.fromarray(pixels[i]).save(f"{i}.png")
     for name in Path("idx").iterdir():
-        name.unlink()  # nothing is read to predict
+        name.unlink()  # no training data is read
     assert sigma("predict", run, "0.png", "1.png", "2.png", "--output", "found.npy")[0] == 0
     assert np.array_equal(np.load("found.npy"), expected)
 
 
-def test_data_sets_that_read_no_samples_themselves_are_read_for(digits, sigma, monkeypatch):
+def test_samples_are_read_for_data_sets_without_their_own_reader(digits, sigma, monkeypatch):
     monkeypatch.delattr("sigma_data.datasets.splits.Splits.samples")
     np.savetxt("x.csv", images(3).reshape(-1, 64), delimiter=",")
     assert sigma("predict", digits, "x.csv", "--output", "found.npy")[0] == 0
@@ -234,7 +234,7 @@ def test_data_sets_that_read_no_samples_themselves_are_read_for(digits, sigma, m
     assert "none.csv: there is no such file" in refused(sigma, digits, "none.csv")
 
 
-def test_the_white_of_a_picture_can_be_told(sigma, tmp_path):
+def test_the_white_level_of_an_image_can_be_set(sigma, tmp_path):
     pillow = pytest.importorskip("PIL.Image")
     Path("flowers.csv").write_text(TABLE)
     run = ran(FLOWERS.format(target="kind", units=2, cost="softmax_cross_entropy").replace("(2)", "(3)", 1), tmp_path)
@@ -246,8 +246,8 @@ def test_the_white_of_a_picture_can_be_told(sigma, tmp_path):
     assert np.array_equal(np.load("found.npy"), load(run).predict([[0, 100, 200]]))
 
 
-# -- wrong samples -----------------------------------------------------------------------------------------------------
-def test_input_that_is_wrong_is_one_clear_sentence(digits, sigma):
+# -- invalid samples ---------------------------------------------------------------------------------------------------
+def test_invalid_input_is_reported_in_one_clear_sentence(digits, sigma):
     np.save("nan.npy", np.full((1, 8, 8), np.nan))
     np.save("flat.npy", np.zeros((1, 64)))
     np.save("large.npy", np.array([np.zeros((8, 8)), np.full((8, 8), 1e300)]))
@@ -277,13 +277,13 @@ def test_input_that_is_wrong_is_one_clear_sentence(digits, sigma):
         assert wrong in found, found
 
 
-def test_of_several_files_the_one_that_is_wrong_is_named(digits, sigma):
+def test_the_wrong_one_of_several_files_is_named(digits, sigma):
     np.save("good.npy", images(2))
     np.save("large.npy", np.full((1, 8, 8), 1e300))
     assert refused(sigma, digits, "good.npy", "large.npy").startswith("large.npy: section 'inputs', row 0: 1e+300")
 
 
-def test_pictures_that_are_wrong_are_one_clear_sentence(digits, sigma):
+def test_invalid_images_are_reported_in_one_clear_sentence(digits, sigma):
     pillow = pytest.importorskip("PIL.Image")
     pillow.new("L", (9, 8)).save("wide.png")
     pillow.new("1", (40_000, 40_000)).save("huge.png")
@@ -293,7 +293,7 @@ def test_pictures_that_are_wrong_are_one_clear_sentence(digits, sigma):
     assert "text.png: not a PNG or JPEG image" in refused(sigma, digits, "text.png")
 
 
-def test_a_command_that_is_wrong_is_refused_before_anything_is_computed(digits, sigma):
+def test_an_invalid_command_is_refused_before_anything_is_computed(digits, sigma):
     np.save("x.npy", images(1))
     assert "must be a .csv or .npy file" in refused(sigma, digits, "x.npy", "--output", "x.txt")
     assert "'nowhere' is not a directory" in refused(sigma, digits, "x.npy", "--output", "nowhere/x.csv")
@@ -309,7 +309,7 @@ def test_a_command_that_is_wrong_is_refused_before_anything_is_computed(digits, 
     assert "taken.csv: cannot be written" in refused(sigma, digits, "x.npy", "--output", "taken.csv")
 
 
-def test_a_network_with_several_inputs_is_for_python(sigma, tmp_path):
+def test_a_network_with_several_inputs_can_only_predict_from_python(sigma, tmp_path):
     Path("flowers.csv").write_text(TABLE)
     text = FLOWERS.format(target="price", units=1, cost="squared_difference")
     text = text.replace("input(2)", 'concat(input(2), input(1, section="targets"))')
@@ -319,7 +319,7 @@ def test_a_network_with_several_inputs_is_for_python(sigma, tmp_path):
 
 
 # -- several outputs ---------------------------------------------------------------------------------------------------
-def test_several_outputs_are_told_by_their_names():
+def test_each_output_of_a_row_has_its_name():
     outputs = {"0-a": np.array([[0.25, 0.75]]), "1-b": np.array([[[1.0, np.inf]]])}
     found = Predictions(outputs, ("0-a",), ("no", "yes"), [("x.npy", 4)], top=5)
     (row,) = found.rows()

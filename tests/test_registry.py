@@ -1,4 +1,4 @@
-"""Registries: values by address, what they must be, who is told, and what several threads may do at once."""
+"""Registries: values by address, their types, observers, and concurrent use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATTERNS = st.lists(MASKS, min_size=1, max_size=4).map(".".join)
 
 
 def keep(registry: Registry, address: str, value: object, kind: Kind | None = None) -> None:
-    """Bind a value that is kept beside the registry."""
+    """Bind a value that is stored outside the registry."""
     kept = [value]
     registry.bind(address, lambda: kept[0], lambda new: kept.__setitem__(0, new), kind)
 
@@ -32,7 +32,7 @@ def values(registry: Registry) -> dict[str, object]:
 
 
 def plant(addresses: list[str], tags: dict[str, set[str]] | None = None) -> Registry:
-    """Return a registry with a number at each address, as far as they are not in each other's way."""
+    """Return a registry with a number at each address that does not conflict with the others."""
     registry = Registry()
     for number, address in enumerate(addresses):
         if not any(f"{a}.".startswith(f"{address}.") or f"{address}.".startswith(f"{a}.") for a in values(registry)):
@@ -66,7 +66,7 @@ def test_a_value_is_found_by_its_address_and_a_level_is_a_registry(registry):
     assert "4-dense" not in layers
 
 
-def test_find_gives_values_with_their_addresses_in_the_order_of_the_tree(registry):
+def test_find_returns_values_with_addresses_in_tree_order(registry):
     assert registry.find("**.layers.*.*") == [
         ("trainer.network.layers.2-dense.weights", [1, 2]),
         ("trainer.network.layers.3-dropout.rate", 0.5),
@@ -76,7 +76,7 @@ def test_find_gives_values_with_their_addresses_in_the_order_of_the_tree(registr
     assert list(values(registry))[-1] == "trainer.loss"
 
 
-def test_tags_choose_among_levels(registry):
+def test_tags_select_among_levels(registry):
     assert registry.find("**.*<dense>.*") == [("trainer.network.layers.2-dense.weights", [1, 2])]
     assert registry.addresses("**.<layer>.rate") == ["trainer.network.layers.3-dropout.rate"]
     assert registry.find("**.<layer,dense>.rate") == []
@@ -88,7 +88,7 @@ def test_tags_choose_among_levels(registry):
 @given(
     st.lists(ADDRESSES, max_size=12), st.dictionaries(ADDRESSES, st.sets(st.sampled_from("tu")), max_size=4), PATTERNS
 )
-def test_a_pattern_finds_what_it_matches_and_nothing_else(addresses, tags, pattern):
+def test_a_pattern_finds_exactly_its_matches(addresses, tags, pattern):
     registry = plant(addresses, tags)
     expected = [(a, v) for a, v in registry.find("**") if matches(pattern, a, registry.tags)]
     assert registry.find(pattern) == expected
@@ -97,7 +97,7 @@ def test_a_pattern_finds_what_it_matches_and_nothing_else(addresses, tags, patte
 
 @settings(deadline=None)
 @given(st.lists(ADDRESSES, max_size=8), st.lists(ADDRESSES, min_size=1, max_size=8), PATTERNS)
-def test_what_was_found_is_remembered_only_until_the_structure_changes(before, after, pattern):
+def test_pattern_matches_are_cached_until_the_tree_changes(before, after, pattern):
     registry = plant(before)
     registry.find(pattern)
     for address in after:
@@ -108,13 +108,13 @@ def test_what_was_found_is_remembered_only_until_the_structure_changes(before, a
         assert registry.addresses(pattern) == [a for a in values(registry) if matches(pattern, a)]
 
 
-def test_a_new_tag_is_seen_by_patterns_that_were_asked_before(registry):
+def test_a_new_tag_is_found_by_patterns_that_were_cached(registry):
     assert registry.find("**.<slow>.rate") == []
     registry.branch("trainer.network.layers.3-dropout", "slow")
     assert [address for address, _ in registry.find("**.<slow>.rate")] == ["trainer.network.layers.3-dropout.rate"]
 
 
-def test_what_find_returns_belongs_to_the_caller(registry):
+def test_results_of_find_belong_to_the_caller(registry):
     registry.addresses("**").clear()
     registry.find("**").clear()
     assert len(registry.addresses("**")) == 4
@@ -131,7 +131,7 @@ def test_what_find_returns_belongs_to_the_caller(registry):
         ("trainer..loss", "'trainer..loss' is not an address: ''"),
     ],
 )
-def test_an_unknown_address_says_what_is_near(registry, address, message):
+def test_an_unknown_address_suggests_similar_names(registry, address, message):
     with pytest.raises(SigmaAddressError) as error:
         registry.get(address)
     assert str(error.value).startswith(message)
@@ -142,8 +142,8 @@ def test_an_empty_registry_says_that_it_is_empty():
         Registry().get("a")
 
 
-# -- what values must be -----------------------------------------------------------------------------------------------
-def test_banana_is_no_learning_rate(registry):
+# -- types of values ---------------------------------------------------------------------------------------------------
+def test_a_learning_rate_must_be_a_number(registry):
     with pytest.raises(SigmaAddressError) as error:
         registry["trainer.optimiser.learning_rate"] = "banana"
     assert str(error.value) == "trainer.optimiser.learning_rate: must be a number, at least 0 (got 'banana')."
@@ -167,7 +167,7 @@ def test_banana_is_no_learning_rate(registry):
         (Kind(dict), {"a": 1}, {"a": 1}),
     ],
 )
-def test_a_value_that_fits_is_kept_in_the_type_that_was_declared(kind, value, kept):
+def test_a_value_that_fits_is_converted_to_the_declared_type(kind, value, kept):
     found = kind.check("a", value)
     assert type(found) is type(kept)
     assert found == kept or kept != kept
@@ -191,14 +191,14 @@ def test_a_value_that_fits_is_kept_in_the_type_that_was_declared(kind, value, ke
         (Kind(high=2), 3, "must be at most 2 (got 3)."),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_in_words(kind, value, message):
+def test_a_value_that_does_not_fit_is_refused_with_an_explanation(kind, value, message):
     with pytest.raises(SigmaAddressError) as error:
         kind.check("a.b", value)
     assert str(error.value).startswith("a.b: ")
     assert message in str(error.value)
 
 
-def test_a_value_without_a_kind_may_become_anything():
+def test_a_value_without_a_declared_type_may_become_anything():
     registry = Registry()
     keep(registry, "a", None)
     registry["a"] = [1]
@@ -210,7 +210,7 @@ def test_a_value_without_a_kind_may_become_anything():
 # -- writing -----------------------------------------------------------------------------------------------------------
 @settings(deadline=None)
 @given(st.lists(ADDRESSES, min_size=1, max_size=12), PATTERNS, st.integers())
-def test_what_is_set_is_what_is_got_for_every_match_and_nothing_else(addresses, pattern, value):
+def test_setting_a_pattern_sets_every_match_and_nothing_else(addresses, pattern, value):
     registry = plant(addresses)
     before = values(registry)
     hit = [a for a in before if matches(pattern, a)]
@@ -222,7 +222,7 @@ def test_what_is_set_is_what_is_got_for_every_match_and_nothing_else(addresses, 
     assert values(registry) == {**before, **dict.fromkeys(hit, value)}
 
 
-def test_setting_never_makes_a_new_key(registry):
+def test_setting_never_creates_a_new_address(registry):
     before = values(registry)
     for address in ("trainer.*.nothing", "**.nothing", "trainer.nothing", "other.nothing"):
         with pytest.raises(SigmaAddressError):
@@ -241,7 +241,7 @@ def test_setting_never_makes_a_new_key(registry):
         ("*", "*: matches no value."),
     ],
 )
-def test_setting_what_is_not_there_says_what_is_near(registry, pattern, message):
+def test_setting_an_unknown_address_suggests_similar_names(registry, pattern, message):
     with pytest.raises(SigmaAddressError) as error:
         registry.set(pattern, 1.0)
     assert str(error.value) == message
@@ -271,7 +271,7 @@ def test_a_value_is_read_and_written_through_its_functions():
         registry.set("**.rate", -1.0)
 
 
-def test_a_value_that_is_not_there_yet_is_left_out_and_still_has_an_address():
+def test_a_value_not_published_yet_is_left_out_but_has_an_address():
     registry, published = Registry(), {}
     registry.bind("loss", lambda: published.get("loss", NOTHING))
     assert registry.find("*") == []
@@ -291,7 +291,7 @@ def test_a_value_and_a_level_cannot_share_an_address(registry):
 
 
 @pytest.mark.parametrize("address", ["a.*", "**", "<t>.b", "a#1", "", "a..b"])
-def test_a_place_has_a_plain_address(address):
+def test_a_binding_or_branch_needs_a_plain_address(address):
     registry = Registry()
     for act in (lambda: registry.bind(address, int), lambda: registry.branch(address)):
         with pytest.raises(SigmaAddressError, match="Use a plain address|is not an address"):
@@ -299,7 +299,7 @@ def test_a_place_has_a_plain_address(address):
     assert "**" not in registry
 
 
-def test_what_is_removed_is_gone_with_all_that_it_held(registry):
+def test_removing_a_level_removes_everything_below_it(registry):
     registry.remove("trainer.network")
     assert registry.addresses("**") == ["trainer.optimiser.learning_rate", "trainer.loss"]
     registry.remove("trainer.loss")
@@ -309,7 +309,7 @@ def test_what_is_removed_is_gone_with_all_that_it_held(registry):
 
 
 # -- observers ---------------------------------------------------------------------------------------------------------
-def test_observers_are_told_what_changed_with_the_address_as_they_see_it(registry):
+def test_observers_are_notified_of_changes_with_relative_addresses(registry):
     told, above, tagged = [], [], []
     registry["trainer.network"].observe(lambda *event: told.append(event), "**.rate")
     registry.observe(lambda *event: above.append(event))
@@ -322,7 +322,7 @@ def test_observers_are_told_what_changed_with_the_address_as_they_see_it(registr
     assert above == [*tagged, ("trainer.loss", 1.5, 1.0)]
 
 
-def test_observers_are_told_of_values_that_come_and_go(registry):
+def test_observers_are_notified_of_added_and_removed_values(registry):
     told = []
     registry.observe(lambda *event: told.append(event))
     registry.bind("trainer.new", lambda: 2)
@@ -338,7 +338,7 @@ def test_observers_are_told_of_values_that_come_and_go(registry):
     ]
 
 
-def test_a_value_is_read_for_observers_only_where_there_are_any():
+def test_a_value_is_read_for_observers_only_if_there_are_any():
     registry, reads, told = Registry(), [], []
     registry.bind("a", lambda: reads.append(1) or 7, lambda value: None)
     registry["a"] = 1
@@ -348,7 +348,7 @@ def test_a_value_is_read_for_observers_only_where_there_are_any():
     assert told == [("a", 7, 2)]
 
 
-def test_nobody_is_told_after_the_end(registry):
+def test_observers_are_not_called_after_the_end(registry):
     told = []
     end = registry.observe(lambda *event: told.append(event))
     end()
@@ -373,7 +373,7 @@ ACTIONS = st.one_of(
 
 @settings(deadline=None)
 @given(st.lists(ACTIONS, max_size=20))
-def test_whoever_is_told_everything_knows_everything(actions):
+def test_observers_of_everything_can_reconstruct_the_tree(actions):
     registry, known = Registry(), {}
 
     def learn(address, old, new):
@@ -399,7 +399,7 @@ def test_whoever_is_told_everything_knows_everything(actions):
 
 # -- threads -----------------------------------------------------------------------------------------------------------
 def together(*actions) -> None:
-    """Run all at once, each in a thread of its own; raise what one of them raised."""
+    """Run functions at once, each in its own thread; raise the exception of one of them."""
     failures, start = [], threading.Barrier(len(actions))
 
     def act(action):
@@ -418,7 +418,7 @@ def together(*actions) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_every_change_of_many_threads_is_told_exactly_once():
+def test_every_change_by_many_threads_is_observed_exactly_once():
     registry, told = Registry(), []
     keep(registry, "a", -1)
     registry.observe(lambda *event: told.append(event))
@@ -453,7 +453,7 @@ def test_threads_may_read_and_build_at_once():
     assert len(registry.find("*.<made>.value")) == 298
 
 
-def test_a_slow_value_holds_nobody_up():
+def test_a_slow_observer_does_not_delay_other_threads():
     registry, asked, answer = Registry(), threading.Event(), threading.Event()
     registry.bind("slow", lambda: asked.set() or answer.wait(60))
     keep(registry, "quick", 1)

@@ -1,4 +1,4 @@
-"""A replay finds what somebody changed in the journal, and says where it begins."""
+"""A replay detects changes of the journal, and reports where they begin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sigma_kernel.training.history.rewind import Past
 
 @pytest.fixture(autouse=True)
 def one_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let there be one digest, at the end, however fast this machine is at the moment."""
+    """Write one digest only, at the end, however fast the machine is."""
     monkeypatch.setattr(Past, "due", lambda self: False)
 
 
@@ -63,7 +63,7 @@ def _last_digest(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return next(row for row in reversed(rows) if row.get("event") == "digest")
 
 
-def test_a_journal_that_nobody_touched_is_replayed_without_a_difference(tmp_path: Path) -> None:
+def test_an_unmodified_journal_replays_without_a_difference(tmp_path: Path) -> None:
     run = _run(tmp_path)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     assert _replayed(run) == {}
@@ -72,7 +72,7 @@ def test_a_journal_that_nobody_touched_is_replayed_without_a_difference(tmp_path
 
 @define(eq=False)
 class Meddler(Monitor):
-    """Try to steer, and note what is said to that."""
+    """Try to send commands, and record the answers."""
 
     talks: bool
     refused: list[str] = field(factory=list)
@@ -93,7 +93,7 @@ MEDDLING: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def test_nobody_steers_a_replay(tmp_path: Path) -> None:
+def test_commands_are_refused_during_a_replay(tmp_path: Path) -> None:
     run, loud, quiet = _run(tmp_path), Meddler(True), Meddler(False)
     with _small() as sigma:
         sigma.monitors = {"loud": loud, "quiet": quiet}
@@ -107,7 +107,7 @@ def test_nobody_steers_a_replay(tmp_path: Path) -> None:
     assert quiet.refused == []
 
 
-def test_a_signal_to_save_makes_no_difference_to_a_replay(tmp_path: Path) -> None:
+def test_a_save_by_signal_does_not_affect_the_replay(tmp_path: Path) -> None:
     run, heard = _run(tmp_path), []
 
     @define(eq=False)
@@ -124,14 +124,14 @@ def test_a_signal_to_save_makes_no_difference_to_a_replay(tmp_path: Path) -> Non
     assert heard == ["nothing is saved in a replay"]
 
 
-def test_a_digest_that_was_changed_is_named_with_its_address(tmp_path: Path) -> None:
+def test_a_tampered_digest_is_reported_with_its_address(tmp_path: Path) -> None:
     run = _run(tmp_path)
     forged(run, lambda rows: _last_digest(rows)["state"].update({"network.layers.weights": "0" * 16}))
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): network.layers.weights differ")
 
 
-def test_a_loss_that_was_changed_is_named_with_its_iteration(tmp_path: Path) -> None:
+def test_a_tampered_loss_is_reported_with_its_iteration(tmp_path: Path) -> None:
     run = _run(tmp_path)
 
     def change(rows: list[dict[str, Any]]) -> None:
@@ -144,7 +144,7 @@ def test_a_loss_that_was_changed_is_named_with_its_iteration(tmp_path: Path) -> 
     assert said == "iteration 20 (epoch 4): losses differ, first seen in the loss of iteration 18"
 
 
-def test_a_command_that_was_changed_is_found(tmp_path: Path) -> None:
+def test_a_tampered_command_in_the_journal_is_detected(tmp_path: Path) -> None:
     run = _run(tmp_path)
 
     def change(rows: list[dict[str, Any]]) -> None:
@@ -181,7 +181,7 @@ def _pair() -> Environment:
     return sigma
 
 
-def test_a_trainer_that_was_fitted_twice_is_replayed_and_resumed(tmp_path: Path) -> None:
+def test_a_trainer_fitted_twice_can_be_replayed_and_resumed(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         trainer = sigma.trainer("trainer")
@@ -221,7 +221,7 @@ def test_a_trainer_that_was_fitted_twice_is_replayed_and_resumed(tmp_path: Path)
         ({"command": "stop", "cause": ""}, "it changes nothing"),
     ],
 )
-def test_a_command_that_was_slipped_in_and_cannot_act_is_told(tmp_path: Path, more: dict[str, Any], why: str) -> None:
+def test_an_inserted_command_that_cannot_apply_is_reported(tmp_path: Path, more: dict[str, Any], why: str) -> None:
     run = _run(tmp_path)
     head = {"trainer": "trainer", "iteration": 20, "epoch": 4, "seconds": 1.0}
 
@@ -235,7 +235,7 @@ def test_a_command_that_was_slipped_in_and_cannot_act_is_told(tmp_path: Path, mo
     assert f"cannot be replayed: {why}" in said or f"cannot be replayed: trainer: {why}" in said
 
 
-# -- left before its end -----------------------------------------------------------------------------------------------
+# -- ended early -------------------------------------------------------------------------------------------------------
 def _rate(value: float) -> Callable[[Environment], Any]:
     return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)
 
@@ -251,7 +251,7 @@ CHANGES = {4: _rate(0.02), 8: _rate(0.2)}
 
 
 def _crashed(folder: Path) -> Path:
-    """Return a run that was saved at iteration 2, changed twice, and broken off at 10."""
+    """Return a run with a checkpoint at iteration 2 and two commands, that crashed at 10."""
     with steered({2: lambda s: s.send("save"), **CHANGES, 10: crash}) as sigma:
         return crashed(sigma, folder)
 
@@ -264,7 +264,7 @@ def _whole(**settings: Any) -> Any:
 
 @pytest.mark.parametrize("edits", [[], ["other=1"]])
 @pytest.mark.parametrize("way", [_stop, lambda sigma: sigma.trainer("trainer").session.hurry()])
-def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost(
+def test_a_stop_during_replay_ends_at_once_and_loses_nothing(
     tmp_path: Path, way: Callable[[Environment], Any], edits: list[str]
 ) -> None:
     run = _crashed(tmp_path)
@@ -287,9 +287,7 @@ def test_a_stop_while_the_journal_is_done_again_ends_at_once_and_nothing_is_lost
 
 
 @pytest.mark.parametrize("goal", [{"iterations": 3}, {"iterations": 0}, {"epochs": 1}])
-def test_a_fit_that_ends_before_all_is_done_again_leaves_the_rest_to_the_next_resume(
-    tmp_path: Path, goal: dict[str, int]
-) -> None:
+def test_a_fit_that_ends_during_replay_leaves_the_rest_to_the_next_resume(tmp_path: Path, goal: dict[str, int]) -> None:
     run = _crashed(tmp_path)
     with steered({}) as early:
         early.resume(run)
@@ -327,9 +325,7 @@ def _gone(self: Recorder, moment: Moment, force: bool) -> None:
         raise Crash
 
 
-def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_hooks_that_ran_before_a_crash_do_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _farewell(tmp_path) as sigma:
         sigma.trainer("trainer").fit(iterations=7)
         whole = decisive(sigma.trainer("trainer"))
@@ -351,8 +347,8 @@ def test_hooks_at_a_stop_that_have_run_when_a_run_breaks_off_do_not_run_again(
         assert again.replay(run)[1] == {}
 
 
-# -- other settings ----------------------------------------------------------------------------------------------------
-def test_a_crash_amid_other_settings_loses_nothing_that_people_changed(tmp_path: Path) -> None:
+# -- new settings ------------------------------------------------------------------------------------------------------
+def test_a_crash_under_new_settings_loses_no_change_that_users_made(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
     with steered({6: crash}) as first:
         first.resume(run, ["other=1"])
@@ -365,7 +361,7 @@ def test_a_crash_amid_other_settings_loses_nothing_that_people_changed(tmp_path:
         assert not [text for _, text in late.messages.after(0) if "differs" in text]
 
 
-def test_a_run_that_went_on_with_other_settings_is_replayed_when_that_checkpoint_is_gone(tmp_path: Path) -> None:
+def test_a_run_resumed_with_new_settings_is_replayed_even_without_that_checkpoint(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
     with steered({11: lambda s: s.send("save")}) as late:
         late.resume(run, ["other=1"])
@@ -377,7 +373,7 @@ def test_a_run_that_went_on_with_other_settings_is_replayed_when_that_checkpoint
         assert decisive(again.trainer("trainer")) == wanted
 
 
-def test_a_run_that_is_resumed_twice_has_the_bits_of_one_that_was_never_stopped(tmp_path: Path) -> None:
+def test_a_run_resumed_twice_has_the_bits_of_an_uninterrupted_one(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
     for at, stop in ((11, lambda s: s.stop()), (12, crash)):
         with steered({at: stop}, last=14) as sigma:
@@ -395,7 +391,7 @@ def test_a_run_that_is_resumed_twice_has_the_bits_of_one_that_was_never_stopped(
         assert decisive(again.trainer("trainer")) == _whole(last=14)
 
 
-def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_training_goes_on(tmp_path: Path) -> None:
+def test_a_command_that_no_longer_applies_under_new_settings_is_reported_and_training_continues(tmp_path: Path) -> None:
     script = {2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 5: _rate(0.02), 6: crash}
     with steered(script, hooks={"end": End()}) as sigma:
         run = crashed(sigma, tmp_path)
@@ -403,7 +399,7 @@ def test_a_command_that_cannot_act_any_more_under_other_settings_is_told_and_tra
         again.resume(run, ["hooks={}"])
         again.run()
         assert again.trainer("trainer").session.moment.iteration == 12
-        assert again.get("trainer.optimiser.learning_rate") == 0.02  # what came after it is done again
+        assert again.get("trainer.optimiser.learning_rate") == 0.02  # later rows are replayed
         (said,) = (text for _, text in again.messages.after(0))
         assert "a replayed command was refused: detach: there is no hook 'end'" in said
 
@@ -416,18 +412,18 @@ WORK = [{"event": "begin"}, {"command": "set"}, {"event": "digest"}]
 
 
 @pytest.mark.parametrize("cut", [[], [END], [*STOP, END], [{"command": "stop"}, END], STOP])
-def test_what_an_interruption_added_is_left_out(cut: list[dict[str, Any]]) -> None:
+def test_a_comparison_ignores_the_rows_of_an_interruption(cut: list[dict[str, Any]]) -> None:
     assert seamless([*WORK, *cut, RESUMED, {"command": "go"}]) == [*WORK, {"command": "go"}]
     assert _due([*WORK, *cut, RESUMED], 1) == WORK[1:]
 
 
-def test_a_stop_of_a_hook_is_no_interruption() -> None:
+def test_a_stop_by_a_hook_is_not_an_interruption() -> None:
     rows = [*WORK, {"command": "stop", "by": "end"}, END]
     assert seamless([*rows, RESUMED]) == rows[:-1]
 
 
 def _due(rows: list[dict[str, Any]], position: int) -> list[dict[str, Any]]:
-    """Return what is still to be done, without the places of the rows."""
+    """Return the rows to replay, without their positions."""
     placed = [{**row, "place": place} for place, row in enumerate(rows)]
     return [{name: value for name, value in row.items() if name != "place"} for row in tail(placed, position)]
 
@@ -440,14 +436,14 @@ BY = {"command": "save", "by": "a"}
 FIRED = {"event": "fired"}
 
 
-def test_with_other_settings_only_what_came_from_outside_is_done_again() -> None:
+def test_only_external_commands_are_replayed_under_new_settings() -> None:
     again = [{**row, "again": True} for row in (WORK[1], FIRED)]
     assert _due([*WORK, BY, FIRED, *STOP, END, _edited(0)], 0) == again
     assert _due([*WORK, BY, FIRED, _edited(2)], 2) == again[1:]
 
 
-def test_what_was_not_done_again_before_the_next_crash_is_done_again_then() -> None:
-    rows = [*WORK, BY, FIRED, _edited(0), WORK[0], WORK[1]]  # under other settings, only the first of two was
+def test_rows_not_replayed_before_a_second_crash_are_replayed_after_it() -> None:
+    rows = [*WORK, BY, FIRED, _edited(0), WORK[0], WORK[1]]  # under new settings, only the first of two was
     later = [*rows, BY, RESUMED]
     assert _due([*rows, RESUMED], 0) == [*WORK[:2], {**FIRED, "again": True}]
     assert _due(later, len(rows)) == [BY, {**FIRED, "again": True}]
@@ -455,7 +451,7 @@ def test_what_was_not_done_again_before_the_next_crash_is_done_again_then() -> N
     assert _due([*rows, _edited(0)], 0) == [{**row, "again": True} for row in (WORK[1], FIRED)]
 
 
-def test_losses_are_compared_as_far_as_both_know_them() -> None:
+def test_losses_are_compared_over_the_shorter_sequence() -> None:
     row = {"event": "digest", "iteration": 9, "epoch": 0, "state": {"a": "1"}}
     replay = Replay(deque([{**row, "place": 0, "losses": "aaaaaaaabbbbbbbb"}]))
     assert replay.met({**row, "losses": "bbbbbbbb", "seconds": 3.0})

@@ -1,4 +1,4 @@
-"""Taking up a run folder: what is told, what is refused, and that nothing is harmed."""
+"""Resuming a run folder: messages, refusals, and no damage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHORT = ["--set", "hooks.finish.when=epoch reaches 5", "--quiet", "--json"]
 
 @pytest.fixture
 def run(sigma):
-    """Return the folder of a run that has ended."""
+    """Return the folder of a finished run."""
     return Path(json.loads(sigma("run", "xor", *SHORT)[1])["folder"])
 
 
@@ -37,7 +37,7 @@ def contents(folder):
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_a_run_that_has_ended_goes_on_with_another_goal_to_the_bits_of_one_that_never_ended(sigma, run):
+def test_a_finished_run_with_a_new_goal_has_the_bits_of_an_uninterrupted_one(sigma, run):
     code, out, _ = sigma("resume", run, "--set", "hooks.finish.when=epoch reaches 20", "--json", "--quiet")
     summary = json.loads(out)
     assert (code, summary["epochs"], summary["folder"]) == (0, 20, str(run))
@@ -51,7 +51,7 @@ def goal(epochs):
 
 
 @pytest.mark.parametrize(("first", "then"), [("numpy", "numba"), ("numba", "numpy")])
-def test_a_run_goes_on_with_another_backend_and_back_within_tolerance_and_is_warned(sigma, first, then):
+def test_a_run_can_resume_on_another_backend_and_back_within_tolerance_with_a_warning(sigma, first, then):
     pytest.importorskip("sigma_backend_numba")
     whole = json.loads(sigma("run", "xor", "--backend", first, *goal(30))[1])
     run = Path(json.loads(sigma("run", "xor", "--backend", first, *goal(10))[1])["folder"])
@@ -61,7 +61,7 @@ def test_a_run_goes_on_with_another_backend_and_back_within_tolerance_and_is_war
         found = json.loads(out)
         assert (code, found["epochs"], found["backend"]) == (0, epochs, backend)
         before, spent = found["seconds"], before
-        assert found["seconds"] > spent  # of all that was trained, like epochs and iterations
+        assert found["seconds"] > spent  # of all training, like epochs and iterations
         assert f"backend was {other}, and is {backend} now: bits may differ" in err
         assert f'"sigma-backend-{backend}:{backend}"' in (run / "config.toml").read_text()
         assert f'"run.backend={backend}"]' in (run / "journal.jsonl").read_text()
@@ -75,9 +75,9 @@ RATE = "trainer.optimiser.learning_rate"
 
 @pytest.mark.parametrize(
     ("saved", "wanted"),
-    [(True, 0.3), (False, 0.2)],  # before the checkpoint that is gone on from, or after it
+    [(True, 0.3), (False, 0.2)],  # before or after the checkpoint that the run resumes from
 )
-def test_an_edited_setting_holds_from_the_checkpoint_on_until_somebody_sets_it_again(sigma, tmp_path, saved, wanted):
+def test_an_edited_setting_applies_from_the_checkpoint_until_it_is_set_again(sigma, tmp_path, saved, wanted):
     def trained(edits=()):
         configuration = understood(opened("xor", edits))
         made = build(configuration, catalogue(), tmp_path)
@@ -99,7 +99,7 @@ def test_an_edited_setting_holds_from_the_checkpoint_on_until_somebody_sets_it_a
 
 
 @pytest.mark.parametrize("key", ["run.seed=5", "run.precision=float64", "run.name=other", "run.folder=x"])
-def test_what_cannot_change_on_resume_is_refused(sigma, run, key):
+def test_settings_that_cannot_change_on_resume_are_refused(sigma, run, key):
     before = contents(run)
     code, _, err = sigma("resume", run, "--set", key)
     assert code == 2
@@ -107,7 +107,7 @@ def test_what_cannot_change_on_resume_is_refused(sigma, run, key):
     assert contents(run) == before
 
 
-def test_a_damaged_checkpoint_is_named_when_it_is_passed_over(sigma, run):
+def test_a_damaged_checkpoint_is_named_when_it_is_skipped(sigma, run):
     newest = max((run / "checkpoints" / "trainer").iterdir(), key=lambda path: int(path.name))
     (newest / "manifest.json").write_text("")
     code, _, err = sigma("resume", run, "--quiet")
@@ -115,7 +115,7 @@ def test_a_damaged_checkpoint_is_named_when_it_is_passed_over(sigma, run):
     assert f"warning: {newest}/manifest.json: is damaged" in err
 
 
-def test_a_network_that_does_not_fit_is_told_with_the_parameter_and_its_shapes(sigma, run):
+def test_a_network_that_does_not_fit_is_reported_with_the_parameter_and_its_shapes(sigma, run):
     before = contents(run / "checkpoints")
     network = "network.architecture=input(2) + dense(3) + output(2) + softmax_cross_entropy()"
     code, _, err = sigma("resume", run, "--set", network)
@@ -125,7 +125,7 @@ def test_a_network_that_does_not_fit_is_told_with_the_parameter_and_its_shapes(s
     assert contents(run / "checkpoints") == before
 
 
-def test_a_journal_that_is_gone_is_told(sigma, run):
+def test_a_deleted_journal_is_reported(sigma, run):
     (run / "journal.jsonl").unlink()
     code, _, err = sigma("resume", run, "--quiet", "--set", "hooks.finish.when=epoch reaches 6")
     assert code == 0
@@ -156,7 +156,7 @@ def test_a_journal_that_is_gone_is_told(sigma, run):
     ],
 )
 @pytest.mark.parametrize("command", ["resume", "replay"])
-def test_a_hostile_journal_is_one_clear_error(sigma, run, command, row, message):
+def test_a_malicious_journal_gives_one_clear_error(sigma, run, command, row, message):
     lines = (run / "journal.jsonl").read_text().splitlines()
     resealed(run / "journal.jsonl", [*(line.rpartition(', "hash"')[0] + "}" for line in lines), row])
     code, _, err = sigma(command, run, "--quiet")
@@ -171,7 +171,7 @@ def test_resume_prints_the_iteration_and_replay_that_it_is_identical(sigma, run)
     assert sigma("replay", run)[2].endswith("replay is identical\n")
 
 
-def test_a_folder_that_is_none_is_one_clear_error(sigma, run, tmp_path):
+def test_a_path_that_is_not_a_folder_is_one_clear_error(sigma, run, tmp_path):
     (tmp_path / "file").write_text("")
     for what in ("nothing", "file"):
         code, _, err = sigma("resume", what)
@@ -179,7 +179,7 @@ def test_a_folder_that_is_none_is_one_clear_error(sigma, run, tmp_path):
         assert what in err
 
 
-def test_nobody_goes_on_with_a_run_that_another_process_goes_on_with(sigma, run):
+def test_a_run_that_another_process_is_training_cannot_be_resumed(sigma, run):
     more = ["--set", "hooks.finish.when=epoch reaches 100000000", "--quiet"]
     other = subprocess.Popen([sys.executable, "-m", "sigma_kernel", "resume", str(run), *more])
     try:
@@ -207,7 +207,7 @@ def digit(path):
 
 @pytest.mark.parametrize("command", ["resume", "replay", "evaluate", "predict"])
 @pytest.mark.parametrize("journal", [True, False])
-def test_a_configuration_that_somebody_changed_is_refused_with_the_remedy(sigma, run, command, journal):
+def test_a_changed_configuration_is_refused_with_a_remedy(sigma, run, command, journal):
     if not journal:
         (run / "journal.jsonl").unlink()
     digit(run / "config.toml")
@@ -221,7 +221,7 @@ def test_a_configuration_that_somebody_changed_is_refused_with_the_remedy(sigma,
     assert contents(run) == before
 
 
-def test_a_resume_with_other_settings_writes_them_down_and_every_command_takes_them(sigma, run):
+def test_a_resume_with_new_settings_records_them_and_all_commands_use_them(sigma, run):
     old = (run / "config.toml").read_bytes()
     assert sigma("resume", run, *goal(8))[0] == 0
     rows = [row for row in journalled(run) if row.get("event") == "resumed"]
@@ -241,7 +241,7 @@ def journal_head(run):
     return json.loads((run / "journal.jsonl").read_text().partition("\n")[0])
 
 
-def test_a_crash_between_the_row_of_new_settings_and_the_file_leaves_a_run_that_resumes(sigma, run, monkeypatch):
+def test_a_crash_between_journalling_and_writing_new_settings_leaves_a_resumable_run(sigma, run, monkeypatch):
     def crash(path, text):
         raise KeyboardInterrupt
 
@@ -258,7 +258,7 @@ def test_a_crash_between_the_row_of_new_settings_and_the_file_leaves_a_run_that_
     assert sigma("resume", run)[0] == 1
 
 
-def test_a_folder_of_an_older_version_is_one_clear_sentence(sigma, run):
+def test_a_run_folder_of_an_older_version_is_refused_in_one_sentence(sigma, run):
     (run / "journal.jsonl").write_text('{"format": 1}\n{"trainer": "trainer", "event": "begin"}\n')
     before = contents(run)
     for command in ("resume", "replay", "evaluate"):
@@ -268,9 +268,9 @@ def test_a_folder_of_an_older_version_is_one_clear_sentence(sigma, run):
     assert contents(run) == before
 
 
-# -- a run that was paused ---------------------------------------------------------------------------------------------
+# -- paused runs -------------------------------------------------------------------------------------------------------
 def paused(folder, steps, saved):
-    """Return the folder of a run that broke off while it was paused, or stepped."""
+    """Return the folder of a run that crashed while it was paused or stepping."""
 
     def steer(made):
         made.pause()
@@ -310,7 +310,7 @@ def wait_until(holds):
 
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("steps", [0, 2])
-def test_a_run_that_broke_off_while_it_was_paused_or_stepped_trains_on_and_is_replayed(tmp_path, steps, saved):
+def test_a_run_that_crashed_while_paused_or_stepping_continues_and_is_replayed(tmp_path, steps, saved):
     run = paused(tmp_path, steps, saved)
     with steered() as again:
         again.resume(run, log=lambda text: None)
@@ -323,7 +323,7 @@ def test_a_run_that_broke_off_while_it_was_paused_or_stepped_trains_on_and_is_re
         assert decisive(replayed.trainer("trainer")) == wanted
 
 
-def test_a_run_that_is_to_stay_paused_waits_for_somebody(tmp_path):
+def test_a_run_resumed_with_paused_waits_for_a_command(tmp_path):
     run = paused(tmp_path, 0, True)
     with steered() as again:
         again.resume(run, log=lambda text: None, paused=True)
@@ -338,7 +338,7 @@ def test_a_run_that_is_to_stay_paused_waits_for_somebody(tmp_path):
         assert again.trainer("trainer").session.moment.iteration == 12
 
 
-def test_a_run_stays_paused_only_where_somebody_can_end_that(sigma, run):
+def test_a_run_stays_paused_on_resume_only_if_it_can_be_continued(sigma, run):
     before = contents(run)
     for quiet in ([], ["--quiet"]):
         code, _, err = sigma("resume", run, "--paused", *quiet)

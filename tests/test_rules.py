@@ -1,4 +1,4 @@
-"""Rules about parameters: what they match is checked before anything is trained."""
+"""Rules for parameters: their patterns are checked before training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sigma_optimisers import L2, Adam
 
 
 @pytest.mark.parametrize("where", ["initialisers.x", "optimiser.settings.x", "optimiser.transforms.x"])
-def test_a_rule_that_matches_nothing_is_refused_with_what_there_is(where: str) -> None:
+def test_a_rule_that_matches_nothing_is_refused_with_the_existing_addresses(where: str) -> None:
     with Environment() as sigma:
         trainer = sigma.create_trainer(batch_size=2, data=Arrays(inputs=np.ones((4, 2)), targets=np.zeros(4, int)))
         trainer.network = Input(2) + Output(2) + SoftmaxCrossEntropy()

@@ -1,4 +1,4 @@
-"""``sigma run`` and its relatives, from the command line to the exit code."""
+"""``sigma run`` and related commands, from the command line to the exit code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LONG = ["--set", "hooks.finish.when=epoch reaches 100000000"]
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Return the name of a small configuration in an empty folder, which is the current one."""
+    """Return the name of a small configuration in an empty folder, which is the working directory."""
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(XOR, encoding="utf-8")
     return "small.toml"
@@ -59,7 +59,7 @@ def file(tmp_path, monkeypatch):
 
 @pytest.fixture
 def sigma(capsys):
-    """Return a function that runs the command, and returns its exit code and what it said."""
+    """Return a function that runs the command, and returns its exit code and output."""
 
     def run(*arguments):
         code = main(list(arguments))
@@ -71,7 +71,7 @@ def sigma(capsys):
 
 
 # -- run ---------------------------------------------------------------------------------------------------------------
-def test_a_run_leaves_its_folder_and_prints_the_summary_that_lies_in_it(file, sigma):
+def test_a_run_writes_its_folder_and_prints_the_saved_summary(file, sigma):
     code, out, err = sigma("run", file, "--json", "--seed", "3")
     summary = json.loads(out)
     folder = Path(summary["folder"])
@@ -87,7 +87,7 @@ def test_a_run_leaves_its_folder_and_prints_the_summary_that_lies_in_it(file, si
     assert "small finished: 20 epochs" in err
 
 
-def test_the_same_seed_gives_the_same_bits_from_the_file_of_the_folder(file, sigma):
+def test_retraining_from_a_run_folders_configuration_gives_the_same_bits(file, sigma):
     first = json.loads(sigma("run", file, "--json", "--quiet")[1])
     again = json.loads(sigma("run", f"{first['folder']}/config.toml", "--json", "--quiet")[1])
     assert again["parameters_sha256"] == first["parameters_sha256"]
@@ -96,11 +96,11 @@ def test_the_same_seed_gives_the_same_bits_from_the_file_of_the_folder(file, sig
     assert other["parameters_sha256"] != first["parameters_sha256"]
 
 
-def test_a_quiet_run_says_nothing(file, sigma):
+def test_a_quiet_run_prints_nothing(file, sigma):
     assert sigma("run", file, "--quiet") == (0, "", "")
 
 
-def test_the_console_watches_unless_another_monitor_is_named(file, sigma):
+def test_the_console_monitor_is_the_default(file, sigma):
     _, out, _ = sigma("run", file, "--json")
     text = (Path(json.loads(out)["folder"]) / "config.toml").read_text()
     assert list(tomllib.loads(text)["monitors"]) == ["console"]
@@ -134,7 +134,7 @@ def test_a_plugin_that_is_not_installed_ends_with_code_3(file, sigma, monkeypatc
         (["data.dataset=csv"], "data.path: is missing. Give it a path."),
     ],
 )
-def test_a_wrong_configuration_ends_with_code_2_and_leaves_nothing_behind(file, sigma, overrides, message):
+def test_an_invalid_configuration_exits_with_code_2_and_leaves_no_files(file, sigma, overrides, message):
     code, out, err = sigma("run", file, *(part for text in overrides for part in ("--set", text)))
     assert (code, out) == (2, "")
     assert message in err
@@ -156,7 +156,7 @@ def test_a_wrong_configuration_ends_with_code_2_and_leaves_nothing_behind(file, 
         ("a,b,target\n1,2,0\n3,4,1\n", "larger than the data"),
     ],
 )
-def test_bad_data_is_one_clear_error_and_leaves_nothing_behind(file, sigma, rows, message):
+def test_invalid_data_is_one_clear_error_and_leaves_no_files(file, sigma, rows, message):
     path = "no.csv" if rows is None else "data.csv"
     if rows is not None:
         Path(path).write_text(rows)
@@ -170,7 +170,7 @@ def test_bad_data_is_one_clear_error_and_leaves_nothing_behind(file, sigma, rows
     assert not Path("runs").exists()
 
 
-def test_a_run_that_fails_says_so_in_its_summary_and_its_exit_code(file, sigma):
+def test_a_failed_run_is_marked_in_its_summary_and_exit_code(file, sigma):
     network = 'network.architecture=input(2) + output(2) + squared_difference(targets="inputs")'
     rate, score = "trainer.optimiser.learning_rate=1e38", "hooks.score.type=loss"
     code, out, err = sigma("run", file, "--json", "--set", rate, "--set", network, "--set", score)
@@ -179,7 +179,7 @@ def test_a_run_that_fails_says_so_in_its_summary_and_its_exit_code(file, sigma):
     assert "loss is" in err
 
 
-def test_a_run_folder_that_cannot_be_made_is_a_failure_that_names_it(file, sigma):
+def test_a_run_folder_that_cannot_be_created_is_an_error_that_names_it(file, sigma):
     Path("taken").write_text("in the way")
     code, out, err = sigma("run", file, "--json", "--set", "run.folder=taken")
     assert code == 2
@@ -206,7 +206,7 @@ def test_several_trainers_run_side_by_side_and_have_their_names_in_the_summary(f
     assert "trainers.b.network.architecture: 0-input: input(2,): the samples of section 'inputs' have" in shapes
 
 
-def test_a_recipe_runs_by_its_name(file, sigma):
+def test_a_recipe_can_be_run_by_name(file, sigma):
     code, out, _ = sigma("run", "xor", "--json", "--quiet")
     assert code == 0
     assert json.loads(out)["metrics"]["validation.accuracy"] == 1.0
@@ -226,7 +226,7 @@ launcher.start()
 
 
 def _heed_signals():
-    """Undo what a shell does to jobs in the background, and nohup, whose children ignore Ctrl-C and SIGHUP."""
+    """Undo the effect of background jobs and nohup, whose children ignore Ctrl-C and SIGHUP."""
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
 
@@ -240,14 +240,14 @@ def launched(program, *arguments):
 
 
 def appears(folder, pattern=""):
-    """Wait until a file is there."""
+    """Wait until a file exists."""
     give_up = time.monotonic() + 60
     while not (list(folder.glob(pattern)) if pattern else folder.exists()) and time.monotonic() < give_up:
         time.sleep(0.01)
 
 
 def started(file, *more):
-    """Start a run that does not end by itself, and wait until it trains."""
+    """Start an endless run, and wait until it trains."""
     process = launched(ALIVE, "run", file, "--json", *LONG, *more)
     appears(Path("runs"), "*/metrics.jsonl")
     time.sleep(0.2)
@@ -255,7 +255,7 @@ def started(file, *more):
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, expected):
+def test_a_signal_finishes_the_step_saves_and_sets_the_exit_code(file, number, expected):
     process = started(file)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -267,7 +267,7 @@ def test_a_signal_finishes_the_step_saves_and_has_its_exit_code(file, number, ex
     assert "Traceback" not in err
 
 
-def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch):
+def test_two_simultaneous_signals_count_as_one(monkeypatch):
     seconds = [100.0]
     monkeypatch.setattr(signals.time, "monotonic", lambda: seconds[0])
     with signals.Signals() as found:
@@ -283,7 +283,7 @@ def test_a_signal_that_comes_twice_at_once_is_one(monkeypatch):
             signal.raise_signal(signal.SIGINT)
 
 
-def test_sigusr1_saves_a_checkpoint_and_training_goes_on(file):
+def test_sigusr1_saves_a_checkpoint_and_training_continues(file):
     process = started(file)
     process.send_signal(signal.SIGUSR1)
     appears(Path("runs"), "*/checkpoints/trainer/[0-9]*")
@@ -314,12 +314,12 @@ start()
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_second_signal_aborts_at_once_and_still_says_what_there_was(file, first):
+def test_a_second_signal_aborts_immediately_and_still_prints_the_summary(file, first):
     process = launched(SLEEPER, "run", file, "--json", *LONG)
     appears(Path("asleep"))
     process.send_signal(first)
     said = iter(process.stderr.readline, "")
-    assert next((line for line in said if "interrupt again to abort" in line), "")  # the first one was heard
+    assert next((line for line in said if "interrupt again to abort" in line), "")  # the first one was received
     time.sleep(2 * signals.TWICE)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
@@ -333,7 +333,7 @@ def test_a_second_signal_aborts_at_once_and_still_says_what_there_was(file, firs
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6])
-def test_a_signal_at_any_moment_leaves_a_whole_run_folder_or_none(file, number, moment):
+def test_a_signal_at_any_moment_leaves_a_complete_run_folder_or_none(file, number, moment):
     process = launched(ALIVE, "run", file, "--json", "--quiet", *LONG)
     appears(Path("alive"))
     time.sleep(moment)
@@ -348,7 +348,7 @@ def test_a_signal_at_any_moment_leaves_a_whole_run_folder_or_none(file, number, 
 
 
 # -- evaluate ----------------------------------------------------------------------------------------------------------
-def test_evaluating_a_run_measures_what_it_measured_itself(file, sigma):
+def test_evaluating_a_run_gives_the_values_that_it_measured_itself(file, sigma):
     summary = json.loads(sigma("run", file, "--json", "--quiet")[1])
     code, out, _ = sigma("evaluate", summary["folder"], "--json")
     found = json.loads(out)
@@ -358,7 +358,7 @@ def test_evaluating_a_run_measures_what_it_measured_itself(file, sigma):
     assert "training.accuracy" in sigma("evaluate", summary["folder"], "--on", "training")[1]
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(file, sigma):
+def test_the_previous_checkpoint_replaces_a_damaged_one(file, sigma):
     folder = Path(json.loads(sigma("run", file, "--json", "--quiet")[1])["folder"])
     before = folder / "checkpoints" / "trainer" / "20"
     checkpoint.write(before.with_name("30"), checkpoint.read(before))
@@ -375,7 +375,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(file, sigma):
     assert "holds no checkpoint of 'trainer' that is intact" in err
 
 
-def test_evaluating_what_is_no_run_or_no_split_is_refused(file, sigma):
+def test_evaluating_an_invalid_run_or_split_is_refused(file, sigma):
     assert sigma("evaluate", "nowhere")[0] == 2
     folder = json.loads(sigma("run", file, "--json", "--quiet")[1])["folder"]
     code, _, err = sigma("evaluate", folder, "--on", "tets")
@@ -384,13 +384,13 @@ def test_evaluating_what_is_no_run_or_no_split_is_refused(file, sigma):
 
 
 # -- check, explain, init ----------------------------------------------------------------------------------------------
-def test_check_is_content_with_a_right_file_and_writes_nothing(file, sigma):
+def test_check_accepts_a_valid_file_and_writes_nothing(file, sigma):
     assert sigma("check", file) == (0, "", "ok\n")
     assert json.loads(sigma("check", file, "--json")[1]) == {"ok": True, "data": True}
     assert os.listdir() == [file]
 
 
-def test_check_tells_all_mistakes_at_once(file, sigma):
+def test_check_reports_all_mistakes_together(file, sigma):
     Path(file).write_text(XOR.replace("batch_size", "batch_sise").replace("0.05", "'fast'"), encoding="utf-8")
     code, out, err = sigma("check", file, "--json")
     assert code == 2
@@ -412,14 +412,14 @@ def test_check_names_the_line_of_a_network_that_does_not_fit(file, sigma):
     assert err.startswith("small.toml:12: network.architecture: 0-input: ")
 
 
-def test_check_names_the_line_of_a_hook_that_waits_for_nothing(file, sigma):
+def test_check_names_the_line_of_a_hook_that_reads_an_unknown_value(file, sigma):
     Path(file).write_text(XOR.replace("epoch reaches 20", "validation.acuracy reaches 1"), encoding="utf-8")
     code, _, err = sigma("check", file)
     assert code == 2
     assert err.startswith("small.toml:22: hooks.finish.when: reads 'validation.acuracy', which nothing here publishes.")
 
 
-def test_check_reads_data_that_is_here(file, sigma):
+def test_check_reads_local_data(file, sigma):
     code, _, err = sigma("check", file, "--set", "data.batch_size=5")
     assert (code, err.partition(".")[0]) == (2, "--set data")
     assert err.startswith("--set data.batch_size: a batch of 5 is larger than the data, 4 rows.")
@@ -434,7 +434,7 @@ def test_check_downloads_nothing(file, sigma, monkeypatch):
     assert "SIGMA_OFFLINE" not in os.environ
 
 
-def test_explain_says_which_rule_hits_which_parameter_and_why_hooks_run_in_their_order(file, sigma):
+def test_explain_shows_the_rule_of_each_parameter_and_the_reasons_for_the_hook_order(file, sigma):
     rules = ["--set", "initialisers.all={ match = '**.weights', type = 'gaussian', deviation = 0.5 }",
              "--set", "trainer.optimiser.settings.slow={ match = '1-dense.*', learning_rate = 0.01 }",
              "--set", "trainer.optimiser.settings.still={ match = '2-output.biases', frozen = true }",
@@ -452,17 +452,19 @@ def test_explain_says_which_rule_hits_which_parameter_and_why_hooks_run_in_their
     assert [hook["name"] for hook in found["hooks"]] == ["score", "finish"]
     assert found["reasons"] == ["score before finish: finish reads validation.accuracy, which score writes"]
     assert found["bursts"] == {"iterations_per_epoch": 1, "first": 1, "ended_by": ["score", "finish"]}
-    assert found["memory"]["state_bytes"] > (40 * 3 + 2) * 4  # parameters, and Adam's two moments where not frozen
+    assert found["memory"]["state_bytes"] > (40 * 3 + 2) * 4  # parameters, and Adam's two moments unless frozen
 
     code, out, _ = sigma("explain", file, *rules)
     assert code == 0
     assert "frozen" in out
+    assert re.search(r"^1-dense.weights .*\(rule all\) .*learning_rate=0.01 \(rule slow\)", out, re.MULTILINE)
+    assert "0.0 (layer default)" in out
     assert "score before finish" in out
     assert re.search(r"^BLAS: \S+ \d", out, re.MULTILINE)
     assert re.search(r"^BLAS: (OpenBLAS|MKL)", sigma("explain", file, "--set", "run.backend=numba")[1], re.MULTILINE)
 
 
-def test_init_writes_a_file_to_start_from_and_never_over_another(file, sigma):
+def test_init_writes_a_configuration_and_never_overwrites_a_file(file, sigma):
     assert sigma("init", "xor", "--output", "mine.toml")[0] == 0
     assert sigma("check", "mine.toml")[0] == 0
     assert Path("mine.toml").read_text().startswith("# ")
@@ -482,7 +484,7 @@ def _full() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
 
 
-def test_init_on_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(file):
+def test_init_on_a_full_disk_leaves_no_partial_file_and_keeps_the_old_one(file):
     def init(*more):
         command = [sys.executable, "-m", "sigma_kernel", "init", "xor", "--output", "mine.toml", *more]
         return subprocess.run(command, capture_output=True, text=True, preexec_fn=_full, check=False)
@@ -497,7 +499,7 @@ def test_init_on_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(file):
     assert Path("mine.toml").read_text() == "mine"
 
 
-def test_init_writes_into_a_pipe_as_it_is(file, sigma):
+def test_init_can_write_to_a_pipe(file, sigma):
     os.mkfifo("pipe")
     read = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True)
     assert sigma("init", "xor", "--output", "pipe", "--force")[0] == 0
@@ -506,12 +508,12 @@ def test_init_writes_into_a_pipe_as_it_is(file, sigma):
 
 
 @pytest.mark.parametrize("monitor", [[], ["--monitor", "console"]])
-def test_quiet_silences_the_console_that_a_file_or_the_line_names(file, sigma, monitor):
+def test_quiet_silences_the_console_named_in_a_file_or_option(file, sigma, monitor):
     Path(file).write_text(XOR + '\n[monitors.screen]\ntype = "console"\n', encoding="utf-8")
     assert sigma("run", file, "--quiet", *monitor) == (0, "", "")
     folder = next(Path("runs").iterdir())
     stored = tomllib.loads((folder / "config.toml").read_text())
-    assert "screen" in stored["monitors"]  # it watches when the run is resumed aloud
+    assert "screen" in stored["monitors"]  # the console is used again when the run is resumed without --quiet
     again = ["--quiet", "--set", "hooks.finish.when=epoch reaches 22"]
     assert sigma("resume", str(folder), *again) == (0, "", "")
     assert sigma("replay", str(folder), "--quiet") == (0, "", "")

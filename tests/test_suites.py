@@ -1,4 +1,4 @@
-"""The suites are where authors look for them, and that of plugins fails for whatever is broken."""
+"""The suites can be imported as documented, and the plugin suite fails for any broken plugin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_suite_can_be_imported_from_one_place() -> None:
         assert isinstance(getattr(testing, name), type), name
 
 
-def test_every_suite_of_the_folder_is_exported() -> None:
+def test_every_suite_of_the_package_is_exported() -> None:
     folder = Path(str(testing.__file__)).parent
     classes = {
         n.name for path in folder.glob("*.py") for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)
@@ -44,20 +44,20 @@ BROKEN = {
     "another API": ("plugin", "1.0", "2.0", {"test_an_entry_point_names_the_module_and_the_plugin_is_ready"}),
     "a newer API": ("plugin", "1.0", "1.9", {"test_an_entry_point_names_the_module_and_the_plugin_is_ready"}),
     "numpy": ("plugin", "SIGMA_API", "import numpy\nSIGMA_API", {
-        "test_the_records_are_made_without_numpy_and_without_the_components"}),
+        "test_component_records_import_neither_numpy_nor_the_components"}),
     "its component": ("plugin", "SIGMA_API", "import acme_gates.gate\nSIGMA_API", {
-        "test_the_records_are_made_without_numpy_and_without_the_components"}),
+        "test_component_records_import_neither_numpy_nor_the_components"}),
     "a function that makes a layer": ("plugin", "'activation'", "'layer'", set()),
-    "another kind": ("plugin", "'activation'", "'hook'", {"test_every_record_leads_to_what_its_kind_promises"}),
+    "another kind": ("plugin", "'activation'", "'hook'", {"test_every_component_record_resolves_to_its_kind"}),
     "no function": ("gate", "def swing(x): return x", "swing = 1", {
-        "test_every_record_leads_to_what_its_kind_promises"}),
+        "test_every_component_record_resolves_to_its_kind"}),
     "no sentence": ("plugin", "Let everything pass.", "a gate", {"test_every_summary_is_a_sentence_on_one_line"}),
     "no export": ("__init__", "components=sigma_components()", "{'plugin': 'SIGMA_API'}", {
-        "test_the_package_exports_what_the_records_name", "test_type_checkers_see_the_same_names"}),
+        "test_the_package_exports_the_components_of_its_records", "test_type_checkers_see_the_same_names"}),
     "a name that is not there": ("__init__", "components=", "{'gate': 'hinge'}, ", {
-        "test_a_star_imports_every_exported_name", "test_type_checkers_see_the_same_names"}),
+        "test_a_star_import_has_every_exported_name", "test_type_checkers_see_the_same_names"}),
     "any name": ("__init__", ACME["__init__"], "def __getattr__(name): return 1", {
-        "test_a_star_imports_every_exported_name", "test_a_misspelt_name_is_an_attribute_error"}),
+        "test_a_star_import_has_every_exported_name", "test_a_misspelt_name_is_an_attribute_error"}),
     "a module of the same name": ("plugin", "acme_gates.gate:swing", "acme_gates.gate:gate", {
         "test_no_module_hides_an_exported_name", "test_type_checkers_see_the_same_names"}),
     "an old stub": ("__init__.pyi", "swing as swing", "slam as slam", {"test_type_checkers_see_the_same_names"}),
@@ -66,7 +66,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_the_suite_of_plugins_finds_what_is_broken(case, distribution, tmp_path, monkeypatch):
+def test_the_plugin_suite_fails_on_broken_plugins(case, distribution, tmp_path, monkeypatch):
     file, right, wrong, expected = BROKEN[case]
     modules = {name: text for name, text in ACME.items() if "." not in name}
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "acme-gates"))
@@ -82,7 +82,7 @@ def test_the_suite_of_plugins_finds_what_is_broken(case, distribution, tmp_path,
     assert _failures(import_module("acme_gates.plugin")) == expected
 
 
-def test_the_suite_of_plugins_wants_an_entry_point(tmp_path, monkeypatch):
+def test_the_plugin_suite_requires_an_entry_point(tmp_path, monkeypatch):
     _write(tmp_path / "acme_gates" / "__init__.py", "")
     _write(tmp_path / "acme_gates" / "plugin.py", ACME["plugin"])
     _write(tmp_path / "acme_gates" / "gate.py", ACME["gate"])

@@ -1,4 +1,4 @@
-"""What targets are is decided by the cost: numbers for a cost of numbers, classes for a cost of classes."""
+"""The cost decides what targets are: numbers for a numeric cost, classes for a classification cost."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def weights(trainer: Any) -> np.ndarray:
     return np.concatenate([np.ravel(arrays[f"network.layers.1-output.{name}"]) for name in ("weights", "biases")])
 
 
-# -- costs of numbers --------------------------------------------------------------------------------------------------
-def test_a_regression_on_whole_numbers_finds_the_least_squares(diabetes: Path) -> None:
+# -- numeric costs -----------------------------------------------------------------------------------------------------
+def test_a_regression_on_integer_targets_finds_the_least_squares_solution(diabetes: Path) -> None:
     data = Csv(diabetes, "target", split={"training": 1.0})
     found = trained(Input(4) + Output(1) + SquaredDifference(), data, 3000, 0.3, preprocessors=["standardise"])
     table = np.loadtxt(diabetes, delimiter=",", skiprows=1)
@@ -79,7 +79,7 @@ def test_a_regression_on_whole_numbers_finds_the_least_squares(diabetes: Path) -
 
 
 @pytest.mark.parametrize("given", [int, float, np.int64, np.uint8])
-def test_whole_numbers_of_an_array_are_the_values_of_a_regression(given: Any) -> None:
+def test_integers_in_an_array_are_values_for_a_regression(given: Any) -> None:
     targets = np.array([151, 75, 141, 206]).astype(given)
     found = trained(
         Input(1) + Output(1) + SquaredDifference(), Arrays(inputs=np.zeros((4, 1)), targets=targets), 1, 0.5
@@ -87,14 +87,14 @@ def test_whole_numbers_of_an_array_are_the_values_of_a_regression(given: Any) ->
     assert weights(found)[-1] == pytest.approx(np.mean([151, 75, 141, 206]))  # one step of rate 1/2 reaches the mean
 
 
-def test_a_function_of_ones_own_is_given_whole_numbers_as_they_are(tmp_path: Path) -> None:
+def test_a_custom_cost_receives_integers_unchanged(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n0,10\n0,30\n")
     network = Input(1) + Output(1) + FunctionCost(lambda y, t: f.mean(f.square(y - t)))
     assert weights(trained(network, Csv(tmp_path / "a.csv", "y", split={"training": 1.0}), 1, 0.5))[-1] == 20.0
 
 
 @pytest.mark.parametrize("data", ["table", "arrays"])
-def test_words_are_refused_by_a_cost_of_numbers(tmp_path: Path, data: str) -> None:
+def test_words_are_refused_by_a_numeric_cost(tmp_path: Path, data: str) -> None:
     (tmp_path / "a.csv").write_text("x,y\n0,rose\n1,aster\n")
     rows: Any = Csv(tmp_path / "a.csv", "y", split={"training": 1.0})
     if data == "arrays":
@@ -103,19 +103,19 @@ def test_words_are_refused_by_a_cost_of_numbers(tmp_path: Path, data: str) -> No
         trained(Input(1) + Output(1) + SquaredDifference(), rows)
 
 
-def test_one_hot_makes_vectors_of_words_for_a_cost_of_numbers() -> None:
+def test_one_hot_encodes_words_for_a_numeric_cost() -> None:
     rows = Arrays(inputs=np.zeros((4, 1)), targets=["b", "a", "b", "b"])
     found = trained(Input(1) + Output(2) + SquaredDifference(), rows, 1, 1.0, preprocessors=["one_hot"])
     assert weights(found)[-2:] == pytest.approx([0.25, 0.75])
 
 
-# -- costs of classes --------------------------------------------------------------------------------------------------
+# -- classification costs ----------------------------------------------------------------------------------------------
 def splits(**targets: Any) -> dict[str, Arrays]:
     return {name: Arrays(inputs=np.zeros((len(values), 1)), targets=values) for name, values in targets.items()}
 
 
 def shares(units: int, training: Any) -> Any:
-    """Return the probabilities that softmax learns where there is nothing to see, which are the classes' shares."""
+    """Return the probabilities that softmax learns from constant inputs, which are the classes' shares."""
     found = trained(Input(1) + Output(units) + SoftmaxCrossEntropy(), training, 2000, 1.0)
     return found.predict(np.zeros((1, 1)))[0], tuple(found.session.setup.classes)
 
@@ -128,7 +128,7 @@ def shares(units: int, training: Any) -> Any:
     ("True,False,False,False", 2, [0.75, 0.25], ("False", "True")),
     ("rose,aster,aster,aster", 2, [0.75, 0.25], ("aster", "rose")),
 ])  # fmt: skip
-def test_a_column_becomes_classes_that_fit_the_output(
+def test_a_target_column_becomes_classes_that_fit_the_output(
     tmp_path: Path, cells: str, units: int, wanted: list[float], names: tuple[str, ...]
 ) -> None:
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"0,{cell}\n" for cell in cells.split(",")))
@@ -140,7 +140,7 @@ def test_a_column_becomes_classes_that_fit_the_output(
 @pytest.mark.parametrize(
     "targets", [[False, True, True, True], [0.0, 1.0, 1.0, 1.0], [0, 1, 1, 1], ["a", "b", "b", "b"]]
 )
-def test_booleans_whole_floats_integers_and_words_of_an_array_are_classes(targets: Any) -> None:
+def test_booleans_integral_floats_integers_and_words_of_an_array_are_classes(targets: Any) -> None:
     assert shares(2, splits(training=targets))[0] == pytest.approx([0.25, 0.75], abs=2e-3)
 
 
@@ -148,24 +148,24 @@ def test_fractions_are_refused_with_the_cost_that_fits(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n0,1.5\n0,2\n")
     with pytest.raises(SigmaNetworkError, match=r"instead of classes, use SquaredDifference\(\)"):
         shares(2, Csv(tmp_path / "a.csv", "y", split={"training": 1.0}))
-    with pytest.raises(SigmaDataError, match=r"label 0\.5 is none of 2 classes.* use SquaredDifference\(\)"):
+    with pytest.raises(SigmaDataError, match=r"label 0\.5 is not one of 2 classes.* use SquaredDifference\(\)"):
         shares(2, splits(training=[0.5, 1.0]))
 
 
 def test_labels_of_an_array_are_indices_and_negative_ones_are_refused() -> None:
-    with pytest.raises(SigmaDataError, match=r"label -1 is none of 2 classes\. Labels are whole numbers from 0 to 1"):
+    with pytest.raises(SigmaDataError, match=r"label -1 is not one of 2 classes\. Labels are integers from 0 to 1"):
         shares(2, splits(training=[-1, 1]))
 
 
 @pytest.mark.parametrize(("cells", "wanted"), [("1,1,1,1", 1.0), ("1,2,2,2", 0.75), ("no,yes,yes,yes", 0.75)])
-def test_a_cost_of_yes_and_no_takes_two_classes(tmp_path: Path, cells: str, wanted: float) -> None:
+def test_a_binary_cost_takes_two_classes(tmp_path: Path, cells: str, wanted: float) -> None:
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"0,{cell}\n" for cell in cells.split(",")))
     data = Csv(tmp_path / "a.csv", "y", split={"training": 1.0})
     found = trained(Input(1) + Output(1) + BinaryCrossEntropy(), data, 2000, 1.0)
     assert found.predict(np.zeros((1, 1)))[0, 0] == pytest.approx(wanted, abs=2e-3)
 
 
-def test_three_classes_are_too_many_for_a_cost_of_yes_and_no() -> None:
+def test_a_binary_cost_refuses_three_classes() -> None:
     with pytest.raises(SigmaDataError, match=r"holds 3 classes: 'a', 'b', 'c'; the network has 2"):
         trained(Input(1) + Output(1) + BinaryCrossEntropy(), splits(training=["a", "b", "c"]))
 
@@ -188,7 +188,7 @@ def test_words_among_the_inputs_are_refused_or_encoded_by_a_preprocessor() -> No
     assert encoded.predict(np.array([0, 1, 0])).ravel() == pytest.approx([2, 1, 2], abs=1e-6)
 
 
-# -- by file -----------------------------------------------------------------------------------------------------------
+# -- configuration files -----------------------------------------------------------------------------------------------
 CONFIGURATION = """
 format = 1
 [data]
@@ -208,26 +208,26 @@ when = "epoch reaches 1"
 
 @pytest.fixture
 def written(diabetes: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that writes a configuration into the folder of the table."""
+    """Return a function that writes a configuration next to the table."""
     monkeypatch.chdir(diabetes.parent)
     return lambda **chosen: Path("run.toml").write_text(CONFIGURATION.format(**chosen)) and None
 
 
 @pytest.mark.parametrize(("cost", "units"), [("softmax_cross_entropy", 22), ("squared_difference", 1)])
-def test_a_run_names_classes_where_its_cost_has_some(written: Callable[..., None], cost: str, units: int) -> None:
+def test_a_run_names_classes_if_its_cost_is_a_classification(
+    written: Callable[..., None], cost: str, units: int
+) -> None:
     written(cost=cost, units=units)
     assert main(["run", "run.toml"]) == 0
     classes = load(next(Path("runs").iterdir())).classes
     assert classes[:2] == (("49", "63") if units > 1 else ())
 
 
-def test_a_check_encodes_targets_as_training_does(
-    written: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_encodes_targets_like_training(written: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     written(cost="softmax_cross_entropy", units=22)
     assert main(["check", "run.toml"]) == 0
     assert main(["check", "run.toml", "--set", "trainer.hooks.finish.when='nothing reaches 1'"]) == 2
-    assert "targets" not in capsys.readouterr().err  # the only mistake is the hook's
+    assert "targets" not in capsys.readouterr().err  # the only error is the hook's
     written(cost="softmax_cross_entropy", units=21)
     assert main(["check", "run.toml"]) == 2
     assert "holds 22 classes: '49', '63', '68'" in capsys.readouterr().err

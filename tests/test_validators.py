@@ -1,4 +1,4 @@
-"""Validators of settings: what they accept, and the one sentence that they refuse a value with."""
+"""Validators of settings: accepted values, and the error message for others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.rooms
         (lambda: Gaussian(-1.0), "Gaussian.deviation: must be at least 0 (got -1.0)."),
     ],
 )  # fmt: skip
-def test_a_component_refuses_a_setting_with_one_sentence(make, message):
+def test_an_invalid_setting_of_a_component_gives_one_error_sentence(make, message):
     with pytest.raises(SigmaConfigError) as caught:
         make()
     assert str(caught.value) == message
@@ -75,7 +75,7 @@ class Anything:
         ("text", "", 1, "must be a string (got 1)."),
     ],
 )  # fmt: skip
-def test_each_validator_accepts_what_it_says(name, right, wrong, message):
+def test_each_validator_accepts_what_its_message_says(name, right, wrong, message):
     assert getattr(Anything(**{name: right}), name) == right
     with pytest.raises(SigmaConfigError, match=rf"^Anything\.{name}: {re.escape(message)}$"):
         Anything(**{name: wrong})
@@ -90,7 +90,7 @@ def test_a_validator_may_raise_an_error_of_another_class():
         Wide(0)
 
 
-def test_what_attrs_says_itself_is_told_in_plain_words_in_files():
+def test_type_errors_of_attrs_are_reported_in_plain_words_for_files():
     @define
     class Raw:
         a: str = field(default="x", validator=validators.in_(("x", "y")))
@@ -113,12 +113,12 @@ def test_what_attrs_says_itself_is_told_in_plain_words_in_files():
 
 # -- environments and trainers -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["", "../x", None, 3, ".hidden", "a b"])
-def test_an_environment_refuses_a_name_that_no_folder_can_have(name):
+def test_an_environment_name_must_be_a_valid_folder_name(name):
     with pytest.raises(SigmaConfigError, match=rf"Environment.name: must be a name of letters.*got {name!r}"):
         Environment(name)
 
 
-def test_an_environment_refuses_a_precision_that_is_none():
+def test_an_environment_refuses_an_invalid_precision():
     with pytest.raises(SigmaConfigError, match=r"Environment.precision: must be 'float32' or .*got 'banana'"):
         Environment("a", precision="banana")
 
@@ -131,7 +131,7 @@ def test_only_float_types_are_offered_as_precisions(wanted):
             trainer.prepare()
 
 
-def test_a_seed_may_be_a_whole_number_of_numpy_and_nothing_else():
+def test_a_seed_may_be_a_numpy_integer_and_nothing_else():
     assert type(Environment("a", seed=np.int64(3)).seed) is int
     with Environment("a") as sigma:
         assert sigma.create_trainer("b", seed=np.uint64(2**64 - 1)).seed == 2**64 - 1
@@ -142,7 +142,7 @@ def test_a_seed_may_be_a_whole_number_of_numpy_and_nothing_else():
                 sigma.trainer("b").seed = seed
 
 
-def test_a_misspelt_setting_of_a_trainer_says_what_was_meant():
+def test_a_misspelt_trainer_setting_suggests_the_right_one():
     with Environment("a") as sigma, pytest.raises(SigmaConfigError, match="'optimizer'. Did you mean 'optimiser'?"):
         sigma.create_trainer().optimizer = Adam()
 
@@ -158,14 +158,14 @@ def test_values_are_found_by_patterns_from_the_root():
             sigma.get(3)
 
 
-def test_a_question_needs_an_address_and_no_sentence():
+def test_a_condition_starts_with_an_address_and_not_a_criterion():
     with pytest.raises(SigmaAddressError, match="^3 is not an address. Pass a string"):
         when(3)
     with pytest.raises(SigmaConfigError, match="'epoch reaches 5': is not an address. Pass criteria to"):
         when("epoch reaches 5")
 
 
-# -- numbers that a precision cannot hold ------------------------------------------------------------------------------
+# -- numbers that a precision cannot represent -------------------------------------------------------------------------
 def _trainer(sigma, rate=0.1, scale=1.0):
     data = {"inputs": np.ones((4, 2)) * scale, "targets": np.zeros(4, int)}
     network = "input(2) + output(2) + softmax_cross_entropy()"
@@ -184,18 +184,18 @@ def test_a_number_that_the_precision_cannot_hold_is_refused():
 
 
 @pytest.mark.filterwarnings("error")
-def test_data_that_the_precision_cannot_hold_are_told_from_data_that_are_not_finite():
+def test_data_beyond_the_precision_are_distinguished_from_non_finite_data():
     with Environment("a") as sigma, pytest.raises(SigmaDataError, match="row 0: 1e.300 is too large for float32"):
         _trainer(sigma, scale=1e300).prepare()
 
 
-def test_an_empty_name_is_no_name_of_a_layer():
+def test_an_empty_name_is_not_a_layer_name():
     with pytest.raises(SigmaNetworkError, match="'' cannot name a layer"):
         Network.build(Input(4) + Dense(3, name=""))
 
 
 @pytest.mark.parametrize("value", [10**400, float("nan"), float("-inf"), "1", True, None])
-def test_what_no_float_can_hold_is_no_finite_number(value):
+def test_integers_beyond_floats_are_not_finite_numbers(value):
     @define
     class Owner:
         rate: float = field(validator=settings.finite)

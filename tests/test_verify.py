@@ -1,4 +1,4 @@
-"""``[run] verify``: recipes on every backend agree with the reference, and planted faults are found."""
+"""``[run] verify``: recipes on every backend agree with the reference, and injected faults are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def settings(epochs, **run):
     return [word for one in given for word in ("--set", one)] + ["--json", "--quiet"]
 
 
-# -- runs that are right -----------------------------------------------------------------------------------------------
+# -- correct runs ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("recipe", ["iris", "xor", "wdbc", "digits"])
@@ -56,7 +56,7 @@ def test_weights_dropout_convolutions_and_shards_agree_with_the_reference(backen
         assert sigma.trainer("trainer").session.state.memory["verify"]["hook"] == {"agreed": 3}
 
 
-def test_approximate_functions_are_allowed_for():
+def test_the_tolerance_allows_for_approximate_functions():
     network = layers.Input(4) + layers.Dense(8, "tanh") + layers.Output(3) + layers.SoftmaxCrossEntropy()
     with trained(network, {"type": "numba", "approximate": True}) as sigma:
         assert sigma.trainer("trainer").session.state.memory["verify"]["hook"] == {"agreed": 12}
@@ -80,7 +80,7 @@ def classifier():
 
 @pytest.fixture
 def wrong_tangent(monkeypatch):
-    """Let the compiled backend's hyperbolic tangents be one per cent too large."""
+    """Make the compiled backend's hyperbolic tangents one per cent too large."""
     right = numba.SCALARS["tanh"]
     wrong = lambda node, x: f"({right.text(node, x)} * {numba.literal(1.01, node.dtype)})"  # noqa: E731
     monkeypatch.setitem(numba.SCALARS, "tanh", evolve(right, text=wrong))
@@ -112,7 +112,7 @@ def test_the_first_iteration_is_verified_once(sigma, interval, told):
     assert (out + err).count("verified: ") == told
 
 
-def test_an_interval_that_is_none_is_refused(sigma):
+def test_an_invalid_interval_is_refused(sigma):
     code, _, err = sigma("check", "xor", "--set", "run.verify=1 epok")
     assert (code, "run.verify: '1 epok': the unit must be" in err) == (2, True)
     for interval, scale in (("start", "start"), ("10 seconds", "second")):
@@ -138,8 +138,8 @@ def later(monkeypatch):
     return first
 
 
-def test_a_run_that_ended_with_a_difference_goes_on_where_numbers_are_right(sigma, later):
-    """Whoever saves as often as numbers are verified saves none that are wrong."""
+def test_a_run_ended_by_verify_resumes_from_the_last_correct_checkpoint(sigma, later):
+    """A run that saves as often as it verifies saves no wrong state."""
     whole = json.loads(sigma("run", "xor", *settings(20, backend="numpy"))[1])
     saving = ["--set", "hooks.saving={ type = 'checkpoint', every = '3 epochs' }"]
     later.append(4 * whole["iterations"] // 20)
@@ -153,7 +153,7 @@ def test_a_run_that_ended_with_a_difference_goes_on_where_numbers_are_right(sigm
     assert json.loads(out)["parameters_sha256"] == whole["parameters_sha256"]
 
 
-def test_a_run_that_is_verified_resumes_and_replays_to_the_bits_of_one_that_is_not(sigma):
+def test_a_verified_run_resumes_and_replays_to_the_bits_of_an_unverified_one(sigma):
     whole = json.loads(sigma("run", "xor", *settings(20))[1])
     folder = json.loads(sigma("run", "xor", *settings(10, verify="3 epochs"))[1])["folder"]
     code, out, err = sigma("resume", folder, *settings(20))
@@ -172,14 +172,14 @@ def test_the_first_iteration_after_a_resume_can_be_verified(sigma):
     assert json.loads(newest.read_text())["values"]["hooks"]["again"]["hook"] == {"agreed": 1}
 
 
-def test_verification_can_be_turned_on_and_its_tolerance_set_when_a_run_is_resumed(sigma):
+def test_verification_can_be_enabled_and_configured_on_resume(sigma):
     folder = json.loads(sigma("run", "xor", *settings(5))[1])["folder"]
     code, _, err = sigma("resume", folder, *settings(10, verify="2 epochs"))
     assert code == 0, err
     assert 'verify = "every 2 epochs"' in Path(folder, "config.toml").read_text()
 
 
-def test_what_verify_stands_for_can_be_written_as_hooks():
+def test_the_verify_setting_can_be_written_as_hooks():
     with Environment("verified") as sigma:
         trainer = sigma.create_trainer("trainer", data=(X, LABELS), network=classifier(), optimiser="adam")
         trainer.hooks = {

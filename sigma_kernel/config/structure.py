@@ -169,7 +169,7 @@ class Structure:
             if not fulfils(factory, contract(type_)):
                 raise ValueError(f"must be of type {contract(type_).__name__} (got {name!r}).")
         faults.done()
-        more = f" `sigma components {kind} {name}` says more."
+        more = f" See `sigma components {kind} {name}`."
         choice = Choice(found.full_name, self.filled(settings(factory), table, more), factory)
         choice.make()  # runs the component's own validators
         return choice

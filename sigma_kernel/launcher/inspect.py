@@ -81,19 +81,20 @@ def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
 def _show(found: dict[str, Any]) -> None:
     rows = [[x["name"], _sides(x["shape"]), f"{x['parameters']:,}", ", ".join(x["after"])] for x in found["layers"]]
     total = sum(layer["parameters"] for layer in found["layers"])
-    _table(["LAYER", "SHAPE", "PARAMETERS", "AFTER"], [*rows, ["total", "", f"{total:,}", ""]])
+    _table(["LAYER", "SHAPE", "PARAMETERS", "INPUTS"], [*rows, ["total", "", f"{total:,}", ""]])
     rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
-    _table(["PARAMETER", "SHAPE", "STARTS AS", "SETTINGS"], rows)
+    _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], rows)
     rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]
-    _table(["HOOK, IN ORDER", "TYPE", "EVERY", "WHEN", "RUNS"], rows)
+    _table(["HOOK (IN ORDER)", "TYPE", "DUE", "WHEN", "EXECUTION"], rows)
     for reason in found["reasons"]:
         click.echo(reason)
     memory, bursts = found["memory"], found["bursts"]
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
-    click.echo(f"\nmemory: {_bytes(memory['state_bytes'])} of state, {_bytes(memory['peak_bytes'])} for a step")
+    state, peak = _bytes(memory["state_bytes"]), _bytes(memory["peak_bytes"])
+    click.echo(f"\nmemory: {state} for the state, {peak} at the peak of a step")
     click.echo(
-        f"bursts: {bursts['iterations_per_epoch']} iterations an epoch; the first burst has at most {bursts['first']}, "
-        f"others end {ends}"
+        f"bursts: {bursts['iterations_per_epoch']} iterations per epoch; the first has at most {bursts['first']}, "
+        f"later ones end {ends}"
     )
     for name, value in found["about"].items():
         click.echo(f"{name}: {value}")
@@ -101,7 +102,7 @@ def _show(found: dict[str, Any]) -> None:
 
 def _course(hook: dict[str, Any]) -> str:
     then = {"mute": "muted", "background": "moved to the background"}[hook["over_budget"]]
-    budget = [] if hook["budget"] is None else [f"{then} if over {hook['budget']:g} s"]
+    budget = [] if hook["budget"] is None else [f"{then} above {hook['budget']:g} s"]
     return ", ".join([*(["in the background"] if hook["background"] else []), *budget])
 
 
@@ -115,15 +116,15 @@ def _sides(shape: list[int]) -> str:
 
 
 def _first(parameter: dict[str, Any]) -> str:
-    by = f"by rule {parameter['rule']}" if parameter["rule"] else "by its layer"
-    return f"{parameter['initialiser']} {by}"
+    by = f"rule {parameter['rule']}" if parameter["rule"] else "layer default"
+    return f"{parameter['initialiser']} ({by})"
 
 
 def _settings(parameter: dict[str, Any]) -> str:
     if parameter["frozen"]:
         return "frozen"
     return ", ".join(
-        f"{name}={setting['value']:g}" + (f" by rule {setting['rule']}" if setting["rule"] else "")
+        f"{name}={setting['value']:g}" + (f" (rule {setting['rule']})" if setting["rule"] else "")
         for name, setting in parameter["settings"].items()
     )
 

@@ -97,7 +97,8 @@ def _list(as_json: bool) -> None:
 
 
 def _remark(plugin: Plugin) -> str:
-    return plugin.reason or plugin.warning or f"{len(plugin.components)} components"
+    count = len(plugin.components)
+    return plugin.reason or plugin.warning or f"{count} component{'' if count == 1 else 's'}"
 
 
 def _as_document(plugin: Plugin) -> dict[str, Any]:

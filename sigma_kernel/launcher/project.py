@@ -66,7 +66,7 @@ def metadata(project: Mapping[str, Any]) -> Iterator[str]:
     for key in KEYS:
         if key not in project and key not in project.get("dynamic", ()):
             yield f"pyproject.toml: [project] has no {key}. Add it."
-    needs = [one for one in project.get("dependencies", ()) if re.match(r"sigma[-_.]+kernel\b", one, re.IGNORECASE)]
+    needs = [one for one in project.get("dependencies", ()) if re.match(r"sigma[-_.]++kernel\b", one, re.IGNORECASE)]
     if not any(re.search("~=|<|==", one) for one in needs):
         yield 'pyproject.toml: no dependency on a range of the kernel. Add "sigma-kernel ~=0.1".'
     if not isinstance(project.get("entry-points", {}).get(GROUP), dict):

@@ -43,7 +43,7 @@ def create(parent: Path, name: str, kind: str, component: str) -> Path:
 def texts(name: str, kind: str, component: str) -> dict[str, str]:
     """Return the files of a distribution by their paths."""
     words = _words(name, kind, component)
-    _, component_text, tests = re.split(r"^=== \w+\n", _template(kind), flags=re.MULTILINE)
+    _, component_text, tests = re.split(r"^=== \w++\n", _template(kind), flags=re.MULTILINE)
     package = words["package"]
     filled = {
         "pyproject.toml": PROJECT,

@@ -79,7 +79,7 @@ class BackendSuite(ABC):
                 for found, wanted in zip(results, _meant(sample, precision), strict=True):
                     _alike(found, wanted, precision, str(sample))
 
-    def test_edge_inputs_give_what_the_meaning_gives(self) -> None:
+    def test_edge_inputs_agree_with_the_meaning(self) -> None:
         for precision in self.precisions:
             for sample, (found,) in self._each(list(edges()), precision):
                 (wanted,) = _meant(sample, precision)
@@ -88,7 +88,7 @@ class BackendSuite(ABC):
                     signs = [np.signbit(np.where(x == 0.0, x, 1.0)) for x in (found, wanted)]
                     np.testing.assert_array_equal(signs[0], signs[1], err_msg=f"the sign of a zero: {sample}")
 
-    def test_denormals_are_what_they_are_or_zeros(self) -> None:
+    def test_denormals_are_kept_or_flushed_to_zero(self) -> None:
         for precision in self.precisions:
             pairs = list(denormals(precision))
             results = self._each([sample for sample, _ in pairs], precision)
@@ -98,12 +98,12 @@ class BackendSuite(ABC):
                 near = [np.isclose(found, x, *how, equal_nan=True) for x in wanted]
                 assert np.logical_or(*near).all(), f"{sample}: {found} is neither of {wanted}"
 
-    def test_places_outside_of_a_side_are_refused(self) -> None:
+    def test_indices_outside_their_axis_are_refused(self) -> None:
         for sample in outside():
             with pytest.raises(SigmaError, match=r"\b(place|indices)"):
                 list(self._each([sample], "float32"))
 
-    def test_slopes_at_ties_are_those_that_are_documented(self) -> None:
+    def test_derivatives_at_ties_are_the_documented_ones(self) -> None:
         for precision in self.precisions:
             arrays = [tie.at.astype(precision) for tie in TIES.values()]
             found = self._together([tie.graph(precision) for tie in TIES.values()], arrays)
@@ -190,7 +190,7 @@ class BackendSuite(ABC):
             state, done = dict(bursts[-1].state), done + n
         return bursts
 
-    def test_one_burst_equals_single_steps_to_the_bit(self) -> None:
+    def test_one_burst_equals_single_steps_bit_for_bit(self) -> None:
         backend = self.backend()
         (whole,), singles = self._run(backend, [8]), self._run(backend, [1] * 8)
         for name in STATE:
@@ -200,7 +200,7 @@ class BackendSuite(ABC):
         assert whole.done == 8
         assert int(backend.to_host(whole.state["iteration"])) == 8
 
-    def test_training_steps_agree_with_numpy_written_by_hand(self) -> None:
+    def test_training_steps_agree_with_a_handwritten_numpy_loop(self) -> None:
         backend = self.backend()
         _, block, rows = self._start(backend)
         x, y, w = backend.to_host(block["inputs"]), backend.to_host(block["targets"]), np.zeros((3, 1))
@@ -210,14 +210,14 @@ class BackendSuite(ABC):
         (burst,) = self._run(backend, [8])
         np.testing.assert_allclose(backend.to_host(burst.state["weights"]), w, rtol=1e-5, atol=1e-6)
 
-    def test_a_live_value_may_be_one_number_or_one_for_each_step(self) -> None:
+    def test_a_live_value_may_be_one_number_or_one_per_step(self) -> None:
         backend = self.backend()
         one, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
         assert backend.to_host(one.state["weights"]).tobytes() == backend.to_host(many.state["weights"]).tobytes()
         falling = self._run(backend, [8], np.linspace(1.0, 0.1, 8, dtype=np.float32))[0]
         assert backend.to_host(falling.state["weights"]).tobytes() != backend.to_host(many.state["weights"]).tobytes()
 
-    def test_a_burst_ends_after_a_loss_that_is_not_finite(self) -> None:
+    def test_a_burst_ends_after_a_non_finite_loss(self) -> None:
         backend = self.backend()
         state, block, rows = self._start(backend)
         spoilt = backend.to_host(block["inputs"])
@@ -228,7 +228,7 @@ class BackendSuite(ABC):
         assert np.isfinite(burst.ring["loss"][:3]).all()
         assert np.isnan(burst.ring["loss"][3])
 
-    def test_what_a_step_only_reads_stays_alive(self) -> None:
+    def test_inputs_that_a_step_only_reads_stay_valid(self) -> None:
         backend = self.backend()
         state, block, rows = self._start(backend)
         full = training_step()
@@ -262,7 +262,7 @@ class BackendSuite(ABC):
         first, second = (backend.to_host(self._run(backend, [8])[0].state["weights"]).tobytes() for _ in range(2))
         assert first == second
 
-    def test_a_dtype_it_does_not_know_is_refused(self) -> None:
+    def test_an_unknown_dtype_is_refused(self) -> None:
         unknown = sorted({"float16", "bfloat16"} - self.backend().dtypes)
         if unknown:
             x: Node = symbol((2,), unknown[0])
@@ -305,10 +305,10 @@ class LoweringSuite(ABC):
         for sample in self.samples():
             assert sample.op in Lowerings(self.name), f"no plugin offers {sample.op}.{self.name}"
 
-    def test_values_shapes_and_dtypes_are_those_of_the_op(self) -> None:
+    def test_values_shapes_and_dtypes_agree_with_the_op(self) -> None:
         self._agree(self.samples())
 
-    def test_edges_give_what_the_op_gives(self) -> None:
+    def test_edge_values_agree_with_the_op(self) -> None:
         self._agree([evolve(x, arrays=(np.resize(FLOATS, x.arrays[0].shape), *x.arrays[1:])) for x in self.samples()])
 
     def _agree(self, samples: Sequence[Sample]) -> None:
@@ -316,7 +316,7 @@ class LoweringSuite(ABC):
             (found,), (wanted,) = self._run(sample.graph(precision), *sample.at(precision)), _meant(sample, precision)
             _alike(found, wanted, precision, str(sample))
 
-    def test_the_gradient_is_that_of_finite_differences(self) -> None:
+    def test_the_gradient_agrees_with_finite_differences(self) -> None:
         for sample in self.samples():
             graph, draw, arrays = sample.graph(), np.random.default_rng(0), sample.arrays
             loss = f.sum(f.sin(graph.outputs[0] * 1.3 + 0.5))

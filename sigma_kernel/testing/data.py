@@ -32,7 +32,7 @@ class SourceSuite(ABC):
     def missing(self) -> Source:
         """Return a source of the same kind that cannot be opened."""
 
-    def test_it_gives_the_same_bytes_each_time_it_is_opened(self) -> None:
+    def test_it_returns_the_same_bytes_each_time_it_is_opened(self) -> None:
         source = self.source()
         with source.open() as first, source.open() as second:
             a, b = first.read(), second.read()
@@ -40,11 +40,11 @@ class SourceSuite(ABC):
         assert a
         assert a == b
 
-    def test_it_has_a_name_that_errors_can_use(self) -> None:
+    def test_it_has_a_name_for_error_messages(self) -> None:
         assert self.source().name
         assert str(self.source().name) == self.source().name
 
-    def test_what_cannot_be_opened_is_a_data_error_that_names_it(self) -> None:
+    def test_an_unreadable_source_is_a_data_error_that_names_it(self) -> None:
         source = self.missing()
         with pytest.raises(SigmaDataError) as caught, source.open() as file:
             file.read()
@@ -58,7 +58,7 @@ class DatasetSuite(ABC):
     def dataset(self) -> Dataset:
         """Return a small dataset to test."""
 
-    def test_blocks_hold_what_is_declared(self) -> None:
+    def test_blocks_have_the_declared_shapes_and_dtypes(self) -> None:
         dataset = self.dataset()
         assert dataset.blocks > 0
         for number in range(dataset.blocks):
@@ -68,11 +68,11 @@ class DatasetSuite(ABC):
                 assert block[name].shape == (dataset.rows(number), *spec.shape), name
                 assert str(block[name].dtype) == spec.dtype, name
 
-    def test_its_length_is_that_of_all_blocks(self) -> None:
+    def test_the_length_of_a_stream_is_that_of_all_blocks(self) -> None:
         dataset = self.dataset()
         assert len(dataset) == sum(dataset.rows(number) for number in range(dataset.blocks)) > 0
 
-    def test_a_block_is_the_same_each_time(self) -> None:
+    def test_reading_a_block_twice_gives_the_same_values(self) -> None:
         dataset = self.dataset()
         for number in reversed(range(dataset.blocks)):
             first, second = dataset.block(number), dataset.block(number)
@@ -90,27 +90,27 @@ class PreprocessorSuite(ABC):
     def values(self) -> np.ndarray:
         """Return values of its section, at least four rows."""
 
-    def test_it_keeps_rows_and_leaves_its_input_alone(self) -> None:
+    def test_it_keeps_the_rows_and_does_not_modify_its_input(self) -> None:
         preprocessor, values = self.preprocessor(), self.values()
         before = values.copy()
         changed = preprocessor.apply(values, preprocessor.fit([values]))
         assert len(changed) == len(values)
         assert np.array_equal(values, before)
 
-    def test_what_it_remembers_are_arrays_and_all_that_it_needs(self) -> None:
+    def test_the_fitted_values_are_arrays_and_sufficient_to_apply(self) -> None:
         values = self.values()
         fitted = self.preprocessor().fit([values[: len(values) // 2]])
         assert all(isinstance(value, np.ndarray) for value in fitted.values())
         first, second = (self.preprocessor().apply(values, fitted) for _ in range(2))
         assert np.array_equal(first, second)
 
-    def test_each_row_is_changed_by_itself(self) -> None:
+    def test_a_preprocessor_treats_each_row_separately(self) -> None:
         preprocessor, values = self.preprocessor(), self.values()
         fitted = preprocessor.fit([values])
         whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)
         assert np.array_equal(whole[1:3], part)
 
-    def test_what_it_remembers_does_not_depend_on_how_rows_are_cut_into_blocks(self) -> None:
+    def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
         preprocessor, values = self.preprocessor(), self.values()
         whole, cut = preprocessor.fit([values]), preprocessor.fit([values[:1], values[1:3], values[3:]])
         assert whole.keys() == cut.keys()

@@ -53,7 +53,7 @@ class InitialiserSuite(ABC):
             values = [draw(initialiser, parameter).tobytes() for initialiser in (one, one, self.make())]
             assert len(set(values)) == 1
 
-    def test_values_are_the_callers_own(self) -> None:
+    def test_returned_values_belong_to_the_caller(self) -> None:
         """Overwrite the drawn values, and draw again."""
         initialiser, parameter = self.make(), self.parameters[0]
         first = draw(initialiser, parameter)

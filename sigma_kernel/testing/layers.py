@@ -135,7 +135,7 @@ class LayerSuite(ABC):
                     it.output.shape == self.run(batch, training=training)[0].shape == self.expected_shape(batch, shape)
                 )
 
-    def test_it_computes_in_the_precision_that_is_asked_for(self) -> None:
+    def test_it_computes_in_the_requested_precision(self) -> None:
         """Run in two precisions and compare."""
         for training in (True, False):
             double, single = (self.run(training=training, precision=p) for p in ("float64", "float32"))
@@ -144,14 +144,14 @@ class LayerSuite(ABC):
                 assert y.dtype == np.float32
                 np.testing.assert_allclose(y, x, rtol=2e-4, atol=2e-5)
 
-    def test_what_it_declares_does_not_depend_on_the_batch_and_is_used(self) -> None:
+    def test_declared_parameters_do_not_depend_on_the_batch_and_are_used(self) -> None:
         """Trace batches of two sizes; check that the training graph reads every parameter and live setting."""
         one, five = (self.trace(batch)[0] for batch in (1, 5))
         assert one.shapes == five.shapes
         unread = {*one.shapes.parameters, *one.shapes.live} - {*one.names, "0-it.weight"}
         assert not unread, f"declared and not used: {', '.join(sorted(unread))}"
 
-    def test_gradients_are_finite_differences(self) -> None:
+    def test_gradients_agree_with_finite_differences(self) -> None:
         """Compare gradients with finite differences along random directions, in every float input."""
         it, arrays = self.trace()
         values = it.values(arrays)
@@ -194,7 +194,7 @@ class LayerSuite(ABC):
         assert attrs.asdict(layer, recurse=False) == before
         assert not [name for name, value in before.items() if isinstance(value, np.ndarray | Node)]
 
-    def test_its_text_form_comes_back(self) -> None:
+    def test_its_text_form_round_trips(self) -> None:
         """Print, parse and print again, if every setting can be printed."""
         text = write([self.make()])
         if "<" not in text:
@@ -225,7 +225,7 @@ class CostSuite(LayerSuite):
         output = symbol((3, *self.inputs[0].shape))
         assert self.make().prediction(output).shape[:1] == (3,)
 
-    def test_it_accepts_the_targets_that_it_runs_on(self) -> None:
+    def test_it_accepts_the_targets_that_it_computes_with(self) -> None:
         """Check targets as a run does."""
         output, targets = self.arrays(5)
         self.make().check(targets, Spec(output.shape[1:]))
@@ -238,7 +238,7 @@ class CostSuite(LayerSuite):
         once = it.run(it.values(arrays))[0]
         np.testing.assert_allclose(double.run(double.values(twice))[0], once, rtol=1e-12)
 
-    def test_it_is_the_same_mean_however_rows_are_cut(self) -> None:
+    def test_the_mean_does_not_depend_on_the_batches(self) -> None:
         """Sum the costs of parts of a batch, weighted by their rows or by the cost's own weights."""
         it, arrays = self.trace(5)
         parts = [self._totals([x[rows] for x in arrays]) for rows in (slice(0, 1), slice(1, 3), slice(3, 5))]

@@ -178,7 +178,7 @@ class OptimiserSuite(ABC):
             after = [*trial.values.values(), *trial.slots.values()]
             assert [(x.shape, x.dtype) for x in before] == [(x.shape, x.dtype) for x in after]
 
-    def test_a_vanishing_gradient_harms_nothing(self) -> None:
+    def test_a_zero_gradient_keeps_all_values_finite(self) -> None:
         """Minimise a loss that does not depend on its parameters."""
         trial = Trial(self.make(), lambda parameters: f.sum(parameters["0-dense.biases"]) * 0.0)
         trial.run(3)
@@ -204,7 +204,7 @@ class GradientOptimiserSuite(OptimiserSuite):
     def make(self) -> GradientOptimiser:
         """Return the optimiser under test."""
 
-    def test_the_settings_of_one_parameter_reach_it_alone(self) -> None:
+    def test_settings_of_one_parameter_apply_to_it_only(self) -> None:
         """Set one parameter's learning rate to 0: it stays, and the others change as without that."""
         optimiser, still = evolve(self.make(), schedules={}), "1-dense.weights"
         usual, held = Trial(optimiser), Trial(optimiser, overrides={(still, "learning_rate"): 0.0})
@@ -237,7 +237,7 @@ class TransformSuite(ABC):
         changed = {address for address, (before, after) in pairs.items() if not np.array_equal(before, after)}
         assert changed == {"0-dense.weights"}
 
-    def test_a_match_with_nothing_changes_nothing(self) -> None:
+    def test_a_pattern_that_matches_nothing_changes_nothing(self) -> None:
         """Match no parameter."""
         pairs = self.transformed(evolve(self.make(), match="9-dense.weights"))
         assert all(np.array_equal(before, after) for before, after in pairs.values())
@@ -274,14 +274,14 @@ class ScheduleSuite(ABC):
         assert factors.dtype == np.float64
         assert np.isfinite(factors).all()
 
-    def test_a_long_burst_equals_many_short_ones(self) -> None:
+    def test_a_long_burst_equals_many_short_bursts(self) -> None:
         """Compute factors of single iterations, in any order: a schedule is stateless."""
         schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
         whole = schedule.factors(iterations, epochs)
         single = [schedule.factors(iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
         assert whole.tolist() == single[::-1]
 
-    def test_its_arguments_are_left_as_they_are(self) -> None:
+    def test_the_arguments_are_not_modified(self) -> None:
         """Pass read-only arrays."""
         iterations, epochs = np.arange(40), np.arange(40) // 10
         iterations.flags.writeable = epochs.flags.writeable = False

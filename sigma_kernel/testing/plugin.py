@@ -62,20 +62,20 @@ class PluginSuite:
         assert (found.state, found.reason, found.warning) == ("ready", "", "")
         assert [record._replace(distribution="") for record in found.components] == self.records()
 
-    def test_the_records_are_made_without_numpy_and_without_the_components(self) -> None:
+    def test_component_records_import_neither_numpy_nor_the_components(self) -> None:
         heavy = {"numpy", *(record.path.partition(":")[0] for record in self.records())}
         code = f"import sys, {self.plugin.__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert heavy.isdisjoint(done.stdout.split())
 
-    def test_every_record_leads_to_what_its_kind_promises(self) -> None:
+    def test_every_component_record_resolves_to_its_kind(self) -> None:
         assert problems(self.records()) == []
 
     def test_every_summary_is_a_sentence_on_one_line(self) -> None:
         assert [record.summary for record in self.records() if not SENTENCE.fullmatch(record.summary)] == []
 
-    def test_the_package_exports_what_the_records_name(self) -> None:
+    def test_the_package_exports_the_components_of_its_records(self) -> None:
         package, exports = self.package(), self.exports()
         for record in self.records() if exports else ():
             name = record.path.partition(":")[2]
@@ -85,7 +85,7 @@ class PluginSuite:
         package = self.package().__name__
         assert [name for name in self.exports() if find_spec(f"{package}.{name}")] == []  # importing it would
 
-    def test_a_star_imports_every_exported_name(self) -> None:
+    def test_a_star_import_has_every_exported_name(self) -> None:
         names: dict[str, object] = {}
         exec(f"from {self.package().__name__} import *", names)
         assert names.keys() >= self.exports().keys()

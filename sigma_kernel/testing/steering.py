@@ -207,7 +207,7 @@ class HookSuite(ABC):
         """Return the values for the hook to read, by address; 0.5 each by default."""
         return dict.fromkeys(self.hook().reads, 0.5)
 
-    def test_it_says_when_it_fires_and_what_it_touches(self) -> None:
+    def test_it_declares_when_it_fires_and_what_it_reads_and_writes(self) -> None:
         hook = self.hook()
         assert isinstance(hook.every, TimeStep)
         for addresses in (hook.reads, hook.writes, hook.requires, hook.settable):
@@ -222,10 +222,10 @@ class HookSuite(ABC):
         hook.fire(context)
         assert all(any(matches(pattern, a) for pattern in hook.writes) for a in set(desk.values) - before)
 
-    def test_it_runs_where_nothing_has_been_published_yet(self) -> None:
+    def test_it_runs_before_anything_has_been_published(self) -> None:
         self.hook().fire(Desk())
 
-    def test_its_memory_is_plain_and_is_all_that_it_remembers(self) -> None:
+    def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
         one, other = Desk(self.values()), Desk(self.values())
         hook = self.hook()
         hook.fire(one)
@@ -245,7 +245,7 @@ class OperatorSuite(ABC):
     def operator(self) -> Operator:
         """Return the operator under test."""
 
-    def test_it_trains_until_the_goal_and_no_further(self) -> None:
+    def test_training_stops_at_the_goal(self) -> None:
         with small_environment(self.operator()) as sigma:
             history = sigma.trainer("trainer").fit(epochs=3)
             moment = sigma.trainer("trainer").session.moment
@@ -271,7 +271,7 @@ class OperatorSuite(ABC):
         assert [iteration for iteration, _ in fired["third"]] == [3, 6, 9]
         assert fired["epoch"] == [(5, 1), (10, 2)]
 
-    def test_it_pauses_steps_goes_on_and_stops(self) -> None:
+    def test_an_environment_can_be_paused_stepped_resumed_and_stopped(self) -> None:
         with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
             thread = threading.Thread(target=sigma.run)
             thread.start()
@@ -338,7 +338,7 @@ class MonitorSuite(ABC):
     def operator(self) -> Operator:
         """Return an operator to train with."""
 
-    def test_it_watches_a_run_and_ends_with_it(self) -> None:
+    def test_the_monitor_watches_a_run_and_ends_with_it(self) -> None:
         with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
             sigma.monitors["it"] = self.monitor()
             thread = threading.Thread(target=sigma.run)
@@ -350,7 +350,7 @@ class MonitorSuite(ABC):
             _until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # its thread ends, too
             assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
 
-    def test_it_changes_no_bit_of_what_it_watches(self) -> None:
+    def test_it_does_not_change_the_bits_of_the_run(self) -> None:
         found = []
         for monitors in ({}, {"it": self.monitor()}):
             with small_environment(self.operator()) as sigma:

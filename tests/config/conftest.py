@@ -1,4 +1,4 @@
-"""Components made for these tests, on a shelf of their own."""
+"""Components for these tests, in a catalogue of their own."""
 
 from __future__ import annotations
 
@@ -222,6 +222,6 @@ class Shelf(Catalogue):
 
 @pytest.fixture
 def shelf() -> Shelf:
-    """Return a catalogue with something of many kinds."""
+    """Return a catalogue with components of many kinds."""
     records = tuple(Component(kind, name, "acme.things:Thing", "A thing.", "acme") for kind, name in OBJECTS)
     return Shelf((Plugin("acme", "1.0", records),))

@@ -1,4 +1,4 @@
-"""Places in TOML files, and overrides."""
+"""Source positions in TOML files, and overrides."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def lines(text: str) -> dict[str, int | str]:
     return {dotted(path): line for path, line in parse(text, "f.toml").places.items()}
 
 
-def test_every_key_has_the_line_it_is_written_on() -> None:
+def test_every_key_has_its_source_line() -> None:
     found = lines(TEXT)
     rows = TEXT.split("\n")
     for key, start in {
@@ -73,7 +73,7 @@ def test_a_line_within_a_multi_line_string_is_found() -> None:
     assert TEXT.split("\n")[document.describe(("network", "architecture"), "", 2)[0] - 1] == "+ dense(3)"
 
 
-def test_tables_out_of_order_keep_their_places() -> None:
+def test_toml_tables_out_of_order_keep_their_line_numbers() -> None:
     found = lines("[a.b]\nx = 1\n\n[c]\ny = 2\n\n[a]\nz = 3\n[a.d]\nw.v = 4\n")
     assert found["a.b.x"] == 2
     assert found["a"] == 7
@@ -90,7 +90,7 @@ plain = st.recursive(
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), plain, max_size=4))
-def test_any_document_is_walked_to_its_last_line(values: dict[str, object]) -> None:
+def test_the_last_line_of_any_document_is_located(values: dict[str, object]) -> None:
     text = tomlkit.dumps(values)
     assert parse(text + "\n[zzz]\nlast = 1", "f.toml").places["zzz", "last"] == text.count("\n") + 3
 
@@ -115,7 +115,7 @@ def test_broken_toml_names_file_and_line(text: str, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
-def test_an_override_replaces_a_value_and_its_place() -> None:
+def test_an_override_replaces_a_value_and_its_source_position() -> None:
     document = override(parse(TEXT, "f.toml"), "run.name=other")
     assert document.values["run"] == {"name": "other"}
     assert document.describe(("run", "name"), "is wrong")[1] == "--set run.name: is wrong"
@@ -132,7 +132,7 @@ def test_the_value_of_an_override_is_toml_or_a_bare_word(text: str, value: objec
     assert override(parse("", "f"), f"a.b={text}").values == {"a": {"b": value}}
 
 
-def test_a_name_that_gets_settings_becomes_a_table() -> None:
+def test_overriding_a_setting_of_a_named_component_makes_it_a_table() -> None:
     document = override(parse('[trainer]\noptimiser = "adam"\n', "f"), "trainer.optimiser.learning_rate=0.1")
     assert document.values == {"trainer": {"optimiser": {"type": "adam", "learning_rate": 0.1}}}
     assert document.describe(("trainer", "optimiser", "type"), "no")[1].startswith("f:2: ")
@@ -147,6 +147,6 @@ def test_a_malformed_override_is_refused(assignment: str) -> None:
         override(parse("format = 1", "f"), assignment)
 
 
-def test_setting_a_table_hides_the_places_below_it() -> None:
+def test_overriding_a_table_replaces_the_source_positions_below_it() -> None:
     document = override(parse(TEXT, "f"), 'hooks.a={ type = "v" }')
     assert document.describe(("hooks", "a", "type"), "no")[1] == "--set hooks.a: hooks.a.type: no"

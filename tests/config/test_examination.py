@@ -1,4 +1,4 @@
-"""What is wrong beyond keys and values, in files for the rooms' own components: each with its place, all at once."""
+"""Semantic errors in configurations of the rooms' components: each has its position, and all are reported at once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ split = { training = 1.0 }
 
 @pytest.fixture
 def check(tmp_path, monkeypatch, capsys):
-    """Return a function that checks TEXT after replacements, and returns the exit code and what was said."""
+    """Return a function that checks TEXT after replacements, and returns the exit code and the output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*changes, command="check", more=()):
@@ -80,7 +80,7 @@ def check(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def table():
-    """Write a table of four rows, and return the change of TEXT that reads it."""
+    """Write a table of four rows, and return TEXT changed to read it."""
     old = TEXT[TEXT.index("[data]") : TEXT.index("[network]")]
 
     def write(change=("", ""), text="a,b,kind\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n"):
@@ -94,13 +94,13 @@ SMALL = ("input(4)", "input(2)")
 ON = ('type = "accuracy"', 'type = "accuracy"\non = "training"')
 
 
-def test_the_file_itself_is_right(check):
+def test_the_bundled_table_is_correct(check):
     assert check() == (0, ["ok"])
 
 
 # -- one mistake -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("command", ["check", "run", "explain"])
-def test_a_network_without_a_cost_is_refused_before_anything_is_made(check, command):
+def test_a_network_without_a_cost_is_refused_before_initialisation(check, command):
     code, said = check((" + softmax_cross_entropy()", ""), command=command)
     assert (code, said) == (
         2, ["f.toml:15: network.architecture: there is no cost to minimise. End it with one, such as + "
@@ -109,7 +109,7 @@ def test_a_network_without_a_cost_is_refused_before_anything_is_made(check, comm
     assert os.listdir() == ["f.toml"]
 
 
-def test_a_batch_larger_than_the_data_is_refused_only_where_somebody_wrote_it(check, table):
+def test_a_batch_larger_than_the_data_is_refused_only_if_its_size_was_set(check, table):
     assert check(table(), SMALL, ON) == (0, ["ok"])
     code, said = check(table(("[data]", "[data]\nbatch_size = 5")), SMALL, ON)
     assert code == 2
@@ -118,7 +118,7 @@ def test_a_batch_larger_than_the_data_is_refused_only_where_somebody_wrote_it(ch
     ]
 
 
-def test_a_file_of_data_that_is_missing_is_named_where_the_file_names_it(check, table):
+def test_a_missing_data_file_is_reported_at_its_line_of_the_configuration(check, table):
     code, said = check(table(('"four.csv"', '"five.csv"')), SMALL, ON)
     assert code == 2
     assert len(said) == 1
@@ -126,7 +126,7 @@ def test_a_file_of_data_that_is_missing_is_named_where_the_file_names_it(check, 
     assert "five.csv: there is no such file. Did you mean 'four.csv'?" in said[0]
 
 
-def test_a_column_that_is_missing_is_named_where_the_file_names_it(check, table):
+def test_a_missing_column_is_reported_at_its_line_of_the_configuration(check, table):
     code, said = check(table(('"kind"', '"kidn"')), SMALL, ON)
     assert code == 2
     assert len(said) == 1
@@ -134,7 +134,7 @@ def test_a_column_that_is_missing_is_named_where_the_file_names_it(check, table)
     assert "there is no column 'kidn'. Did you mean 'kind'?" in said[0]
 
 
-def test_a_line_of_data_that_is_wrong_is_named_with_the_path_in_the_file(check, table):
+def test_an_invalid_data_line_is_reported_with_the_path_in_the_configuration(check, table):
     change = table(text="a,b,kind\n1,2,0\n3,x,1\n")
     code, said = check(change, SMALL, ON)
     assert code == 2
@@ -143,15 +143,15 @@ def test_a_line_of_data_that_is_wrong_is_named_with_the_path_in_the_file(check, 
     assert "four.csv:3: column 'b': 'x' is not a number." in said[0]
 
 
-def test_labels_that_are_no_class_are_named_with_the_data(check):
+def test_labels_that_are_not_classes_are_reported_with_the_data_set(check):
     code, said = check(("output(3)", "output(2)"))
     assert code == 2
     assert len(said) == 1
     assert said[0].startswith("f.toml:7: data: section 'targets', row ")
-    assert "none of 2 classes" in said[0]
+    assert "not one of 2 classes" in said[0]
 
 
-def test_shares_that_leave_a_split_empty_are_named_where_the_file_gives_them(check, table):
+def test_shares_that_leave_a_split_empty_are_reported_at_their_line(check, table):
     code, said = check(table(("training = 1.0", "training = 0.95, validation = 0.05")), SMALL, ON)
     assert code == 2
     assert said[0].startswith("f.toml:12: data.split: 'validation' gets none of 4 rows")
@@ -172,7 +172,7 @@ def test_shares_that_leave_a_split_empty_are_named_where_the_file_gives_them(che
         ("missing = \"banana\"", "missing: must be 'refuse' or 'drop' or a number (got 'banana')"),
     ],
 )  # fmt: skip
-def test_a_setting_of_data_that_cannot_be_is_a_mistake_of_the_file(check, table, setting, message):
+def test_an_invalid_data_setting_is_a_configuration_error(check, table, setting, message):
     split = "split = { training = 1.0 }"
     change = (split, setting if "split" in setting else f"{split}\n{setting}")
     code, said = check(table(change), SMALL, ON)
@@ -181,13 +181,13 @@ def test_a_setting_of_data_that_cannot_be_is_a_mistake_of_the_file(check, table,
     assert said[0].startswith(f"f.toml:{line}: data.{message}")
 
 
-def test_a_network_larger_than_memory_is_told_where_it_is_written(check):
+def test_a_network_larger_than_memory_is_reported_at_its_line(check):
     code, said = check(("dense(8,", "dense(1000000000000,"))
     assert (code, len(said)) == (2, 1)
     assert said[0].startswith("f.toml:15: network.architecture: 1-dense: its parameters need ")
 
 
-def test_a_number_too_large_for_the_precision_is_told_where_it_is_written(check):
+def test_a_number_too_large_for_the_precision_is_reported_at_its_line(check):
     change = ('match = "1-dense.*"\nlearning_rate = 0.001', 'match = "1-dense.*"\nlearning_rate = 1e308')
     code, said = check(change, more=["--set", "trainer.optimiser.learning_rate=1e39"])
     assert code == 2
@@ -198,26 +198,26 @@ def test_a_number_too_large_for_the_precision_is_told_where_it_is_written(check)
     ]
 
 
-def test_an_assignment_without_a_key_is_told(check):
+def test_an_override_without_a_key_is_reported(check):
     code, said = check(more=["--set", "=3"])
     assert code == 2
     assert said == ["--set =3: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1"]
 
 
-def test_a_policy_that_is_none_is_told_in_plain_words(check):
+def test_an_invalid_policy_is_reported_in_plain_words(check):
     code, said = check(('when = "epoch', 'on_error = "nope"\nwhen = "epoch'))
     assert code == 2
     assert said[0].endswith("hooks.finish.on_error: must be 'fail' or 'mute' or 'ignore' (got 'nope').")
 
 
-def test_a_preprocessor_that_cannot_be_fitted_is_the_one_that_is_named(check):
+def test_the_preprocessor_that_cannot_be_fitted_is_named(check):
     code, said = check(('type = "standardise"', 'type = "one_hot"\nsection = "inputs"'))
     assert code == 2
     assert len(said) == 1
     assert said[0].startswith("f.toml:13: data.preprocessors.even.section: one_hot: section 'inputs' holds float32.")
 
 
-def test_a_run_to_start_from_that_is_not_there_is_named_where_the_file_names_it(check):
+def test_a_missing_run_for_a_warm_start_is_reported_at_its_line(check):
     code, said = check(('type = "he_normal"', 'type = "warm_start"\nrun = "runs/none"'))
     assert code == 2
     assert len(said) == 1
@@ -225,7 +225,7 @@ def test_a_run_to_start_from_that_is_not_there_is_named_where_the_file_names_it(
     assert "runs/none" in said[0]
 
 
-def test_a_precision_that_the_backend_lacks_is_named_where_it_stands(check):
+def test_a_precision_that_the_backend_lacks_is_reported_at_its_line(check):
     code, said = check(("seed = 0", 'precision = "bfloat16"'))
     assert code == 2
     assert len(said) == 1
@@ -242,7 +242,7 @@ def test_a_precision_that_the_backend_lacks_is_named_where_it_stands(check):
         ("learning_rat = 1", "f.toml:29: trainer.optimiser.settings.slow.learning_rat: no such setting. Did you mean"),
     ],
 )
-def test_a_setting_of_a_rule_is_named_by_the_users_own_key(check, new, message):
+def test_a_setting_of_a_rule_is_reported_under_the_users_key(check, new, message):
     old = 'match = "1-dense.*"' if new.startswith("match") else "learning_rate = 0.001"
     code, said = check((old, new))
     assert code == 2
@@ -262,14 +262,14 @@ def test_a_setting_of_a_rule_is_named_by_the_users_own_key(check, new, message):
         ),
     ],
 )
-def test_what_is_no_address_is_refused_at_its_place(check, old, new, place):
+def test_an_invalid_address_is_refused_with_its_position(check, old, new, place):
     code, said = check((old, new))
     assert (code, len(said)) == (2, 1)
     assert said[0].startswith(place)
     assert "is not an address" in said[0]
 
 
-def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):
+def test_a_missing_split_is_reported_at_the_line_of_its_hook(check):
     code, said = check(('type = "accuracy"', 'type = "accuracy"\non = "tets"'))
     assert code == 2
     assert said == ["f.toml:33: hooks.score.on: the data has no split 'tets'. There are: training, validation."]
@@ -278,7 +278,7 @@ def test_a_split_that_the_data_has_not_is_named_where_the_hook_names_it(check):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("accuracy", 'accuracy"\ntop = 9 #"', "accuracy: top = 9, but there is a score for 3. Choose a smaller one."),
+        ("accuracy", 'accuracy"\ntop = 9 #"', "accuracy: top = 9, but the output has 3 classes. Choose a smaller one."),
         ("accuracy", "target_maximisation",
          "target_maximisation: an input of shape (4,) is not an image. Set shape = [height, width]."),
     ],
@@ -289,7 +289,7 @@ def test_a_hook_that_would_fail_on_the_network_is_refused_before_training(check,
         assert (code, said) == (2, [f"f.toml:31: hooks.score: {message}"])
 
 
-def test_what_cannot_be_downloaded_is_a_failure_and_no_mistake_of_the_file(check, monkeypatch):
+def test_a_failed_download_is_not_a_configuration_error(check, monkeypatch):
     monkeypatch.setenv("SIGMA_OFFLINE", "1")
     code, said = check(('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), command="run")
     assert code == 1
@@ -316,20 +316,20 @@ def places(said):
     return [": ".join(line.removeprefix("f.toml:").split(": ")[:2]) for line in said]
 
 
-def test_mistakes_that_do_not_depend_on_each_other_are_told_at_once(check):
+def test_independent_mistakes_are_reported_together(check):
     code, said = check(*ALL)
     assert (code, places(said)) == (2, PLACES)
 
 
-def test_mistakes_of_meaning_are_told_beside_those_of_keys_and_values(check):
+def test_semantic_mistakes_are_reported_together_with_those_in_keys_and_values(check):
     code, said = check(*ALL, ("seed = 0", "sead = 0"), ('type = "adam"', 'type = "adam"\nbeta1 = 2.0'))
     found = ["5: run.sead", *PLACES]
-    found[4:6] = ["26: trainer.optimiser.beta1"]  # which leaves the rules of the optimiser open
+    found[4:6] = ["26: trainer.optimiser.beta1"]  # the rules of the optimiser are then not checked
     found[-1] = "37: hooks.finish.when"
     assert (code, places(said)) == (2, found)
 
 
-def test_what_depends_on_a_part_that_is_wrong_is_not_blamed(check):
+def test_parts_that_depend_on_an_invalid_one_are_not_reported(check):
     code, said = check(
         ('type = "accuracy"', 'type = "acuracy"'), ('"epoch reaches 2"', '"validation.accuracy reaches 1"')
     )
@@ -338,7 +338,7 @@ def test_what_depends_on_a_part_that_is_wrong_is_not_blamed(check):
     assert (code, places(said)) == (2, ["8: data.dataset"])
 
 
-def test_nothing_is_downloaded_to_tell_more_of_a_wrong_file(check):
+def test_nothing_is_downloaded_to_examine_an_invalid_configuration(check):
     code, said = check(
         ('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), ("seed = 0", "sead = 0"), ("input(4)", "input(28)"),
         ('"**.weights"', '"**.wights"'), command="run",
@@ -347,7 +347,7 @@ def test_nothing_is_downloaded_to_tell_more_of_a_wrong_file(check):
     assert not Path("cache").exists()
 
 
-def test_check_tells_what_is_wrong_beside_data_that_is_not_here(check):
+def test_check_reports_mistakes_even_if_the_data_is_not_downloaded(check):
     code, said = check(
         ('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), ('"**.weights"', '"**.wights"'),
         (" + softmax_cross_entropy()", ""),
@@ -355,7 +355,7 @@ def test_check_tells_what_is_wrong_beside_data_that_is_not_here(check):
     assert (code, places(said)) == (2, ["16: network.architecture", "22: initialisers.weights.match"])
 
 
-def test_each_of_several_trainers_has_its_own_places(check, tmp_path, capsys):
+def test_each_of_several_trainers_has_its_own_source_positions(check, tmp_path, capsys):
     tables = TEXT.partition("[data]")[2]
     tables = "[data]" + tables
     for name in ("data", "network", "initialisers", "hooks"):
@@ -375,7 +375,7 @@ FRAGMENTS = [text for text in EXAMPLES if text.startswith("[") and "trainers." n
 
 
 def merged(table, other):
-    """Return the tables of a file with those of a fragment put into it."""
+    """Return the tables of a file merged with those of a fragment."""
     for key, value in other.items():
         both = isinstance(value, dict) and isinstance(table.get(key), dict)
         table[key] = merged(table[key], value) if both else value
@@ -383,7 +383,7 @@ def merged(table, other):
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda text: text.partition("\n")[0])
-def test_each_example_of_the_page_on_configurations_trains_in_its_first_file(fragment, tmp_path, monkeypatch, capsys):
+def test_each_configuration_example_trains_in_the_first_file_of_the_page(fragment, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     file = merged(tomllib.loads(EXAMPLES[0]), tomllib.loads(fragment))
     Path("f.toml").write_text(tomlkit.dumps(file), encoding="utf-8")
@@ -391,19 +391,19 @@ def test_each_example_of_the_page_on_configurations_trains_in_its_first_file(fra
     assert (code, capsys.readouterr().err) == (0, "")
 
 
-def test_there_are_examples_of_everything_on_that_page():
+def test_the_configuration_page_has_an_example_of_everything():
     told = "split_by", "preprocessors", "settings", "frozen", "schedules", "transforms", "modifiers", "early_stop"
     assert [word for word in told if not any(word in text for text in FRAGMENTS)] == []
 
 
-def test_the_plugins_of_a_run_are_those_that_it_used(check):
+def test_the_recorded_plugins_of_a_run_are_those_that_it_used(check):
     assert check(command="run", more=["--quiet"])[0] == 0
     [folder] = Path("runs").iterdir()
     found = json.loads((folder / "plugins.json").read_text())["plugins"]
     assert {"sigma-kernel", "sigma-data", "sigma-layers", "sigma-optimisers", "sigma-backend-numpy"} <= set(found)
 
 
-def test_records_without_a_section_that_the_cost_reads_are_told_with_what_there_is(tmp_path, capsys):
+def test_a_section_missing_for_the_cost_is_reported_with_the_existing_ones(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n2,1\n")
     (tmp_path / "run.toml").write_text(RECORDS)
     assert main(["check", str(tmp_path / "run.toml")]) == 2

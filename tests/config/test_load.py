@@ -1,4 +1,4 @@
-"""What a configuration may say, and what is said about one that is wrong."""
+"""Valid configurations, and the errors for invalid ones."""
 
 # ruff: noqa: E501
 from __future__ import annotations
@@ -54,13 +54,13 @@ type = "watch"
 
 @pytest.fixture
 def load(shelf):
-    """Return a function that loads a text with the things on the shelf."""
+    """Return a function that loads a text with the test catalogue."""
     return lambda text, *overrides: config.load(text, overrides, catalogue=shelf, name="f.toml")
 
 
 @pytest.fixture
 def errors(load):
-    """Return a function that loads a text in vain, and returns the lines of the error."""
+    """Return a function that loads an invalid text, and returns the lines of the error."""
 
     def fail(text, *overrides, exception=SigmaConfigError):
         with pytest.raises(exception) as error:
@@ -79,8 +79,8 @@ def changed(old, new):
     return TEXT.replace(old, new)
 
 
-# -- what is right -----------------------------------------------------------------------------------------------------
-def test_every_part_of_a_file_is_chosen_with_its_defaults(load):
+# -- valid configurations ----------------------------------------------------------------------------------------------
+def test_every_component_of_a_file_is_resolved_with_its_defaults(load):
     found = load(TEXT)
     trainer = found.trainers["trainer"]
     assert (found.run.name, found.run.seed, found.run.precision) == ("small", 3, "float32")
@@ -96,7 +96,7 @@ def test_every_part_of_a_file_is_chosen_with_its_defaults(load):
     assert trainer.network.architecture == "acme:input(4) + acme:dense(3) + acme:dense(2) + acme:cost()"
 
 
-def test_a_name_and_a_table_choose_the_same(load):
+def test_a_name_and_a_table_select_the_same_component(load):
     short = changed('[monitors.eye]\ntype = "watch"\n', '[monitors]\neye = "acme:watch"\n')
     assert load(short) == load(TEXT)
     table = changed('dataset = "table"\ncolumns = [1, 2]\n', 'dataset = { type = "table", columns = [1, 2] }\n')
@@ -109,7 +109,7 @@ def test_components_nest_in_lists_and_tables(load):
     assert [source.path.name for source in dataset.sources] == ["a.csv", "b.csv"]
 
 
-def test_several_trainers_have_tables_of_their_own(load):
+def test_several_trainers_have_separate_tables(load):
     text = """
         format = 1
         [trainers.a]
@@ -132,7 +132,7 @@ def test_several_trainers_have_tables_of_their_own(load):
     assert load(config.resolved(found)) == found
 
 
-def test_a_trainers_own_backend_replaces_that_of_the_run(load, shelf):
+def test_a_trainers_backend_overrides_that_of_the_run(load, shelf):
     text = changed("[trainer.optimiser]", "[trainer]\nbackend = { type = 'plain', device = 2 }\n[trainer.optimiser]")
     with config.build(load(text), shelf) as environment:
         assert environment.trainers["trainer"].backend == {"type": "acme:plain", "device": 2}
@@ -142,7 +142,7 @@ def test_a_trainers_own_backend_replaces_that_of_the_run(load, shelf):
         assert environment.monitors["eye"].port == 80
 
 
-def test_the_resolved_text_means_the_same_and_names_every_distribution(load):
+def test_the_resolved_configuration_is_equivalent_and_names_every_distribution(load):
     found = load(TEXT, "data.iterator=backwards", "data.folder=some/where")
     text = config.resolved(found)
     assert load(text) == found
@@ -152,12 +152,12 @@ def test_the_resolved_text_means_the_same_and_names_every_distribution(load):
     assert not re.search(r'(type|dataset|backend|operator) = "(?!acme:)', text)
 
 
-def test_other_settings_are_another_configuration(load):
+def test_different_settings_give_a_different_configuration(load):
     assert load(TEXT, "hooks.score.top=2") != load(TEXT)
     assert load(TEXT, "hooks.score.top=1") == load(TEXT)
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("old", "new", "start", "message"),
     [
@@ -196,11 +196,11 @@ def test_other_settings_are_another_configuration(load):
         ('interval = "2 epochs"', "interval = 2", "schedules",
          "trainer.optimiser.schedules.learning_rate.interval: must be a time step such as \"1 epoch\" (got 2)"),
         ("deviation = 0.1", "", "[initialisers.weights]", "initialisers.weights.deviation: is missing. Give it a number. "
-         "`sigma components initialiser normal` says more."),
+         "See `sigma components initialiser normal`."),
         ("deviation = 0.1", "deviation = -1", "deviation", "initialisers.weights.deviation: must be at least 0 (got -1.0)"),
         ('match = "**.weights"\n', "", "[initialisers.weights]", "initialisers.weights.match: is missing. Give it a string."),
         ('every = "1 epoch"\n', "", "[hooks.score]",
-         'hooks.score.every: is missing. Give it a time step such as "1 epoch". `sigma components hook score` says more.'),
+         'hooks.score.every: is missing. Give it a time step such as "1 epoch". See `sigma components hook score`.'),
         ('when = "epoch reaches 2"', "when = 2", "when",
          'hooks.score.when: must be a criterion such as "epoch reaches 10" (got 2)'),
         ('type = "score"', "top = 1", "[hooks.score]",
@@ -213,26 +213,26 @@ def test_other_settings_are_another_configuration(load):
         ("+ dense(2)", "+ dense(2", "+ dense(2", "network.architecture: column 11: "),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_with_its_place(errors, old, new, start, message):
+def test_a_mistake_is_reported_with_its_location(errors, old, new, start, message):
     text = changed(old, new)
     (found,) = errors(text)
     expected = f"f.toml:{line(text, start)}: {message}"
     assert found == expected or (message.endswith(": ") and found.startswith(expected))
 
 
-def test_a_time_step_without_a_unit_is_refused_at_its_place(errors):
+def test_a_time_step_without_a_unit_is_refused_with_its_position(errors):
     text = changed('every = "1 epoch"', 'every = "1"')
     (found,) = errors(text)
     assert found.startswith(f"f.toml:{line(text, 'every')}: hooks.score.every: ")
 
 
-def test_a_criterion_that_cannot_be_read_is_refused_at_its_place(errors):
+def test_a_criterion_that_cannot_be_parsed_is_refused_with_its_position(errors):
     text = changed('"epoch reaches 2"', '"epoch raeches 2"')
     (found,) = errors(text)
     assert found.startswith(f"f.toml:{line(text, 'when')}: hooks.score.when: ")
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(errors):
+def test_all_mistakes_are_reported_together_in_the_order_of_the_file(errors):
     text = changed("seed = 3", "sead = 3").replace("0.5", '"fast"').replace("+ dense(2)", "+ dense(2 3)")
     text = text.replace('"centre"', '"center"').replace('type = "watch"', 'type = "watch"\nport = "x"\nprot = 1')
     found = errors(text, "hooks.score.top=0", "data.batch_size=many")
@@ -246,19 +246,19 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(errors):
     assert "--set hooks.score.top: must be at least 1 (got 0)" in found
 
 
-def test_tables_that_are_missing_are_named(errors):
+def test_missing_tables_are_named(errors):
     assert errors("") == [
         "f.toml:1: data: is missing. Give it a table.", "f.toml:1: format: is missing. Give it 1.",
         "f.toml:1: network: is missing. Give it a table.", "f.toml:1: trainer: is missing. Give it a table.",
     ]  # fmt: skip
 
 
-def test_a_table_of_one_trainer_beside_several_is_refused(errors):
+def test_a_single_trainer_table_next_to_several_is_refused(errors):
     found = errors(TEXT + '\n[trainers.b]\noptimiser = "descent"\n')
     assert f"f.toml:{line(TEXT, '[data]')}: data: unknown key. Known here: format, run, monitors, trainers." in found
 
 
-def test_a_plugin_that_is_missing_has_an_exit_code_of_its_own(errors):
+def test_a_missing_plugin_has_its_own_exit_code(errors):
     (found,) = errors(changed("seed = 3", 'backend = "numba"'), exception=SigmaPluginError)
     assert found == (
         "f.toml:5: run.backend: backend 'numba': sigma-backend-numba offers it, but is not installed. "
@@ -266,12 +266,12 @@ def test_a_plugin_that_is_missing_has_an_exit_code_of_its_own(errors):
     )
 
 
-def test_a_missing_plugin_beside_other_mistakes_is_a_configuration_error(errors):
+def test_a_missing_plugin_among_other_mistakes_is_a_configuration_error(errors):
     found = errors(changed("seed = 3", 'backend = "numba"\nsead = 3'))
     assert len(found) == 2
 
 
-def test_what_a_file_cannot_say_is_refused(errors):
+def test_python_only_components_are_refused_in_files(errors):
     (found,) = errors(changed('type = "centre"', 'type = "centre"\nsection = { a = 1 }'))
     assert found.endswith("data.preprocessors.middle.section: must be a string (got a table)")
 
@@ -291,12 +291,12 @@ def test_a_component_whose_annotations_cannot_be_resolved_is_a_broken_plugin(err
     assert "'NotThere' is not defined" in found
 
 
-def test_a_component_of_the_right_kind_and_the_wrong_contract_is_refused(errors):
+def test_a_component_that_does_not_implement_its_contract_is_refused(errors):
     (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=shorten")
     assert found == "--set trainer.optimiser.modifiers.small: must be of type Modifier (got 'shorten')."
 
 
-def test_an_object_that_is_not_of_its_kind_is_a_mistake_of_its_plugin(errors):
+def test_a_component_of_the_wrong_kind_is_an_error_of_its_plugin(errors):
     (found,) = errors(TEXT, "trainer.optimiser.modifiers.small=centre", exception=SigmaPluginError)
     assert found.startswith(
         "--set trainer.optimiser.modifiers.small: modifier 'acme:centre': expected Transform or Modifier (got <class"
@@ -304,15 +304,15 @@ def test_an_object_that_is_not_of_its_kind_is_a_mistake_of_its_plugin(errors):
     assert found.endswith("). Update it: python -m pip install -U acme")
 
 
-def test_a_setting_that_is_missing_says_what_may_stand_there_and_where_one_reads_more(errors):
+def test_a_missing_setting_is_reported_with_its_options_and_the_documentation(errors):
     (found,) = errors(changed('type = "centre"', 'type = "columns"'))
     assert found.endswith(
         "data.preprocessors.middle.which: is missing. Give it a string or a whole number or a list. "
-        "`sigma components preprocessor columns` says more."
+        "See `sigma components preprocessor columns`."
     )
 
 
-def test_a_relative_path_starts_in_the_folder_of_its_file_and_on_the_command_line_where_one_is(
+def test_a_relative_path_is_relative_to_its_file_or_to_the_working_directory_on_the_command_line(
     shelf, tmp_path, monkeypatch
 ):
     (tmp_path / "here").mkdir()
@@ -331,20 +331,20 @@ def test_a_relative_path_starts_in_the_folder_of_its_file_and_on_the_command_lin
     assert here == [tmp_path / "here" / "out", tmp_path / "here" / "c.csv"]
 
 
-def test_an_override_of_a_table_that_is_not_there_is_not_blamed_on_the_file(errors):
+def test_an_override_of_a_missing_table_is_reported_under_its_option(errors):
     text = TEXT[: TEXT.index("[data]")] + "[trainers.a]\noptimiser = 'descent'\n"
     found = errors(text, "trainer.optimiser=descent")
     assert "--set trainer.optimiser: trainer: unknown key. Did you mean 'trainers'?" in found
 
 
-def test_a_mistake_of_another_option_has_its_name(load, shelf):
+def test_a_mistake_in_another_option_is_reported_under_its_name(load, shelf):
     document = config.override(config.parse(TEXT, "f.toml"), 'run.backend="nump"', "--backend")
     with pytest.raises(SigmaConfigError) as error:
         config.structured(document, shelf)
     assert str(error.value) == "--backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?"
 
 
-def test_a_file_and_its_text_mean_the_same(load, shelf, tmp_path):
+def test_a_file_and_its_text_give_the_same_configuration(load, shelf, tmp_path):
     (tmp_path / "f.toml").write_text(TEXT, encoding="utf-8")
     assert config.load(tmp_path / "f.toml", catalogue=shelf) == load(TEXT)
 
@@ -357,5 +357,5 @@ def test_overrides_are_as_strict_as_the_file(errors, load):
     assert errors(TEXT, "trainer.optimizer=descent")[0].startswith("--set trainer.optimizer: unknown key. Did you mean")
 
 
-def test_a_comment_changes_no_configuration(load):
+def test_a_comment_does_not_change_the_configuration(load):
     assert load(TEXT + "# a comment\n") == load(TEXT)

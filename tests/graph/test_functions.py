@@ -1,4 +1,4 @@
-"""What layers are written in, against NumPy and closed forms."""
+"""The functions that layers are written in agree with NumPy and closed forms."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def run(function, *arrays):
         (lambda x: f.full(3, (2, 1), "int64"), [[3], [3]]),
     ],
 )
-def test_functions_do_what_numpy_does(function, expected):
+def test_functions_agree_with_numpy(function, expected):
     result = run(function, X)
     assert result.shape == np.shape(expected)
     np.testing.assert_allclose(result, expected, rtol=1e-13, atol=1e-15)
 
 
-def test_take_and_scatter_add_count_axes_from_the_end():
+def test_take_and_scatter_add_accept_negative_axes():
     places = np.array([2, 0, 2], "int64")
     np.testing.assert_array_equal(run(lambda x, i: f.take(x, i, -1), X, places), X[..., places])
     np.testing.assert_array_equal(run(f.take, X, LABELS[1:]), X[[1, 0]])
@@ -96,11 +96,11 @@ def test_one_hot_marks_each_label():
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, [False, True, False]), (2, [True, True, False])])
-def test_a_label_is_hit_unless_k_classes_score_above_it_and_never_by_nan(k, expected):
+def test_a_label_counts_as_correct_unless_k_classes_score_higher_and_never_for_nan(k, expected):
     assert run(lambda scores, labels: f.hits(scores, labels, k), SCORES, LABELS).tolist() == expected
 
 
-def test_top_k_hits_equal_a_sort():
+def test_top_k_accuracy_agrees_with_sorting():
     scores, labels = RNG.normal(size=(50, 7)), RNG.integers(0, 7, 50)
     for k in range(1, 8):
         expected = (np.argsort(-scores, -1)[:, :k] == labels[:, None]).any(-1)
@@ -113,13 +113,13 @@ def test_layer_norm_has_mean_zero_and_variance_one():
     np.testing.assert_allclose(result.var(-1), 1, rtol=1e-13)
 
 
-def test_log_sum_exp_stands_what_is_far_out():
+def test_log_sum_exp_handles_extreme_values():
     x = np.array([[1000.0, 1000.0], [-1000.0, -1000.0], [-np.inf, -np.inf], [0.0, -np.inf], [np.inf, 0.0]])
     expected = [1000 + np.log(2), -1000 + np.log(2), -np.inf, 0.0, np.inf]
     np.testing.assert_allclose(run(lambda x: f.log_sum_exp(x, -1), x), expected, rtol=1e-15)
 
 
-def test_the_norm_of_nothing_has_no_slope():
+def test_the_gradient_of_the_norm_of_zeros_is_zero():
     slope = run(lambda x: gradient(f.sum(f.norm(x, -1)), [x]), np.array([[0.0, 0.0], [3.0, 4.0]]))
     np.testing.assert_allclose(slope, [[0, 0], [0.6, 0.8]])
 
@@ -134,7 +134,7 @@ def test_windows_take_one_setting_for_all_sides_or_one_for_each():
     assert f.sum_pool(x, (3, 2), stride=1, padding=1).shape == (2, 4, 9, 9)
 
 
-def test_a_scan_walks_over_the_leading_axis():
+def test_a_scan_iterates_over_the_leading_axis():
     def body(total, x, factor):
         total = total + x * factor
         return [total], [total, x]
@@ -180,7 +180,7 @@ def test_a_scan_without_sequences_needs_a_length():
         (lambda x: f.scan(lambda h, x: ([h], []), x, [x]), "scan: carry must be a list of nodes"),
     ],
 )
-def test_what_functions_refuse(build, message):
+def test_functions_refuse_invalid_operands(build, message):
     with pytest.raises(SigmaGraphError, match=message):
         build(symbol((2, 3, 4)))
 

@@ -1,4 +1,4 @@
-"""Differentiation: what all rules have in common, and scans against loops that are written out."""
+"""Differentiation: properties of all rules, and scans against unrolled loops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_training_step_is_one_graph():
     assert losses[-1] < 0.05 * losses[0]
 
 
-def test_what_the_loss_does_not_depend_on_has_a_gradient_of_zeros():
+def test_parameters_that_the_loss_does_not_depend_on_have_gradient_zero():
     x, y, z = symbol((2,)), symbol((3, 1), "float64"), symbol((4,))
     zeros = gradient(f.sum(x * x + f.sum(ops.stop(z))), (y, z))
     assert [node.spec for node in zeros] == [y.spec, z.spec]
@@ -45,7 +45,7 @@ def test_what_the_loss_does_not_depend_on_has_a_gradient_of_zeros():
     assert not any(value.any() for value in values)
 
 
-def test_a_target_may_be_the_loss_itself_or_a_node_on_the_way():
+def test_gradients_can_be_taken_at_the_loss_or_an_intermediate_node():
     x = symbol((3,), "float64")
     y = x * 2.0
     loss = f.sum(y * y)
@@ -68,7 +68,7 @@ def test_only_floats_have_gradients(loss, targets, message):
         gradient(loss(**nodes), [nodes[name] for name in targets])
 
 
-def test_a_loss_of_sides_of_one_is_a_scalar_too():
+def test_a_loss_whose_sides_are_all_one_counts_as_a_scalar():
     assert run(lambda x: gradient(ops.sum(x * x, axis=(0, 1)), [x]), np.full((2, 2), 3.0))[0].tolist() == [[6, 6]] * 2
 
 
@@ -88,7 +88,7 @@ def test_only_nodes_on_a_path_to_a_target_are_differentiated(monkeypatch):
     assert visited == ["acme:on"]
 
 
-def test_whole_numbers_and_truths_carry_no_gradient():
+def test_integers_and_booleans_carry_no_gradient():
     def slopes(x, i):
         there_and_back = f.cast(f.cast(x, "int32"), "float64")
         chosen = f.where(x > f.take(x, i), there_and_back, x)
@@ -111,12 +111,12 @@ def test_broadcasting_is_undone(wide, data):
     assert (count == np.prod(wide) / np.prod(narrow)).all()
 
 
-def test_a_flow_that_is_smaller_than_its_operand_is_stretched():
+def test_a_gradient_smaller_than_its_operand_is_stretched():
     assert unbroadcast(symbol(()), (2, 3)).shape == (2, 3)
     assert unbroadcast(symbol((1, 3)), (2, 3)).shape == (2, 3)
 
 
-def test_a_chain_of_three_thousand_nodes_is_differentiated():
+def test_a_chain_of_three_thousand_nodes_can_be_differentiated():
     def chain(x: Node) -> Node:
         y = x
         for _ in range(1500):
@@ -129,19 +129,19 @@ def test_a_chain_of_three_thousand_nodes_is_differentiated():
 # -- composites --------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def product(monkeypatch) -> Op:
-    """Return a composite of two operands that has no rule of its own."""
+    """Return a composite of two operands without a gradient rule of its own."""
     row = Op("acme:product", lambda x, y: x, lambda x, y: x, None, lambda x, y: ops.sin(x) * y * y)
     monkeypatch.setitem(OPS, row.name, row)
     return row
 
 
-def test_an_operand_that_comes_twice_gets_its_whole_gradient_once(product):
+def test_an_operand_used_twice_gets_the_sum_of_its_gradients(product):
     x = RNG.normal(size=4)
     (slope,) = run(lambda x: gradient(f.sum(product(x, x)), [x]), x)
     np.testing.assert_allclose(slope, np.cos(x) * x * x + 2 * x * np.sin(x))
 
 
-def test_operands_that_depend_on_each_other_are_told_apart(product):
+def test_a_composite_of_dependent_operands_has_the_total_derivative(product):
     x = RNG.normal(size=4)
     (slope,) = run(lambda x: gradient(f.sum(product(x, x * x * x)), [x]), x)
     np.testing.assert_allclose(slope, np.cos(x) * x**6 + 6 * np.sin(x) * x**5)
@@ -156,7 +156,7 @@ def test_an_expansion_may_be_one_of_its_operands(monkeypatch):
 
 # -- scan --------------------------------------------------------------------------------------------------------------
 def cell(h, c, count, x, mask, w, b):
-    """One step of a recurrent network with everything a scan may have: two carries, a counter, a mask, constants."""
+    """One step of a recurrent network with all that a scan supports: two carries, a counter, a mask, constants."""
     z = f.tanh(h @ w + x * f.cast(mask, "float64") + b)
     c = c * 0.9 + z * f.sin(c)
     return [z * c, c, count + 1], [z, f.cast(count, "float64") * h, h]
@@ -189,7 +189,7 @@ FLOATS = [0, 1, 2, 4, 5]
 
 
 def losses(walk, used):
-    """Return the loss over some results of a walk, its gradients, and the gradients of these."""
+    """Return the loss over some results of a scan, its gradients, and their gradients."""
 
     def build(*operands):
         results = walk(*operands)
@@ -204,13 +204,13 @@ def losses(walk, used):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("used", [(0, 1, 2, 3, 4), (0,), (3,), (1, 4)], ids=str)
-def test_a_scan_has_the_gradients_of_the_loop_it_stands_for(reverse, used):
+def test_a_scan_has_the_gradients_of_the_unrolled_loop(reverse, used):
     expected = run(losses(unrolled(reverse), used), *ARRAYS)
     for found, value in zip(run(losses(scanned(reverse), used), *ARRAYS), expected, strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-11, atol=1e-12)
 
 
-def test_one_body_serves_any_number_of_steps():
+def test_one_loop_body_supports_any_number_of_steps():
     def loss(w, x):
         (h,), _ = f.scan(lambda h, x, w: ([f.tanh(h * w + x)], []), [f.zeros((2,), "float64")], [x], [w])
         return gradient(f.sum(h), [w])
@@ -219,7 +219,7 @@ def test_one_body_serves_any_number_of_steps():
     assert counts[0] == counts[1]
 
 
-def test_a_scan_over_nothing_hands_the_gradient_on():
+def test_a_scan_of_zero_steps_passes_the_gradient_through():
     def slopes(h, x):
         (last,), (rows,) = f.scan(lambda h, x: ([h + x], [h * x]), [h], [x])
         return gradient(f.sum(last * last) + f.sum(rows), [h, x])
@@ -228,7 +228,7 @@ def test_a_scan_over_nothing_hands_the_gradient_on():
     assert (by_h.tolist(), by_x.shape) == ([4.0, 6.0], (0, 2))
 
 
-def test_only_the_gradients_that_are_wanted_are_walked_back():
+def test_only_requested_gradients_are_propagated():
     def body(h, x, w):
         return [f.tanh(h @ w + x)], []
 
@@ -239,7 +239,7 @@ def test_only_the_gradients_that_are_wanted_are_walked_back():
     assert [x.shape for x in walk.attrs["body"].outputs] == [(2, 3), (3, 3)]
 
 
-def test_a_step_back_reads_only_what_it_needs():
+def test_a_backward_pass_reads_only_what_it_needs():
     h, x, k = symbol((3,)), symbol((4, 3)), symbol((3,))
     (last,), _ = f.scan(lambda h, x, k: ([h + x * k], []), [h], [x], [k])
     (slope,) = gradient(f.sum(last), [x])
@@ -273,7 +273,7 @@ def test_scans_nest():
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(1, 6), st.booleans())
-def test_a_cumulative_sum_is_its_own_reverse(steps, reverse):
+def test_the_gradient_of_a_cumulative_sum_is_a_reversed_cumulative_sum(steps, reverse):
     def total(x):
         (_,), (rows,) = f.scan(lambda s, x: ([s + x], [s + x]), [f.zeros((), "float64")], [x], reverse=reverse)
         return gradient(f.sum(rows * f.iota((steps,), 0, "float64")), [x])

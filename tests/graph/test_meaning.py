@@ -1,4 +1,4 @@
-"""What each op means, against NumPy, closed forms and plain loops."""
+"""The meaning of each op agrees with NumPy, closed forms and plain loops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_op_of_the_kernel_has_a_sample_and_a_meaning_or_an_expansion():
 
 @pytest.mark.parametrize("sample", EVERY, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_shape_and_dtype_of_every_sample_are_what_the_table_says(sample, precision):
+def test_the_shape_and_dtype_of_every_sample_follow_the_op_table(sample, precision):
     graph = sample.graph(precision)
     with warnings.catch_warnings(action="error"):
         results = interpret(graph, NUMPY)(*sample.at(precision))
@@ -60,7 +60,7 @@ ELEMENTWISE = {
 
 
 @of(*ELEMENTWISE)
-def test_elementwise_ops_do_what_python_does_with_each_element(sample):
+def test_elementwise_ops_agree_with_python_element_by_element(sample):
     (result,) = run(sample)
     words = any(x.dtype == np.uint32 for x in sample.arrays)
     for place in np.ndindex(result.shape):
@@ -70,7 +70,7 @@ def test_elementwise_ops_do_what_python_does_with_each_element(sample):
 
 
 @of("sum", "max", "argmax", "reshape", "permute", "stretch", "concat", "take", "matmul", "cast")
-def test_ops_on_whole_arrays_do_what_numpy_does(sample):
+def test_array_ops_agree_with_numpy(sample):
     expected = {
         "sum": lambda x, axis: np.sum(x, axis, keepdims=True),
         "max": lambda x, axis: np.max(x, axis, keepdims=True),
@@ -88,7 +88,7 @@ def test_ops_on_whole_arrays_do_what_numpy_does(sample):
 
 
 @of("scatter_add")
-def test_scatter_add_adds_every_update_where_take_would_read(sample):
+def test_scatter_add_adds_at_the_indices_that_take_reads(sample):
     (x, places, updates), axis = sample.arrays, sample.attrs["axis"]
     expected, named = x.copy(), range(places.ndim)
     front, moved = np.moveaxis(expected, axis, 0), np.moveaxis(updates, [axis + i for i in named], named)
@@ -106,7 +106,7 @@ def test_scatter_add_adds_every_update_where_take_would_read(sample):
         ("uint32", [0, 2**32 - 1, 0, 2**32 - 1, 0, 0, 7]),
     ],
 )
-def test_floats_beyond_an_integer_become_its_ends_and_nan_becomes_zero(dtype, wanted, precision):
+def test_floats_beyond_an_integer_type_are_clamped_and_nan_becomes_zero(dtype, wanted, precision):
     far = np.inf if precision == "float16" else 1e20
     x = np.array([np.nan, np.inf, -np.inf, far, -far, -1.75, 7.9], precision)
     graph = trace(lambda x: ops.cast(x, dtype=dtype), Spec(x.shape, precision))
@@ -114,25 +114,25 @@ def test_floats_beyond_an_integer_become_its_ends_and_nan_becomes_zero(dtype, wa
 
 
 @pytest.mark.parametrize("place", [-1, 3])
-def test_the_reference_names_places_that_a_side_does_not_have(place):
+def test_the_reference_reports_indices_outside_their_axis(place):
     graph = trace(lambda x, i: ops.take(x, i, axis=0), Spec((3,)), Spec((2,), "int32"))
     with pytest.raises(SigmaGraphError, match=r"take: indices must be from 0 to 2 \(got .*\). Check the lab"):
         interpret(graph, NUMPY)(np.ones(3, "float32"), np.array([1, place], "int32"))
 
 
-def test_the_general_scatter_add_equals_that_of_numpy():
+def test_the_generic_scatter_add_equals_numpys():
     x, places, updates = np.ones((4, 3)), np.array([2, 0, 2]), np.arange(9.0).reshape(3, 3)
     np.testing.assert_array_equal(scatter_add(np, x, places, updates), NUMPY.scatter_add(np, x, places, updates))
 
 
-def test_padding_stands_before_between_and_after():
+def test_padding_can_be_before_between_and_after():
     graph = trace(lambda x: ops.pad(x, low=(1,), high=(2,), interior=(2,), value=9.0), Spec((3,)))
     (result,) = interpret(graph, NUMPY)(np.array([1, 2, 3], "float32"))
     assert result.tolist() == [9, 1, 9, 9, 2, 9, 9, 3, 9, 9]
 
 
 @of("pad")
-def test_an_array_comes_back_out_of_its_padding(sample):
+def test_slicing_undoes_padding(sample):
     entries = zip(sample.attrs["low"], sample.arrays[0].shape, sample.attrs["interior"], strict=True)
     inside = tuple(slice(a, a + (n - 1) * (i + 1) + 1, i + 1) for a, n, i in entries)
     result = run(sample)[0]
@@ -144,7 +144,7 @@ def test_an_array_comes_back_out_of_its_padding(sample):
 
 # -- windows -----------------------------------------------------------------------------------------------------------
 def windows(shape, sides, window, stride, padding, dilation=None):
-    """Yield every window's place, every place inside it, and where that lies in x, by plain loops."""
+    """Yield every window's position, every position inside it, and its index in x, by plain loops."""
     for at in product(*map(range, sides)):
         for number, k in enumerate(product(*map(range, window))):
             where = tuple(
@@ -156,7 +156,7 @@ def windows(shape, sides, window, stride, padding, dilation=None):
 
 
 def products(sample: Sample, x: tuple[int, ...], w: tuple[int, ...], g: tuple[int, ...]):
-    """Yield the places in x, w and the result of every product that a convolution is a sum of."""
+    """Yield the indices into x, w and the result of every product that a convolution sums."""
     how = dict(sample.attrs)
     groups = how.pop("groups")
     how.pop("shape", None)
@@ -215,7 +215,7 @@ def test_the_first_of_equal_maxima_counts():
 
 
 # -- accuracy ----------------------------------------------------------------------------------------------------------
-def test_erf_is_good_to_the_last_digits_of_float64():
+def test_erf_is_accurate_to_the_last_digits_of_float64():
     x = np.concatenate([np.linspace(-7, 7, 20001), np.logspace(-300, 0, 500), [0.0, -0.0, np.inf, -np.inf]])
     np.testing.assert_allclose(erf(np, x), [math.erf(v) for v in x], rtol=1e-15, atol=0)
     assert np.isnan(erf(np, np.array(np.nan)))
@@ -232,7 +232,7 @@ def test_a_scan_of_additions_is_a_cumulative_sum():
 
 
 @pytest.mark.parametrize("sample", samples()["scan"][1:], ids=str)
-def test_a_scan_walks_a_recurrent_network_step_by_step(sample):
+def test_a_scan_computes_a_recurrent_network(sample):
     h, c, x, w = sample.arrays
     outputs, before_h, before_c = ([None] * 4 for _ in range(3))
     for t in reversed(range(4)) if sample.attrs["reverse"] else range(4):
@@ -245,7 +245,7 @@ def test_a_scan_walks_a_recurrent_network_step_by_step(sample):
         np.testing.assert_allclose(result, expected, rtol=1e-13)
 
 
-def test_a_scan_over_nothing_returns_its_first_carry_and_empty_stacks():
+def test_a_scan_of_zero_steps_returns_the_initial_carry_and_empty_stacks():
     body = trace(lambda carry, x: (carry + x, x), Spec((2,)), Spec((2,)))
 
     def walk(start: Node, x: Node) -> list[Node]:
@@ -257,7 +257,7 @@ def test_a_scan_over_nothing_returns_its_first_carry_and_empty_stacks():
     assert rows.shape == (0, 2)
 
 
-def test_only_the_parts_that_are_used_are_kept(monkeypatch):
+def test_only_used_parts_of_a_scan_are_kept(monkeypatch):
     kept = []
 
     def watched(ns, *operands, wanted, **how):
@@ -272,7 +272,7 @@ def test_only_the_parts_that_are_used_are_kept(monkeypatch):
 
 
 @of("softmax", "log_softmax")
-def test_softmax_is_a_distribution_whatever_is_added(sample):
+def test_softmax_is_a_distribution_for_any_offset(sample):
     axis = sample.attrs["axis"]
     exponentials = np.exp(sample.arrays[0])
     expected = exponentials / exponentials.sum(axis, keepdims=True)
@@ -305,13 +305,13 @@ def test_dropout_keeps_elements_whose_bits_reach_the_rate_and_scales_them(sample
 
 
 @of("attention")
-def test_attention_weighs_values_by_scaled_products(sample):
+def test_attention_is_softmax_of_scaled_products_times_values(sample):
     q, k, v = sample.arrays
     scores = np.exp(q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1]))
     np.testing.assert_allclose(run(sample)[0], scores / scores.sum(-1, keepdims=True) @ v, rtol=1e-12)
 
 
-# -- errors and manners ------------------------------------------------------------------------------------------------
+# -- errors and side effects -------------------------------------------------------------------------------------------
 def test_a_dtype_that_a_namespace_lacks_is_refused_by_name():
     graph = trace(lambda x: ops.cast(x, dtype="bfloat16"), Spec((2,)))
     with pytest.raises(SigmaGraphError, match=r"numpy: does not support bfloat16. Use one of: float16, float32"):
@@ -325,7 +325,7 @@ def test_an_op_without_meaning_and_expansion_is_refused_by_name():
         interpret(Graph((x,), (bare(x),)), NUMPY)
 
 
-def test_a_plugin_gives_its_op_a_meaning_once(monkeypatch):
+def test_a_plugin_can_define_the_meaning_of_its_op_only_once(monkeypatch):
     monkeypatch.setitem(OPS, "acme:cube", None)  # both tables are restored afterwards
     monkeypatch.setitem(MEANINGS, "acme:cube", None)
     del OPS["acme:cube"]
@@ -337,7 +337,7 @@ def test_a_plugin_gives_its_op_a_meaning_once(monkeypatch):
     assert MEANINGS["acme:cube"](None, 3) == 27
 
 
-def test_a_long_chain_is_interpreted_and_frees_what_it_no_longer_needs():
+def test_interpreting_a_long_chain_frees_values_after_their_last_use():
     def chain(x: Node) -> Node:
         for _ in range(3000):
             x = x + 1.0

@@ -1,4 +1,4 @@
-"""Nodes and graphs: what they say, when they are equal, and that depth costs no recursion."""
+"""Nodes and graphs: printing, equality, and depth without recursion."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_graph_survives_printing_comparing_and_pickling(graph):
     assert copy.outputs[0] is not graph.outputs[0]
 
 
-def test_inputs_that_nothing_reads_are_kept_in_their_place():
+def test_unused_inputs_keep_their_position():
     graph = pickle.loads(pickle.dumps(trace(lambda unused, x: (x, x), (4,), (2,))))
     assert [x.shape for x in graph.inputs] == [(4,), (2,)]
     assert graph.outputs == (graph.inputs[1], graph.inputs[1])
@@ -76,7 +76,7 @@ def test_inputs_that_nothing_reads_are_kept_in_their_place():
         lambda x: ops.exp(x),
     ],
 )
-def test_graphs_that_say_different_things_differ(other):
+def test_different_graphs_are_not_equal(other):
     graph = trace(lambda x: x + (-0.0), (2,))
     assert graph != trace(other, (2,))
     assert graph != trace(lambda x: x + (-0.0), (3,))
@@ -113,7 +113,7 @@ def test_nodes_are_equal_only_to_themselves():
         (lambda x: 3 * x, "mul", "cx"), (lambda x: x @ x, "matmul", "xx"),
     ],
 )  # fmt: skip
-def test_operators_make_nodes(made, op, operands):
+def test_python_operators_build_nodes(made, op, operands):
     x = symbol((2, 2), "float64")
     node = made(x)
     assert node.op == op
@@ -121,7 +121,7 @@ def test_operators_make_nodes(made, op, operands):
     assert {operand.dtype for operand in node.inputs} == {"float64"}
 
 
-def test_a_number_takes_the_dtype_of_the_node_beside_it():
+def test_a_python_number_takes_the_dtype_of_the_other_operand():
     assert (symbol((2,), "int32") + 1).inputs[1].attrs == {"value": 1}
     assert repr((symbol((2,), "float16") + 1).inputs[1].attrs["value"]) == "1.0"
     chosen = ops.where(symbol((2,), "bool"), symbol((2,), "float64"), 0)
@@ -157,17 +157,17 @@ def test_lists_in_attributes_become_tuples():
         (lambda x, i: max(x, x + 1), r"greater bool\[2, 3\]: its value is unknown while the graph is built"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_built_is_refused_in_a_sentence(build, message):
+def test_invalid_code_in_the_language_is_refused_in_a_sentence(build, message):
     with pytest.raises(SigmaGraphError, match=message):
         build(symbol((2, 3)), symbol((2, 3), "int32"))
 
 
-def test_a_condition_on_a_node_is_refused_with_the_remedy():
+def test_a_node_used_as_a_condition_is_refused_with_a_remedy():
     with pytest.raises(SigmaGraphError, match=r"Use where\(condition, x, y\) instead of if"):
         trace(lambda x: x if x > 0 else -x, (2,))
 
 
-def test_a_function_that_reaches_outside_its_graph_is_refused():
+def test_a_function_that_uses_nodes_of_another_graph_is_refused():
     outside = symbol((2,), name="weights")
     with pytest.raises(SigmaGraphError, match=r"uses input float32\[2\] 'weights' from outside. Pass it"):
         trace(lambda x: x + outside, (2,))
@@ -176,12 +176,12 @@ def test_a_function_that_reaches_outside_its_graph_is_refused():
 
 
 @pytest.mark.parametrize("result", [3.0, [symbol((2,)), None]])
-def test_a_function_that_returns_something_else_is_refused(result):
+def test_a_function_that_does_not_return_a_node_is_refused(result):
     with pytest.raises(SigmaGraphError, match="trace: the function must return nodes, not"):
         trace(lambda x: result, (2,))
 
 
-def test_a_row_of_the_table_is_defined_once(monkeypatch):
+def test_an_op_is_defined_only_once(monkeypatch):
     monkeypatch.delitem(OPS, "acme:double", raising=False)
     double = ops.op("acme:double", lambda x: x, lambda x: x, None, lambda x: x + x)
     assert apply("acme:double", symbol((2,))).op == double.name

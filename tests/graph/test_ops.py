@@ -1,4 +1,4 @@
-"""The table of ops: derivatives against finite differences, limits, and what each rule refuses."""
+"""The table of ops: derivatives against finite differences, limits, and errors of each rule."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ STRICT = evolve(NUMPY, quiet=partial(np.errstate, over="raise", divide="raise", 
 
 
 def smooth(nodes: tuple[Node, ...], graph: Graph) -> Graph:
-    """Return a graph of one number that depends on every entry of some nodes, and not linearly."""
+    """Return a scalar that depends nonlinearly on every element of some nodes."""
     return Graph(graph.inputs, (sum((f.sum(ops.sin(x * 1.3 + 0.5)) for x in nodes), constant(0.0, "float64")),))
 
 
 def differentiable() -> list[Sample]:
-    """Return the samples that have a float to differentiate by and a float to differentiate."""
+    """Return the samples with a float operand and a float result."""
     every = (sample for name, rows in samples().items() if name not in ("stop", "part") for sample in rows)
     return [s for s in every if any(x.dtype in FLOATS for x in s.graph().outputs) and places(s)]
 
 
 def places(sample: Sample) -> list[int]:
-    """Return the operands to differentiate by; a rate of 0 is on the border of what is allowed."""
+    """Return the operands to differentiate by; a rate of 0 is on the boundary of its range."""
     return [i for i, x in enumerate(sample.arrays) if x.dtype == np.float64 and (x.shape or x)]
 
 
@@ -66,7 +66,7 @@ def test_derivatives_equal_finite_differences(sample, order):
         assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
 
-def test_every_op_that_maps_floats_to_floats_is_differentiated_above():
+def test_every_differentiable_op_is_covered_by_these_tests():
     tested = {sample.op for sample in differentiable()}
     whole = {"equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "is_finite", "argmax",
              "pool_argmax", "iota", "random_bits", "part", "stop", "cast"}  # fmt: skip
@@ -74,7 +74,7 @@ def test_every_op_that_maps_floats_to_floats_is_differentiated_above():
 
 
 def run(function, *arrays):
-    """Run a function of nodes on arrays, refusing overflow and division by zero."""
+    """Run a function of nodes on arrays; overflow and division by zero raise."""
     graph = trace(function, *(Spec(x.shape, x.dtype.name) for x in arrays))
     results = interpret(graph, STRICT)(*arrays)
     return results[0] if len(results) == 1 else results
@@ -100,12 +100,12 @@ FAR = np.array([-1000.0, -800.0, -0.0, 0.0, 800.0, 1000.0])
         (ops.relu, [0, 0, 0, 0, 800, 1000], [0, 0, 0, 0, 1, 1]),
     ],
 )
-def test_activations_neither_overflow_nor_lose_their_slope(op, values, gradients, dtype):
+def test_activations_neither_overflow_nor_lose_their_gradient(op, values, gradients, dtype):
     np.testing.assert_allclose(run(op, FAR.astype(dtype)), values, rtol=1e-6)
     np.testing.assert_allclose(slopes(op, FAR.astype(dtype)), gradients, rtol=1e-6, atol=1e-30)
 
 
-def test_softmax_and_cross_entropy_stand_scores_of_a_thousand():
+def test_softmax_and_cross_entropy_are_stable_for_scores_of_a_thousand():
     scores = np.array([[1000.0, -1000.0, 0.0], [-1000.0, -1000.0, -1000.0]])
     labels = np.array([1, 2], "int32")
     loss = run(ops.softmax_cross_entropy, scores, labels)
@@ -116,7 +116,7 @@ def test_softmax_and_cross_entropy_stand_scores_of_a_thousand():
     np.testing.assert_allclose(run(partial(f.softmax, axis=-1), scores)[1], [1 / 3] * 3)
 
 
-def test_small_probabilities_keep_their_digits():
+def test_small_probabilities_keep_their_precision():
     x = np.array([-40.0, -700.0])
     np.testing.assert_allclose(run(ops.sigmoid, x), np.exp(x), rtol=1e-15)
     np.testing.assert_allclose(run(ops.softplus, x), np.exp(x), rtol=1e-15)
@@ -130,7 +130,7 @@ def test_small_probabilities_keep_their_digits():
         (lambda x: ops.abs(x), 0.0), (lambda x: ops.maximum(x, 0.0), 0.5),
     ],
 )  # fmt: skip
-def test_derivatives_at_zero_are_what_one_expects(function, expected):
+def test_derivatives_at_zero_have_the_expected_values(function, expected):
     assert slopes(function, np.zeros(1)).tolist() == [expected]
 
 
@@ -139,7 +139,7 @@ def test_equal_largest_entries_share_the_gradient():
     np.testing.assert_allclose(slopes(lambda x: ops.max(x, axis=(1,)), x), [[0.5, 0, 0.5], [1 / 3] * 3])
 
 
-def test_stop_lets_values_through_and_no_gradient():
+def test_stop_passes_values_but_no_gradient():
     assert slopes(lambda x: x * ops.stop(x), np.array([3.0])).tolist() == [3.0]
 
 
@@ -164,7 +164,7 @@ def test_nan_passes_through_rectifiers_and_pools():
     assert pooled[0, 0, 1] == 2.0
 
 
-# -- what rules refuse -------------------------------------------------------------------------------------------------
+# -- errors of rules ---------------------------------------------------------------------------------------------------
 X, V, B, N, W = symbol((2, 3)), symbol((3,)), symbol((2, 3), "bool"), symbol((2,), "int32"), symbol((2,), "uint32")
 IMAGE, KERNEL = symbol((2, 4, 8, 8)), symbol((6, 4, 3, 3))
 CONVOLVE = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
@@ -232,12 +232,12 @@ LOOP = {"body": BODY, "carries": 1, "sequences": 1, "length": 2, "reverse": Fals
     ],
     ids=str,
 )  # fmt: skip
-def test_a_rule_says_what_is_wrong(op, operands, attrs, message):
+def test_an_ops_rule_reports_what_is_wrong(op, operands, attrs, message):
     with pytest.raises(SigmaGraphError, match=message):
         OPS[op](*operands, **attrs)
 
 
-def test_a_scan_whose_carry_changes_is_refused():
+def test_a_scan_whose_carry_changes_shape_or_dtype_is_refused():
     with pytest.raises(SigmaGraphError, match=r"carry 0 has shape \(\) before a step and \(3,\) after it"):
         f.scan(lambda h, x: ([h + x], []), [symbol(())], [X])
     with pytest.raises(SigmaGraphError, match="operand 0 is float32; the body takes float32 and returns int32"):
@@ -255,7 +255,7 @@ def test_a_scan_whose_carry_changes_is_refused():
         ("pad", ((0,),), {"low": (1,), "high": (2,), "interior": (3,), "value": 0.0}, (3,)),
     ],
 )
-def test_a_side_may_be_empty_where_that_means_something(op, operands, attrs, shape):
+def test_an_axis_of_length_zero_is_allowed_where_it_is_meaningful(op, operands, attrs, shape):
     graph = Graph(*zip(*((x, x) for x in map(symbol, operands)), strict=True))
     node = OPS[op](*graph.inputs, **attrs)
     result = interpret(Graph(graph.inputs, (node,)), NUMPY)(*(np.ones(s, "float32") for s in operands))[0]

@@ -1,4 +1,4 @@
-"""Random bits against published vectors, and the distributions made of them against their own laws."""
+"""Random bits equal published vectors, and the distributions drawn from them have their properties."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_blocks_on_the_host_are_those_of_the_published_vectors(counter, secret, 
         (1, (5, 4 * BLOCKS)), (3, (4 * BLOCKS + 3, 1)), (7, (4097, 13)),
     ],
 )  # fmt: skip
-def test_the_host_fills_in_the_bits_of_the_reference(row, shape):
+def test_the_host_draws_the_bits_of_the_reference(row, shape):
     seed, stream, iteration, scan = 0xFFFFFFFF_A4093822, 0xFFFFFFFF, 0x13198A2E, 0x85A308D3
     size, width = math.prod(shape), math.prod(shape[1:])
     drawn, scratch = np.empty(size, np.uint32), np.empty(scratch_bytes(size), np.uint8)
@@ -85,7 +85,7 @@ def test_products_of_words_are_exact(x, y):
     assert (int(high) << 32 | int(low)) == x * y
 
 
-def test_an_element_has_its_word_of_the_block_that_the_key_and_counter_name():
+def test_each_element_is_a_word_of_the_block_for_its_key_and_counter():
     drawn = bits(2, (3, 5), seed=2**40 + 9, stream=11, iteration=13, scan=17).reshape(-1)
     for place, word in enumerate(drawn):
         element = 2 * 5 + place
@@ -97,7 +97,7 @@ SPLITS = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 @given(st.integers(0, 2**32 - 13), SPLITS, st.sampled_from([(), (1,), (3,), (4,), (7, 2)]))
-def test_shards_have_the_bits_of_their_rows_in_the_whole(row, cuts, rest):
+def test_random_bits_of_a_shard_equal_those_of_its_rows_in_the_batch(row, cuts, rest):
     whole, start = bits(row, (sum(cuts), *rest)), 0
     for rows in cuts:
         np.testing.assert_array_equal(bits(row + start, (rows, *rest)), whole[start : start + rows])
@@ -111,7 +111,7 @@ def test_elements_beyond_the_first_2_to_the_32_do_not_repeat():
 
 
 @pytest.mark.parametrize("changed", [{"seed": 8}, {"seed": 7 + 2**32}, {"stream": 4}, {"iteration": 6}, {"scan": 1}])
-def test_every_word_of_key_and_counter_matters(changed):
+def test_every_word_of_key_and_counter_affects_the_bits(changed):
     assert (bits(0, (100,)) != bits(0, (100,), **changed)).mean() > 0.9
 
 
@@ -129,19 +129,19 @@ def test_a_name_keeps_its_stream_and_a_new_name_gets_a_new_one():
     assert [resumed.number(name) for name in ("c", "new", "a")] == [2, 3, 0]
 
 
-def test_draws_of_a_layer_are_named_by_its_address_and_their_order(key):
+def test_random_streams_of_a_layer_are_named_by_address_and_order(key):
     key.bits((2,))
     key.uniform((2,))
     key.named("body").bits((2,))
     assert key.streams.numbers == {"3-dropout": 0, "3-dropout.1": 1, "3-dropout.body": 2}
 
 
-def test_a_layer_that_is_traced_again_gets_the_same_streams(key):
+def test_tracing_a_layer_again_gives_the_same_random_streams(key):
     again = Key(key.key, key.iteration, key.row, key.scan, key.streams, key.name)
     assert key.bits((2,)).attrs == again.bits((2,)).attrs
 
 
-def test_inside_a_scan_the_key_counts_on_with_another_scan_index(key):
+def test_random_bits_in_a_scan_use_the_scan_index(key):
     step = symbol((), "uint32")
     first, second = key.bits((2,)), key.at(step).bits((2,))
     assert second.inputs[3] is step
@@ -150,13 +150,13 @@ def test_inside_a_scan_the_key_counts_on_with_another_scan_index(key):
 
 # -- distributions in graphs -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_uniform_nodes_fill_their_interval_evenly(key, dtype):
+def test_uniform_nodes_are_uniform_over_their_interval(key, dtype):
     values = evaluate(key.uniform((100, 1000), -1.0, 3.0, dtype=dtype), key)
     assert values.dtype == dtype
     assert (values >= -1).all()
     assert (values < 3).all()
     counts = np.histogram(values, 100, (-1, 3))[0]
-    assert ((counts - 1000) ** 2 / 1000).sum() < 173  # chi squared, 99 degrees of freedom: 1 in 100,000
+    assert ((counts - 1000) ** 2 / 1000).sum() < 173  # chi squared, 99 degrees of freedom; false alarms: 1 in 100,000
 
 
 def test_float32_uniforms_are_the_upper_24_bits_and_never_reach_1(key):
@@ -172,20 +172,20 @@ def test_float64_uniforms_have_53_bits(key):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_normal_nodes_follow_the_normal_law(key, dtype):
+def test_normal_nodes_follow_the_normal_distribution(key, dtype):
     values = evaluate(key.normal((100, 1000), 2.0, 3.0, dtype=dtype), key).astype("f8").reshape(-1)
     assert_normal((values - 2) / 3)
 
 
 def assert_normal(values: np.ndarray) -> None:
-    """Compare with the law itself: the largest distance of the distributions (Kolmogorov), and four moments."""
+    """Compare a sample with the normal distribution: the Kolmogorov distance, and four moments."""
     n = values.size
     law = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in np.sort(values)])
-    assert np.abs(law - (np.arange(n) + 0.5) / n).max() < 2.4 / math.sqrt(n)  # 1 in 50,000
+    assert np.abs(law - (np.arange(n) + 0.5) / n).max() < 2.4 / math.sqrt(n)  # false alarms: 1 in 50,000
     assert np.allclose([(values**k).mean() for k in (1, 2, 3, 4)], [0, 1, 0, 3], atol=30 / math.sqrt(n))
 
 
-def test_bernoulli_nodes_are_true_as_often_as_asked(key):
+def test_bernoulli_nodes_are_true_with_the_given_probability(key):
     assert evaluate(key.bernoulli(0.3, (100, 1000)), key).mean() == pytest.approx(0.3, abs=0.006)
     assert not evaluate(key.bernoulli(0.0, (1000,)), key).any()
     assert evaluate(key.bernoulli(1.0, (1000,)), key).all()
@@ -201,12 +201,12 @@ def test_dropout_keeps_the_mean_and_drops_the_rate(key):
 
 
 # -- distributions on the host -----------------------------------------------------------------------------------------
-def test_initial_values_are_made_of_the_bits_of_the_reference():
+def test_initial_values_are_drawn_from_the_reference_bits():
     drawn = Draw(7, 3).bits((2, 4 * BLOCKS + 1))
     np.testing.assert_array_equal(drawn, bits(0, drawn.shape, iteration=0, scan=2**32 - 1))
 
 
-def test_a_draw_goes_on_and_another_like_it_starts_again():
+def test_a_random_source_continues_and_an_equal_one_repeats_it():
     one, two = Draw(7, 3), Draw(7, 3)
     first, second = one.uniform((50,)), one.uniform((50,))
     assert (first != second).all()
@@ -215,7 +215,7 @@ def test_a_draw_goes_on_and_another_like_it_starts_again():
     assert (Draw(8, 3).uniform((50,)) != first).all()
 
 
-def test_host_uniforms_fill_their_interval_in_float64():
+def test_host_uniforms_are_uniform_over_their_interval_in_float64():
     values = Draw(1, 0).uniform((100, 1000), -2.0, 5.0)
     assert values.dtype == np.float64
     assert values.min() >= -2
@@ -224,17 +224,17 @@ def test_host_uniforms_fill_their_interval_in_float64():
     assert ((counts - 1000) ** 2 / 1000).sum() < 173
 
 
-def test_host_normals_follow_the_normal_law():
+def test_host_normals_follow_the_normal_distribution():
     assert_normal((Draw(2, 0).normal((100, 1000), 1.0, 0.5).reshape(-1) - 1.0) / 0.5)
 
 
-def test_truncated_normals_stay_within_their_bound_and_keep_their_law_inside():
+def test_truncated_normals_stay_within_their_bounds_and_keep_the_density_inside():
     values = Draw(3, 0).truncated_normal((100, 1000), 1.0, 0.5)
     assert np.abs(values - 1.0).max() <= 1.0
     assert values.std() == pytest.approx(0.5 * 0.8796256610342398, rel=0.02)  # sqrt(1 - 4 phi(2) / (2 Phi(2) - 1))
 
 
-def test_an_order_of_rows_is_a_permutation_for_each_seed_stream_and_epoch():
+def test_the_order_of_rows_is_a_permutation_for_each_seed_stream_and_epoch():
     order = permutation(1, 0, 0, 1000)
     assert sorted(order) == list(range(1000))
     np.testing.assert_array_equal(order, permutation(1, 0, 0, 1000))
@@ -244,7 +244,7 @@ def test_an_order_of_rows_is_a_permutation_for_each_seed_stream_and_epoch():
 
 
 @pytest.mark.parametrize("rows", [1, 5, AHEAD - 1, AHEAD, AHEAD + 1])
-def test_rows_are_sorted_by_64_bits_each_in_and_across_what_is_drawn_at_once(rows):
+def test_rows_are_sorted_by_64_random_bits_within_and_across_chunks(rows):
     ahead = max(1, AHEAD // rows)
     for epoch in {0, 1, ahead - 1, ahead, 2 * ahead + 1}:
         high, low = bits(0, (rows, 2), stream=9, iteration=epoch, scan=2**32 - 2).T
@@ -253,29 +253,29 @@ def test_rows_are_sorted_by_64_bits_each_in_and_across_what_is_drawn_at_once(row
 
 def test_many_rows_are_sorted_by_64_bits_each():
     high, low = bits(0, (100_000, 2), stream=0, iteration=2, scan=2**32 - 2).T
-    assert len(np.unique(high)) < len(high)  # 32 bits would leave ties
+    assert len(np.unique(high)) < len(high)  # 32 bits would not suffice to break ties
     np.testing.assert_array_equal(permutation(7, 0, 2, 100_000), np.lexsort((low, high)))
 
 
 @given(st.lists(st.integers(0, 3) | st.sampled_from([2**63, 2**63 + 1, 2**64 - 1, 2**40, 2**40 + 5]), max_size=80))
-def test_keys_that_are_alike_in_all_or_only_in_their_upper_bits_are_sorted_too(keys):
+def test_sort_keys_with_equal_upper_bits_are_sorted(keys):
     array = np.array(keys, np.uint64)
     np.testing.assert_array_equal(_sorted(array), np.argsort(array, kind="stable"))
 
 
-def test_orders_are_those_of_earlier_versions():
+def test_iteration_orders_are_stable_across_versions():
     assert permutation(7, 0, 3, 10).tolist() == [7, 6, 8, 9, 2, 1, 0, 5, 3, 4]
     assert permutation(2**63 + 5, 2**32 - 1, 2**31, 7).tolist() == [2, 5, 1, 6, 4, 0, 3]
     many = permutation(5, 0, 0, 100_003).astype("<i8").tobytes()
     assert sha256(many).hexdigest() == "170e44a0cb133a118add29b18bdaa5286f3b9f892cb33f4ef522120c5bed796c"
 
 
-def test_whoever_changes_an_order_changes_no_other_one():
+def test_changing_a_returned_order_does_not_affect_others():
     expected = permutation(1, 2, 3, 4).tolist()
     permutation(1, 2, 3, 4)[:] = 0
     assert permutation(1, 2, 3, 4).tolist() == expected
 
 
-def test_every_row_comes_first_about_as_often():
+def test_every_row_is_first_about_equally_often():
     first = [int(permutation(5, 0, epoch, 4)[0]) for epoch in range(400)]
-    assert ((np.bincount(first, minlength=4) - 100) ** 2 / 100).sum() < 24  # 1 in 40,000 with 3 degrees of freedom
+    assert ((np.bincount(first, minlength=4) - 100) ** 2 / 100).sum() < 24  # false alarms: 1 in 40,000

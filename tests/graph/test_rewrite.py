@@ -1,4 +1,4 @@
-"""Rewriting: fewer nodes, the same values to the bit."""
+"""Rewriting gives fewer nodes, and the same values bit for bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPOSITES = {name for name, op in OPS.items() if op.expansion}
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Say whether two arrays are equal to the bit; one NaN is as good as another."""
+    """Return whether two arrays are equal bit for bit; all NaNs are equal."""
     assert (a.shape, a.dtype) == (b.shape, b.dtype)
     nan = np.isnan(a) if a.dtype.kind == "f" else np.zeros(a.shape, bool)
     bits = (np.where(nan, np.zeros_like(x), x).tobytes() for x in (a, b))
@@ -33,7 +33,7 @@ def names(graph: Graph) -> list[str]:
 
 
 def check(graph: Graph, *arrays: np.ndarray) -> Graph:
-    """Rewrite a graph, and make sure that its values stay and that there is nothing left to do."""
+    """Rewrite a graph, and check that its values are unchanged and that a second rewrite changes nothing."""
     simple = rewrite(graph)
     assert simple.inputs == graph.inputs
     assert rewrite(simple) == simple
@@ -42,7 +42,7 @@ def check(graph: Graph, *arrays: np.ndarray) -> Graph:
     return simple
 
 
-# -- values stay -------------------------------------------------------------------------------------------------------
+# -- values are preserved ----------------------------------------------------------------------------------------------
 UNARY = (ops.neg, ops.abs, ops.exp, ops.sqrt, ops.tanh, ops.relu, ops.sigmoid, ops.stop, ops.floor)
 BINARY = (ops.add, ops.sub, ops.mul, ops.div, ops.maximum)
 FORM = (
@@ -58,7 +58,7 @@ number = st.one_of(st.sampled_from([0.0, -0.0, np.nan, np.inf, 1e-310, 1e308]), 
 
 @st.composite
 def programs(draw: st.DrawFn) -> list[Node]:
-    """Draw nodes that grow out of two inputs, each from some before it."""
+    """Draw nodes that are built from two inputs and earlier nodes."""
     nodes = [symbol(X.shape, X.dtype), symbol(Y.shape, Y.dtype), *(constant(v, "float64") for v in NUMBERS[:3])]
     for _ in range(draw(st.integers(1, 12))):
         x, y = (draw(st.sampled_from(nodes)) for _ in "xy")
@@ -80,20 +80,20 @@ def fits(x: Node, y: Node) -> bool:
 
 @settings(deadline=None, max_examples=300)
 @given(programs(), st.lists(number, min_size=9, max_size=9))
-def test_any_graph_keeps_its_values_to_the_bit(nodes, values):
+def test_any_graph_keeps_its_values_bit_for_bit(nodes, values):
     graph = Graph((nodes[0], nodes[1]), tuple(nodes[2:]))
     check(graph, np.array(values[:6]).reshape(2, 3), np.array(values[6:]))
 
 
 @settings(deadline=None, max_examples=100)
 @given(programs(), st.lists(st.floats(0.1, 2), min_size=9, max_size=9))
-def test_any_gradient_keeps_its_values_to_the_bit(nodes, values):
+def test_any_gradient_keeps_its_values_bit_for_bit(nodes, values):
     flows = gradient(sum((f.sum(x) for x in nodes[2:]), constant(0.0, "float64")), nodes[:2])
     check(Graph((nodes[0], nodes[1]), flows), np.array(values[:6]).reshape(2, 3), np.array(values[6:]))
 
 
 @pytest.mark.parametrize("sample", [s for rows in samples().values() for s in rows], ids=str)
-def test_every_sample_keeps_its_values_to_the_bit(sample):
+def test_every_sample_keeps_its_values_bit_for_bit(sample):
     check(sample.graph(), *sample.arrays)
 
 
@@ -112,7 +112,7 @@ def test_every_sample_keeps_its_values_to_the_bit(sample):
         lambda x: x * (f.constant(3.0, "float64") - 2.0),
     ],
 )  # fmt: skip
-def test_what_changes_nothing_goes(function):
+def test_operations_without_effect_are_removed(function):
     x = np.array([[0.0, -0.0, 1.0], [np.nan, -np.inf, 2.0]])
     simple = check(trace(function, X), x)
     assert names(simple) in ([], ["reshape"])
@@ -125,24 +125,24 @@ def test_what_changes_nothing_goes(function):
      lambda x: 0.0 - x, lambda x: x * 0.0, lambda x: 1.0 / x, lambda x: x - x,
      lambda x: x / x, lambda x: f.cast(f.cast(x, "float32"), "float64")],
 )  # fmt: skip
-def test_what_changes_a_zero_a_nan_or_a_digit_stays(function):
+def test_simplification_preserves_zeros_nans_and_rounding(function):
     graph = trace(function, X)
     assert names(rewrite(graph)) == names(graph)
 
 
-def test_what_gives_a_shape_or_a_dtype_that_python_does_not_know_stays():
+def test_operations_that_determine_a_shape_or_dtype_are_kept():
     graph = trace(lambda x, y: (f.where(x > 0.0, y, y), y * f.ones((2, 3), "float64")), X, Y)
     assert names(check(graph, np.ones((2, 3)), np.ones(3))) == ["greater", "where", "stretch", "mul"]
     narrow = trace(lambda x: x * (constant(0.1, "bfloat16") + 0.2), Spec((2,), "bfloat16"))
     assert names(rewrite(narrow)) == ["add", "mul"]
 
 
-def test_whole_numbers_have_one_zero():
+def test_integers_have_a_single_zero():
     graph = trace(lambda i: (i + 0, 0 + i, i - 0, i * 1), Spec((2,), "int32"))
     assert rewrite(graph).outputs == graph.inputs * 4
 
 
-def test_operands_are_read_through_stretches_that_the_op_does_anyway():
+def test_explicit_broadcasts_before_broadcasting_ops_are_removed():
     graph = trace(lambda x, y: x + f.stretch(f.expand(y, 0), (2, 3)), X, Y)
     assert names(check(graph, np.ones((2, 3)), np.arange(3.0))) == ["add"]
     number = trace(lambda x, y: x * f.reshape(f.full(3.0, (3,), "float64"), (1, 3)), X, Y)
@@ -151,7 +151,7 @@ def test_operands_are_read_through_stretches_that_the_op_does_anyway():
     assert names(check(needed, np.ones((2, 3)), np.arange(3.0))) == ["stretch", "add"]
 
 
-def test_equal_nodes_are_shared_and_dead_ones_gone():
+def test_equal_nodes_are_shared_and_dead_nodes_removed():
     def twice(x, y):
         f.exp(y)
         return f.exp(x) + f.exp(x), f.exp(x) * 0.5, f.exp(x) * 0.5
@@ -199,7 +199,7 @@ def test_constants_are_folded_with_the_rounding_of_their_dtype(dtype):
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_what_python_computes_otherwise_is_left_to_the_run(function):
+def test_operations_that_python_computes_differently_are_not_folded(function):
     graph = trace(function, (2,))
     assert len(names(check(graph, np.ones(2, "f4")))) >= 2
 
@@ -236,7 +236,7 @@ def test_softmax_and_the_gradient_of_its_cross_entropy_share_their_exponentials(
     assert names(simple).count("exp") == names(simple).count("max") == 1
 
 
-def test_pooling_comes_before_a_rectifier_that_nothing_else_reads():
+def test_pooling_moves_before_a_relu_without_other_readers():
     images = Spec((1, 2, 4, 4), "float64")
     x = np.random.default_rng(0).normal(size=images.shape)
     x[0, 0, 0, 0], x[0, 1, :2, :2] = np.nan, -np.inf
@@ -255,7 +255,7 @@ def test_pooling_before_the_gradient_gives_the_same_gradient():
     np.testing.assert_allclose(a, b, rtol=1e-15)
 
 
-def test_pooling_stays_behind_a_maximum_whose_slope_at_a_tie_it_would_change():
+def test_pooling_stays_after_a_maximum_if_moving_it_would_change_gradients_at_ties():
     images, x = Spec((1, 1, 1, 2), "float64"), np.array([[[[-1.0, 0.0]]]])
     graph = trace(lambda x: f.sum(f.max_pool(f.maximum(x, 0.0), (1, 2))), images)
     assert names(check(graph, x)).index("maximum") == 0

@@ -17,13 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 @frozen
 class Place:
-    """A virtual environment; nothing but what is installed here can be imported in it."""
+    """A virtual environment; only what is installed here can be imported in it."""
 
     folder: Path
     wheels: dict[str, Path]
 
     def install(self, *names: str, extra: str = "") -> None:
-        """Install distributions, those of the project from its wheels, with the named extra if they have it."""
+        """Install distributions, the project's own from its wheels, with the named extra if they have it."""
         pins = self.folder / "constraints.txt"
         pins.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in self.wheels.items()))
         wanted = [f"{one}{extra} @ {self.wheels[one].as_uri()}" if one in self.wheels else one for one in names]
@@ -31,11 +31,11 @@ class Place:
         run(*pip, "-c", str(pins), *wanted)
 
     def binary(self, name: str) -> Path:
-        """Return the path of a program that is installed here."""
+        """Return the path of an installed program."""
         return self.folder / ("Scripts" if os.name == "nt" else "bin") / name
 
     def run(self, name: str, *arguments: str, folder: Path | None = None) -> str:
-        """Run a program that is installed here and return what it printed; fail the test if it fails."""
+        """Run an installed program and return its output; fail the test if it fails."""
         return run(str(self.binary(name)), *arguments, folder=folder or self.folder)
 
 

@@ -1,4 +1,4 @@
-"""Each room passes its tests with only what it declares: a room that leans on another by accident fails here."""
+"""Each room passes its tests with only its declared dependencies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 
 @pytest.mark.installs
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
-def test_a_room_passes_its_tests_with_only_what_it_declares(room, place):
+def test_a_room_passes_its_tests_with_only_its_declared_dependencies(room, place):
     here = place()
     here.install(room.name, "pytest", "hypothesis", extra="[test]")
     tests = [str(path) for path in sorted((room / "tests").rglob("test_*.py")) if "peers" not in path.parts]

@@ -1,4 +1,4 @@
-"""The wheels hold what they should, and a clean environment with nothing else in it trains with them."""
+"""The wheels contain the right files, and a clean environment with nothing else trains with them."""
 
 from __future__ import annotations
 

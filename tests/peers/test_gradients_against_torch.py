@@ -1,4 +1,4 @@
-"""Values, gradients and gradients of gradients against PyTorch, in float64."""
+"""Values, gradients and second-order gradients agree with PyTorch, in float64."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numbers(*shape):
 
 
 def ours(function, arrays, floats):
-    """Return the value, its gradients, and the gradients of these, each weighed so that nothing cancels."""
+    """Return the value, its gradients, and theirs, weighted so that nothing cancels."""
 
     def build(*operands):
         targets = [operands[i] for i in floats]
@@ -64,20 +64,20 @@ def check(mine, other, *arrays):
 @pytest.mark.parametrize("dilation", [(1, 1), (2, 1)])
 @pytest.mark.parametrize("padding", [(0, 0), (2, 1)])
 @pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
-def test_convolution_in_two_dimensions(stride, padding, dilation, groups):
+def test_convolution_in_two_dimensions_agrees_with_torch(stride, padding, dilation, groups):
     how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     arrays = numbers(2, 4, 8, 7), numbers(6, 4 // groups, 3, 2)
     check(lambda x, w: f.convolution(x, w, **how), lambda x, w: nn.conv2d(x, w, **how), *arrays)
 
 
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 3, 2, 1), (3, 1, 1, 4)])
-def test_convolution_in_one_dimension(stride, padding, dilation, groups):
+def test_convolution_in_one_dimension_agrees_with_torch(stride, padding, dilation, groups):
     how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     arrays = numbers(3, 4, 11), numbers(8, 4 // groups, 3)
     check(lambda x, w: f.convolution(x, w, **how), lambda x, w: nn.conv1d(x, w, **how), *arrays)
 
 
-def test_convolution_in_three_dimensions():
+def test_convolution_in_three_dimensions_agrees_with_torch():
     check(lambda x, w: f.convolution(x, w, padding=1), lambda x, w: nn.conv3d(x, w, padding=1),
           numbers(2, 2, 4, 3, 5), numbers(3, 2, 3, 3, 2))  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_the_gradient_of_a_convolution_is_a_transposed_convolution():
 
 
 @pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 2, 1), ((3, 2), (1, 2), (1, 0))])
-def test_pooling_in_two_dimensions(window, stride, padding):
+def test_pooling_in_two_dimensions_agrees_with_torch(window, stride, padding):
     x, size = numbers(2, 3, 7, 6), np.prod(np.broadcast_to(window, 2))
     check(lambda x: f.max_pool(x, window, stride, padding), lambda x: nn.max_pool2d(x, window, stride, padding), x)
     check(
@@ -105,7 +105,7 @@ def test_pooling_in_two_dimensions(window, stride, padding):
     )
 
 
-def test_pooling_in_one_dimension():
+def test_pooling_in_one_dimension_agrees_with_torch():
     check(lambda x: f.max_pool(x, 3, 2, 1), lambda x: nn.max_pool1d(x, 3, 2, 1), numbers(2, 3, 9))
     check(lambda x: f.sum_pool(x, 2) / 2.0, lambda x: nn.avg_pool1d(x, 2), numbers(2, 3, 8))
 
@@ -131,11 +131,11 @@ ACTIVATIONS = {
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_functions_of_one_operand(name):
+def test_functions_of_one_operand_agree_with_numpy(name):
     check(*ACTIVATIONS[name], numbers(3, 4, 5) * 2)
 
 
-def test_cross_entropy():
+def test_cross_entropy_agrees_with_torch():
     labels = RNG.integers(0, 5, (4, 2))
 
     def other(scores, labels):
@@ -144,13 +144,13 @@ def test_cross_entropy():
     check(ops.softmax_cross_entropy, other, numbers(4, 2, 5) * 3, labels)
 
 
-def test_layer_norm():
+def test_layer_norm_agrees_with_torch():
     check(lambda x, s, b: f.layer_norm(x, s, b, epsilon=1e-3), lambda x, s, b: nn.layer_norm(x, (5,), s, b, eps=1e-3),
           numbers(3, 2, 5), numbers(5), numbers(5))  # fmt: skip
 
 
-def test_attention_in_several_heads():
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the others know no second derivative
+def test_multi_head_attention_agrees_with_torch():
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the others have no second derivative
         check(
             ops.attention,
             nn.scaled_dot_product_attention,
@@ -164,7 +164,7 @@ def test_products_of_stacks_that_broadcast():
     check(lambda x, y: x @ y, lambda x, y: x @ y, numbers(3, 1, 2, 4), numbers(5, 4, 3))
 
 
-def test_reading_and_adding_at_places():
+def test_take_and_scatter_add_agree_with_torch():
     places = np.array([[2, 0], [2, 1]])
     check(lambda x, i: f.take(x, i, axis=1), lambda x, i: x[:, i], numbers(2, 3, 4), places)
     check(
@@ -175,8 +175,8 @@ def test_reading_and_adding_at_places():
 
 
 @pytest.mark.parametrize("cell", ["tanh", "gru"])
-def test_a_recurrent_network(cell):
-    """Walk a scan against PyTorch's own layer, with its weights."""
+def test_a_recurrent_network_agrees_with_torch(cell):
+    """Compare a scan with PyTorch's own layer, with its weights."""
     steps, batch, inputs, units = 5, 2, 3, 4
     gates = 3 if cell == "gru" else 1
     layer = {"tanh": torch.nn.RNN, "gru": torch.nn.GRU}[cell](inputs, units, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The meanings on jax.numpy, torch and the strict array API, against NumPy."""
+"""The meanings on jax.numpy, torch and the strict array API agree with NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def strict() -> Namespace:
 
 def torch() -> Namespace:
     xp = pytest.importorskip("array_api_compat.torch")
-    dtypes = {name: getattr(xp, name) for name in NAMES} | {"uint32": xp.int64}  # torch has no arithmetic of its own
+    dtypes = {name: getattr(xp, name) for name in NAMES} | {"uint32": xp.int64}  # torch has no arithmetic for it
     return Namespace(
         "torch", xp, dtypes, xp.int64, word=lambda x: x & WORD, erf=lambda xp, x: xp.special.erf(x),
         scatter_add=lambda xp, x, places, updates: x.index_add(0, places, updates),
@@ -70,23 +70,23 @@ def agree(ns: Namespace, sample: Any, precision: str) -> None:
 
 
 @pytest.mark.parametrize("sample", EVERY, ids=str)
-def test_every_sample_has_the_values_of_numpy_in_float64(ns, sample):
+def test_every_sample_agrees_with_numpy_in_float64(ns, sample):
     agree(ns, sample, "float64")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_edges_have_the_values_of_numpy(ns):
+def test_edge_values_agree_with_numpy(ns):
     for sample in edges():
         graph, arrays = sample.graph(), sample.at("float64")
         if (ns.name, sample.op) == ("torch", "mod") and arrays[1].dtype.kind != "f":
-            continue  # it divides no integer by 0
+            continue  # integer division by 0 raises there
         wanted, found = (interpret(graph, x)(*(x.array(y, y.dtype.name) for y in arrays))[0] for x in (NUMPY, ns))
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-13, atol=1e-15, err_msg=str(sample))
 
 
 @pytest.mark.parametrize("make", [strict, torch], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("sample", EVERY, ids=str)
-def test_every_sample_has_the_values_of_numpy_in_float32(make, sample):
+def test_every_sample_agrees_with_numpy_in_float32(make, sample):
     agree(make(), sample, "float32")
 
 
@@ -95,7 +95,7 @@ def test_jax_draws_the_same_bits_without_64_bit_integers(sample):
     agree(jax(("float32", "int32", "uint32", "bool")), sample, "float32")
 
 
-def test_what_jax_lacks_without_64_bits_is_refused():
+def test_dtypes_that_jax_lacks_without_64_bits_are_refused():
     graph = trace(lambda x: cast(x, dtype="float64"), Spec((2,)))
     narrow = jax(("float32", "int32", "uint32", "bool"))
     with pytest.raises(SigmaGraphError, match="jax: does not support float64"):

@@ -1,4 +1,4 @@
-"""First and second derivatives where there is none, against PyTorch and JAX, in float64."""
+"""First and second derivatives at ties agree with PyTorch and JAX, in float64."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def agree(name: str, library: object, *wanted: np.ndarray) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
-def test_every_tie_has_its_peer():
+def test_every_tie_is_tested_against_a_peer():
     assert set(TORCH) == set(TIES)
-    assert set(JAX) == set(TIES) - set(OTHER) - {"max_pool over others"}  # JAX pads otherwise
+    assert set(JAX) == set(TIES) - set(OTHER) - {"max_pool over others"}  # JAX pads differently
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_derivatives_at_a_tie_are_those_of_torch(name):
+def test_derivatives_at_ties_equal_torchs(name):
     x = torch.tensor(TIES[name].at, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(TORCH[name](x).sum(), x, create_graph=True)
     second = torch.zeros_like(x)
@@ -67,7 +67,7 @@ def test_derivatives_at_a_tie_are_those_of_torch(name):
 
 
 @pytest.mark.parametrize("name", JAX)
-def test_derivatives_at_a_tie_are_those_of_jax(name):
+def test_derivatives_at_ties_equal_jaxs(name):
     def slope(x):
         return jax.grad(lambda x: JAX[name](x).sum())(x)
 
@@ -77,7 +77,7 @@ def test_derivatives_at_a_tie_are_those_of_jax(name):
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_jax_has_the_other_slopes_that_the_documentation_names(name):
+def test_jax_has_the_documented_different_derivatives_at_ties(name):
     function, wanted = OTHER[name]
     with jax.enable_x64(True):
         found = jax.grad(lambda x: function(x).sum())(jnp.asarray(TIES[name].at, "float64"))

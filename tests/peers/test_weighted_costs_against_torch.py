@@ -1,4 +1,4 @@
-"""Training with weights of classes against PyTorch: remainder batches, shards, evaluation."""
+"""Training with class weights agrees with PyTorch: remainder batches, shards, evaluation."""
 
 from __future__ import annotations
 

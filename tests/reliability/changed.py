@@ -1,13 +1,13 @@
-"""Change single bytes anywhere in a run folder; see what resume, replay and predict make of it.
+"""Change single bytes anywhere in a run folder, and check resume, replay and predict.
 
 ::
 
     python tests/reliability/changed.py 1000 [SEED]
 
-The run is one that was killed: commands lie before its newest checkpoint and behind it.  Each time one byte of one file
-becomes another; then the three commands are given a copy.  Each must end with a sentence and an exit code that is not 0
-(refused), or say more than it does for the whole folder (told), or come out with the same bits (harmless).  Prints one
-JSON document; ends with an error at the first change that goes unnoticed and matters.
+The run was killed, with commands before and after its newest checkpoint.  Each round changes one byte of one file and
+gives a copy of the folder to the three commands.  Each must end with a message and a non-zero exit code (refused), or
+print more than for the unchanged folder (reported), or give the same bits (harmless).  Prints one JSON document; exits
+with an error at the first unnoticed change that matters.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from sigma_kernel.plugins.catalogue import catalogue
 COMMANDS = ("resume", "replay", "predict")
 GOAL = "hooks.finish.when=epoch reaches 12"
 RATE = "trainer.optimiser.learning_rate"
-Outcome = tuple[int, str, str]  # exit code, what came of it, what was said
+Outcome = tuple[int, str, str]  # exit code, results, output
 
 
 def killed(parent: Path) -> Path:
-    """Return the folder of a run as it was when it was killed, and beside it a file to predict."""
+    """Return the folder of a killed run, with a file to predict next to it."""
     (parent / "x.csv").write_text("0,1\n1,1\n0.5,0.25\n")
     configuration = understood(opened("xor", [GOAL]))
     with build(configuration, catalogue(), parent / "runs") as environment:
@@ -45,7 +45,7 @@ def killed(parent: Path) -> Path:
             trainer.fit(iterations=5)
             environment.set(RATE, rate)
         trainer.fit(iterations=5)
-        environment.set(RATE, 0.15)  # behind the newest checkpoint
+        environment.set(RATE, 0.15)  # after the newest checkpoint
         environment.send("attach", name="extrema", hook={"type": "extrema", "value": "training.loss"})
         run = environment.run_folder
         assert run is not None
@@ -53,7 +53,7 @@ def killed(parent: Path) -> Path:
 
 
 def outcome(command: str, run: Path) -> Outcome:
-    """Return what a command comes to on a run folder."""
+    """Return the result of a command on a run folder."""
     wanted = {
         "resume": ["resume", run, "--json", "--quiet"],
         "replay": ["replay", run, "--json", "--check"],
@@ -70,7 +70,7 @@ def outcome(command: str, run: Path) -> Outcome:
 
 
 def judged(command: str, found: Outcome, whole: Outcome) -> str:
-    """Return what became of a change; AssertionError where it went unnoticed, or is no sentence."""
+    """Return the outcome of a change; AssertionError if it went unnoticed, or if there is no message."""
     code, result, said = found
     assert "bug in Sigma" not in said, said
     if code != 0:
@@ -94,7 +94,7 @@ def change(run: Path, draw: random.Random) -> str:
 
 
 def main(changes: int, seed: int = 0) -> None:
-    """Change so many bytes and print what came of it."""
+    """Change that many bytes and print the results."""
     print(f"drawn from seed {seed}", file=sys.stderr)
     done, draw = Counter[str](), random.Random(seed)
     with TemporaryDirectory() as folder:

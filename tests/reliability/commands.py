@@ -1,13 +1,13 @@
-"""Send commands at random, from two threads, to a run that trains, and hold each against what it must do.
+"""Send random commands, from two threads, to a training run, and compare each effect with a model.
 
 ::
 
     python tests/reliability/commands.py 10000 [SEED]
 
-So many sequences, each to a run of its own on the numpy backend, with a run folder.  Every command must be
-acknowledged once, as applied at a moment or as refused with a reason; what is refused must change nothing.  A pause
-must act within one burst and a stop end the run within two, and nothing moves while it is paused.  The journal must
-hold what was applied, in its order.  Prints one JSON document; ends with an error where a sequence went wrong.
+Runs that many sequences, each on a new run on the numpy backend, with a run folder.  Every command must be acknowledged
+once, as applied at a time or as refused with a reason; a refused command must change nothing.  A pause must apply
+within one burst and a stop end the run within two, and nothing changes during a pause.  The journal must contain the
+applied commands in order.  Prints one JSON document; exits with an error if a sequence fails.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session.loop import Session
 from sigma_operator_local import LocalOperator
 
-PATIENCE = 30.0  # seconds for an answer, after which nobody is expected to give it any more
+PATIENCE = 30.0  # seconds after which a command counts as unanswered
 RATE = "trainer.optimiser.learning_rate"
-LIFE = ("pause", "go", "step")  # what only makes sense while a run goes on
+LIFE = ("pause", "go", "step")  # commands that only make sense during a run
 
 X = np.random.default_rng(5).normal(size=(24, 3)).astype(np.float32)
-# the loss is least where every sample fits, and these rates fall towards it: it stays finite however long a run goes on
+# the loss is minimal where every sample fits, and the rates decrease, so that it stays finite in any run
 Y = X @ np.array([[1.0], [-2.0], [0.5]], np.float32)
 WRONG: list[tuple[str, dict[str, Any]]] = [
     *(("set", {"pattern": RATE, "value": value}) for value in ("banana", None, True, [0.1], -1.0, 1e300, float("nan"))),
@@ -69,10 +69,10 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-# -- what is watched ---------------------------------------------------------------------------------------------------
+# -- observation -------------------------------------------------------------------------------------------------------
 @frozen
 class State:
-    """What commands change."""
+    """The state that commands change."""
 
     status: str
     iteration: int
@@ -83,7 +83,7 @@ class State:
 
     @classmethod
     def of(cls, session: Session) -> State:
-        """Return what is now; in the training thread, or while nothing trains."""
+        """Return the current state; called in the training thread, or while nothing trains."""
         rate = float(session.registry.get("optimiser.learning_rate"))
         weights = session.host("network.layers.1-output.weights").tobytes()
         now = session.moment.iteration
@@ -92,19 +92,19 @@ class State:
 
 @frozen
 class Acted:
-    """A command that the training thread took, and what came of it."""
+    """A command that the training thread took, and its result."""
 
     command: Command
     before: State
     after: State
-    begun: int  # bursts, until then
+    begun: int  # bursts so far
     moment: Moment | None
     refused: Exception | None
-    over: bool  # before that
+    over: bool  # state before the command
 
     @property
     def written(self) -> bool:
-        """Return whether the journal must hold it: it acted, and did not end what had ended."""
+        """Return whether the journal must contain the command: it was applied, and did not end a finished run."""
         return self.refused is None and not (self.name == "stop" and self.over)
 
     @property
@@ -115,7 +115,7 @@ class Acted:
 
 @define(eq=False)
 class Tally:
-    """A session whose bursts are counted."""
+    """A session that counts its bursts."""
 
     session: Session
     count: Callable[[], None]
@@ -132,7 +132,7 @@ class Tally:
 
 @define(eq=False)
 class Counting(LocalOperator):
-    """Train as always, and count the bursts."""
+    """Train, and count the bursts."""
 
     begun: int = 0
 
@@ -146,14 +146,14 @@ class Counting(LocalOperator):
 
 @define(eq=False)
 class Listening(Queue):
-    """A queue that notes how many bursts had begun when each command came, and tells how it acted."""
+    """A queue that records the number of bursts at the arrival of each command, and the result."""
 
     act: Callable[[Callable[[], Any], Command], Any]
     begun: Callable[[], int]
     came: dict[int, int] = field(factory=dict)
 
     def submit(self, request: Request) -> Request:
-        """Add a request; no later than this it could be seen."""
+        """Add a request; from now on it can be seen."""
         if request.command is None:
             return super().submit(request)
         found = super().submit(evolve(request, act=partial(self.act, request.act, request.command)))
@@ -162,16 +162,16 @@ class Listening(Queue):
 
 
 class Always(Past):
-    """Keep a state at the end of every epoch, to have something to rewind to."""
+    """Keep a snapshot at the end of every epoch, for rewinds."""
 
     def due(self) -> bool:
-        """Return that it is time."""
+        """Return True."""
         return True
 
 
 @define(eq=False)
 class Watched:
-    """A run, with a note of everything that its training thread was told."""
+    """A run that records the requests to its training thread."""
 
     folder: Path
     operator: Counting
@@ -184,7 +184,7 @@ class Watched:
     people: ThreadPoolExecutor = field(factory=lambda: ThreadPoolExecutor(4))
 
     def __attrs_post_init__(self) -> None:
-        """Prepare the run, and listen to its training thread."""
+        """Prepare the run, and observe its training thread."""
         self.sigma = Environment("steered", seed=0, folder=self.folder)
         hooks = {} if self.last is None else {"end": {"type": "stop", "when": f"iteration reaches {self.last}"}}
         trainer = self.sigma.create_trainer(
@@ -212,7 +212,7 @@ class Watched:
         return moment
 
     def run(self) -> None:
-        """Train in a thread, and return once that is under way, or over already."""
+        """Train in a thread, and return once training has started or ended."""
         began = threading.Event()
 
         def work() -> None:
@@ -226,11 +226,11 @@ class Watched:
             time.sleep(0.0005)
 
     def send(self, name: str, arguments: Mapping[str, Any]) -> Future[dict[str, Moment]]:
-        """Send a command from a thread of its own."""
+        """Send a command from another thread."""
         return self.people.submit(self.sigma.send, name, **arguments)
 
     def answer(self, sent: Future[Any]) -> Any:
-        """Return what a command came to, a moment or an error; fail where nobody ever says."""
+        """Return the result of a command, a time or an error; fail if there is none."""
         try:
             return sent.result(PATIENCE)
         except SigmaError as error:
@@ -240,16 +240,16 @@ class Watched:
             raise AssertionError("no answer: see above what each thread waits for") from None
 
     def rows(self) -> list[str]:
-        """Return the names of the commands from outside that the journal holds."""
+        """Return the names of the external commands in the journal."""
         run = self.sigma.run_folder
         assert run is not None
         rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()[1:]]
         return [row["command"] for row in rows if "command" in row and "by" not in row]
 
 
-# -- what must hold ----------------------------------------------------------------------------------------------------
+# -- invariants --------------------------------------------------------------------------------------------------------
 def hold(one: Acted) -> None:
-    """Hold what the training thread did at one command against what it must do."""
+    """Check the effect of one command in the training thread."""
     before, after, now = one.before, one.after, one.command
     if one.refused is not None:
         assert isinstance(one.refused, SigmaError), one
@@ -280,27 +280,27 @@ def hold(one: Acted) -> None:
 class Commands(RuleBasedStateMachine):
     """Any commands in any order, at any time."""
 
-    done: ClassVar[Counter[str]] = Counter()  # of all sequences
+    done: ClassVar[Counter[str]] = Counter()  # over all sequences
     most: ClassVar[Counter[str]] = Counter()  # bursts that a command waited for
 
     def __init__(self) -> None:
         super().__init__()
-        memory = Path("/dev/shm")  # where there is one: nothing here is about disks
+        memory = Path("/dev/shm")  # if there is one: the disk is not tested here
         self.place = TemporaryDirectory(dir=memory if memory.is_dir() else None)
-        self.held = 0  # of what was acted, so far
-        self.paused: int | None = None  # bursts that had begun, since when nothing moves
-        self.over = False  # somebody has stopped the run
-        self.stopped: int | None = None  # bursts that had begun when that was wished
+        self.held = 0  # applied so far
+        self.paused: int | None = None  # number of bursts when training paused
+        self.over = False  # a stop was sent
+        self.stopped: int | None = None  # number of bursts when the stop was sent
 
     @initialize(seconds=st.sampled_from([0.0003, 0.001, 0.004]), last=st.sampled_from([None, None, 30, 300]))
     def begin(self, seconds: float, last: int | None) -> None:
-        """Begin to train."""
+        """Start training."""
         self.it = Watched(Path(self.place.name), Counting(burst_seconds=seconds), last)
         self.it.run()
 
     # -- one command at a time -----------------------------------------------------------------------------------------
     def give(self, name: str, /, **arguments: Any) -> Any:
-        """Send one command, wait for the answer, and hold it against what was done."""
+        """Send one command, wait for the answer, and check its effect."""
         known = len(self.it.acted)
         answer = self.it.answer(self.it.send(name, arguments))
         self.done["refused" if isinstance(answer, SigmaError) else name] += 1
@@ -322,13 +322,13 @@ class Commands(RuleBasedStateMachine):
 
     @rule()
     def go(self) -> None:
-        """Go on."""
+        """Go."""
         self.paused = None
         self.give("go")
 
     @rule(count=st.integers(1, 12), scale=st.sampled_from(["iteration", "iteration", "epoch"]), waits=st.booleans())
     def step(self, count: int, scale: str, waits: bool) -> None:
-        """Go on for a while; sometimes wait until that is over."""
+        """Step; sometimes wait for the end of the step."""
         if waits:
             self.pause()
         self.paused = None
@@ -351,7 +351,7 @@ class Commands(RuleBasedStateMachine):
 
     @rule(value=st.sampled_from([0, 0.0, 0.001, 0.02]), pattern=st.sampled_from([RATE, "**.learning_rate"]))
     def set(self, value: float, pattern: str) -> None:
-        """Set the learning rate, which is never refused."""
+        """Set the learning rate, which is always allowed."""
         assert not isinstance(self.give("set", pattern=pattern, value=value), SigmaError)
 
     @rule(value=st.sampled_from([0.5, [[0.1], [0.2], [0.3]]]))
@@ -361,7 +361,7 @@ class Commands(RuleBasedStateMachine):
 
     @rule(wrong=st.sampled_from(WRONG))
     def mistake(self, wrong: tuple[str, dict[str, Any]]) -> None:
-        """Send what is wrong: it never gets as far as the training thread, and nothing changes."""
+        """Send an invalid command: it never reaches the training thread, and nothing changes."""
         name, arguments = wrong
         before = self.it.sigma.get(RATE), self.it.session.state.changes, tuple(self.it.session.setup.order.hooks)
         answer = self.give(name, **arguments)
@@ -376,7 +376,7 @@ class Commands(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 30), scale=st.sampled_from(["iteration", "epoch"]))
     def rewind(self, back: int, scale: str) -> None:
-        """Go back, if a state is kept."""
+        """Rewind, if there is a snapshot."""
         to = max(0, getattr(self.it.session.moment, scale) - back)
         answer = self.give("rewind", to=to, scale=scale)
         if not isinstance(answer, SigmaError):
@@ -393,13 +393,13 @@ class Commands(RuleBasedStateMachine):
         ])
     )  # fmt: skip
     def change(self, sent: tuple[str, dict[str, Any]]) -> None:
-        """Change components, undo that, or begin again."""
+        """Change components, undo, or reset."""
         self.give(sent[0], **sent[1])
 
     # -- many at once --------------------------------------------------------------------------------------------------
     @rule(sent=st.lists(st.sampled_from([*LIFE, "set", "save", "rewind", "undo", "stop"]), min_size=2, max_size=6))
     def crowd(self, sent: list[str]) -> None:
-        """Send several commands at once, from several threads; each must have an answer that is true."""
+        """Send several commands at once, from several threads; each must have a correct answer."""
         given = {"set": {"pattern": RATE, "value": 0.03}, "rewind": {"to": 10}}
         known = len(self.it.acted)
         answers = [self.it.send(name, given.get(name, {})) for name in sent]
@@ -422,7 +422,7 @@ class Commands(RuleBasedStateMachine):
         self.end()
 
     def end(self) -> None:
-        """Wait for the end of a run that was stopped."""
+        """Wait for the end of a stopped run."""
         self.it.answer(self.it.threads[-1])
         assert self.it.sigma.state == "stopped"
         self.it_does_as_it_is_told()
@@ -433,16 +433,16 @@ class Commands(RuleBasedStateMachine):
 
     @rule()
     def again(self) -> None:
-        """Run again, where it is over."""
+        """Run again if the run is over."""
         if self.it.threads[-1].done():
             self.end()
             self.over, self.paused, self.stopped = False, None, None
             self.it.run()
 
-    # -- always --------------------------------------------------------------------------------------------------------
+    # -- invariants of the whole run -----------------------------------------------------------------------------------
     @invariant()
     def it_does_as_it_is_told(self) -> None:
-        """Nothing moves while it is paused, and each command did what it must, in time."""
+        """Check that nothing changes during a pause, and that each command had its effect in time."""
         if not hasattr(self, "it"):
             return
         if self.paused is not None:
@@ -459,7 +459,7 @@ class Commands(RuleBasedStateMachine):
         self.held += len(acted)
 
     def teardown(self) -> None:
-        """Stop, and hold the journal against what was done."""
+        """Stop, and compare the journal with the applied commands."""
         if not hasattr(self, "it"):
             return
         try:
@@ -478,13 +478,13 @@ class Commands(RuleBasedStateMachine):
 
 
 def main(sequences: int, number: int = 0) -> None:
-    """Send so many sequences and print what came of it; the same seed sends the same ones."""
+    """Run that many sequences and print the results; the same seed sends the same ones."""
     how = settings(
         max_examples=sequences, stateful_step_count=15, deadline=None, database=None,
         suppress_health_check=list(HealthCheck), phases=[Phase.generate],
     )  # fmt: skip
     print(f"drawn from seed {number}", file=sys.stderr)
-    sys.setswitchinterval(0.0002)  # threads take turns more often, and fewer of them wait for that
+    sys.setswitchinterval(0.0002)  # threads switch more often, and fewer wait for that
     run_state_machine_as_test(seed(number)(Commands), settings=how)
     done = dict(Commands.done)
     print(json.dumps({"sequences": done.pop("sequences"), "commands": done, "bursts waited": dict(Commands.most)}))

@@ -1,10 +1,11 @@
-"""Compare a backend with the reference, which runs a graph op by op without a plan, within what rounding explains.
+"""Compare a backend with the reference, which runs a graph op by op without a plan, within the effect of rounding.
 
-What rounding explains is measured: the reference runs again with every result of an op that rounds moved at random by
+The effect of rounding is measured: the reference runs again with every result of an op that rounds moved at random by
 a few units in the last place (Monte Carlo arithmetic: Parker, UCLA CSD-970002, 1997), sums and products by units of the
-sum of what they add up.  How far this moves an element says how well it is conditioned.  An element may differ by 16
-times as much, and by 64 units in the last place of the largest element of its array.  What a comparison near a tie
-turns over, or what is not finite, can differ by anything and is not compared; :attr:`Difference.compared` counts.
+sum of the magnitudes of their terms.  How far this moves an element measures its conditioning.  An element may differ
+by 16 times as much, plus 64 units in the last place of the largest element of its array.  Elements that depend on a
+comparison near a tie, or are not finite, may differ by anything and are not compared; :attr:`Difference.compared`
+counts the others.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import ALIGNMENT, BYTES
 from sigma_kernel.testing.null import NullBackend
 
-UNITS = 4  # in the last place, by which each result moves
-TIMES = 16.0  # of what moving does: what is forgiven
-LAST = {"float32": 64 * 2.0**-23, "float64": 64 * 2.0**-52}  # of the largest element
+UNITS = 4  # units in the last place by which each result moves
+TIMES = 16.0  # tolerance, relative to the effect of moving
+LAST = {"float32": 64 * 2.0**-23, "float64": 64 * 2.0**-52}  # tolerance, relative to the largest element
 WINDOWS = ("convolution", "convolution_input", "convolution_kernel", "sum_pool", "sum_unpool", "pool_scatter")
 ADDING = {"sum", "matmul", "scatter_add", *WINDOWS}
 CURVES = ("pow", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf")
@@ -34,7 +35,7 @@ ROUNDING = {"add", "sub", "mul", "div", "mod", *CURVES}
 
 
 class Moved(NullBackend):
-    """The reference with errors of rounding made larger."""
+    """The reference with larger rounding errors."""
 
     def __init__(self, chance: np.random.Generator) -> None:
         own = {name: partial(_moved, chance, name in ADDING, MEANINGS[name]) for name in (*ADDING, *ROUNDING)}
@@ -47,12 +48,12 @@ def _moved(chance: np.random.Generator, adds: bool, run: Any, ns: Namespace, *op
         return found
     sizes = run(ns, *map(np.abs, operands), **attrs) if adds else np.abs(found)
     unit = UNITS * np.finfo(found.dtype).eps
-    alike = chance.random() < 0.5  # equal operands round alike: over n of them such errors grow by n, not by its root
+    alike = chance.random() < 0.5  # equal operands round alike: errors of n grow by n, not by its root
     return (found + sizes * unit * chance.uniform(-1, 1, () if alike else found.shape)).astype(found.dtype)
 
 
 def outcome(backend: Backend, case: Case) -> dict[str, np.ndarray]:
-    """Return all that a case leaves behind on a backend, by name; new memory holds NaN, not what others computed."""
+    """Return all results of a case on a backend, by name; new memory is filled with NaN to hide stale values."""
     step, found = case.step, dict[str, np.ndarray]()
     sizes = [prod(x.shape) * BYTES[x.dtype] for x in (*step.graph.inputs, *step.graph.outputs)]
     spoilt = [np.full(size + more, 255, np.uint8) for size in sizes for more in (0, ALIGNMENT) for _ in range(8)]
@@ -72,9 +73,9 @@ def outcome(backend: Backend, case: Case) -> dict[str, np.ndarray]:
 
 @frozen
 class Difference:
-    """What differs, and by how much: names with the largest distance in units of what is allowed.
+    """The differences: names with the largest distance, relative to the tolerance.
 
-    ``compared`` counts the elements that may differ by a hundredth of their array's largest at most.
+    ``compared`` counts the elements whose tolerance is at most a hundredth of their array's largest element.
     """
 
     wrong: Mapping[str, float]
@@ -83,9 +84,9 @@ class Difference:
 
 
 def compare(backends: Sequence[Backend], case: Case) -> Difference:
-    """Return in what backends differ from the reference; a first doubt is looked at with more rounding."""
+    """Return where backends differ from the reference; differences are checked again with more samples of rounding."""
     made = {str(k): outcome(backend, case) for k, backend in enumerate(backends)}
-    wanted = outcome(NullBackend(), case)  # last, so that nobody finds its results in memory that was freed
+    wanted = outcome(NullBackend(), case)  # last, so that no backend finds its results in freed memory
     for draws in (3, 30):
         allowed = _allowed(case, wanted, draws)
         wrong = {f"{name} on backend {k}": worst for k, found in made.items()
@@ -97,7 +98,7 @@ def compare(backends: Sequence[Backend], case: Case) -> Difference:
 
 
 def _allowed(case: Case, wanted: Mapping[str, np.ndarray], draws: int) -> dict[str, np.ndarray]:
-    """Return how far each element may lie away."""
+    """Return the tolerance of each element."""
     allowed = {name: np.zeros(x.shape) for name, x in wanted.items()}
     with np.errstate(all="ignore"):
         for draw in range(draws):
@@ -113,7 +114,7 @@ def _size(x: np.ndarray) -> float:
 
 
 def _worst(found: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> float:
-    """Return the largest distance of a result, in units of what is allowed; infinity for another dtype or shape."""
+    """Return the largest distance of a result relative to its tolerance; infinity for another dtype or shape."""
     if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
         return np.inf
     known = np.isfinite(allowed) & np.isfinite(wanted)

@@ -1,11 +1,11 @@
-"""Measure what saving costs, beside a plain write of the same bytes that is brought to the disk as well.
+"""Measure the cost of saving, compared with a plain write and fsync of the same bytes.
 
 ::
 
     python tests/reliability/cost.py [MEGABYTES] [FOLDER]
 
-Prints medians of 11 rounds, the two in turns: seconds of a plain write, of a checkpoint, their ratio; and how long the
-saver holds the training thread, which hands over arrays that it has copied already.
+Prints medians of 11 alternating rounds: seconds of a plain write, of a checkpoint, their ratio; and how long the
+writer blocks the training thread, which hands over arrays that are already copied.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROUNDS = 11
 
 
 def plain(path: Path, data: bytes) -> None:
-    """Write bytes as anybody would."""
+    """Write and sync bytes to a file."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -38,7 +38,7 @@ def plain(path: Path, data: bytes) -> None:
 
 
 def timed(act: Callable[..., Any], *given: Any) -> float:
-    """Return how many seconds a call takes."""
+    """Return the seconds that a call takes."""
     began = time.perf_counter()
     act(*given)
     return time.perf_counter() - began
@@ -54,7 +54,7 @@ def main(megabytes: int, parent: str | None) -> None:
         home, file = Path(folder), Path(folder) / "plain"
         for number in range(ROUNDS):
             seconds["plain write"].append(timed(plain, file, data))
-            file.unlink()  # so that neither has to wait for what an earlier round left
+            file.unlink()  # so that neither waits for the previous round
             seconds["checkpoint"].append(timed(write, home / str(number), state))
             shutil.rmtree(home / str(number))
             saver = Saver(home / "beside", sys.exit, retention=Retention(last=1))

@@ -1,7 +1,7 @@
-"""The run that is interrupted, resumed, steered and replayed here, and what two of its kind are compared by.
+"""The run that these tests interrupt, resume, steer and replay, and the comparison of two such runs.
 
-Dropout, shuffled rows in two blocks with smaller batches at their ends, a schedule, and hooks that remember: criteria
-with memory, an early stop that brings the best parameters back, extrema, checkpoints.
+Dropout, shuffled rows in two blocks with smaller last batches, a schedule, and hooks with memory: criteria, an early
+stop that restores the best parameters, extrema, checkpoints.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HOOKS: dict[str, dict[str, Any]] = {
     "finish": {"type": "stop", "when": f"epoch reaches {EPOCHS} or validation.accuracy increases for 40 epochs"},
 }
 SAVES = {"saves": {"type": "checkpoint", "every": "6 iterations", "last": 3}}
-CLOCKWORK: dict[str, dict[str, Any]] = {  # hooks that go by the wall clock, and do not agree twice by themselves
+CLOCKWORK: dict[str, dict[str, Any]] = {  # hooks that depend on the wall clock, and differ between two runs
     "time": {"type": "running_time", "every": "3 iterations"},
     "phases": {"type": "phase_time", "every": "0.004 seconds"},
     "lucky": {"type": "reduce_on_plateau", "value": "training.loss", "patience": 9, "every": "0.003 seconds"},
@@ -54,7 +54,7 @@ CLOCKWORK: dict[str, dict[str, Any]] = {  # hooks that go by the wall clock, and
 
 @define(eq=False)
 class Halting(LocalOperator):
-    """Train as always, but leave a stop from outside exactly at one iteration."""
+    """Train, but send a stop from another thread exactly at one iteration."""
 
     at: int = 0
 
@@ -74,7 +74,7 @@ def environment(
     optimiser: str = "adam", backend: str = "numpy", folder: Path | None = None, stop_at: int | None = None,
     *, seed: int = 3, hooks: Mapping[str, Any] = HOOKS, names: tuple[str, ...] = ("trainer",), **settings: Any,
 ) -> Environment:  # fmt: skip
-    """Return such a run, ready to go; with ``stop_at``, one that is stopped from outside at that iteration."""
+    """Return the run, ready to start; with ``stop_at``, it is stopped by command at that iteration."""
     sigma = Environment("course", seed=seed, folder=folder)
     for name in names:
         described = {
@@ -91,7 +91,7 @@ def environment(
 
 
 def splits() -> dict[str, Any]:
-    """Return data that cannot be learnt by heart: in two blocks to train on, in one to measure on."""
+    """Return random data: two blocks for training, one for validation."""
     draw = np.random.default_rng(11)
     x = draw.normal(size=(160, 6)).astype(np.float32)
     y = (x[:, :3] + 0.8 * draw.normal(size=(160, 3))).argmax(1).astype(np.int32)
@@ -100,7 +100,7 @@ def splits() -> dict[str, Any]:
 
 # -- comparing ---------------------------------------------------------------------------------------------------------
 def tree(trainer: Trainer) -> dict[str, Any]:
-    """Return the whole state tree of a trainer that has ended: bytes of arrays, JSON of values; no seconds."""
+    """Return the whole state tree of a finished trainer: arrays as bytes, values as JSON; without seconds."""
     state = trainer.session.ask(trainer.session.snapshot)
     clock = {scale: count for scale, count in state.values["clock"].items() if scale != "second"}
     values = {**state.values, "clock": clock}
@@ -109,15 +109,15 @@ def tree(trainer: Trainer) -> dict[str, Any]:
 
 
 def measured(trainer: Trainer) -> dict[str, str]:
-    """Return all that was measured in this process, as hexadecimal bytes of float64."""
+    """Return all metrics of this process, as hexadecimal bytes of float64."""
     return {name: values.astype("<f8").tobytes().hex() for name, values in trainer.history.items()}
 
 
 def continued(whole: Mapping[str, str], late: Mapping[str, str]) -> list[str]:
-    """Return the metrics of a resumed run that are not the end of those of the whole one."""
+    """Return the metrics of a resumed run that differ from the end of the uninterrupted one."""
     return [name for name, values in late.items() if not whole.get(name, "").endswith(values)]
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the names under which two trees hold different things."""
+    """Return the names under which two trees differ."""
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]

@@ -1,13 +1,13 @@
-"""Steer runs on a disk that fills and empties, kill them amid that, resume and replay them: is what was answered there?
+"""Steer runs on a disk that fills and empties, kill them, resume and replay them: is every acknowledged command there?
 
 ::
 
     unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=256k none DIR && python crowded.py DIR 200 [SEED]'
 
-In each round, a process trains and saves without a pause while two people set the learning rate as fast as they are
-answered; the disk is filled and emptied at random moments, and the process is killed at another, often while there is
-no room.  Then there is room, and the run is resumed.  Every command that was answered must be in its journal, and the
-replay must come out the same.  Prints one JSON document; ends with an error at the first command that is lost.
+In each round, a process trains and saves continuously while two threads set the learning rate as fast as they are
+answered; the disk is filled and emptied at random times, and the process is killed at another, often while the disk is
+full.  Then space is freed, and the run is resumed.  Every acknowledged command must be in its journal, and the replay
+must have the same bits.  Prints one JSON document; exits with an error at the first lost command.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ RATE = "trainer.optimiser.learning_rate"
 
 @define(eq=False, kw_only=True)
 class Saves(Hook):
-    """Save, keep the last two, and end when it is time."""
+    """Save, keep the last two, and stop at the end."""
 
     every: TimeStep = every(4, "iteration")
     last: int = 0
 
     @property
     def retains(self) -> dict[str, Any]:
-        """Return what stays."""
+        """Return the retention policy."""
         return {"last": 2}
 
     def fire(self, context: HookContext) -> None:
@@ -56,14 +56,14 @@ class Saves(Hook):
 
 
 def made(folder: Path | None = None, last: int = 0) -> Environment:
-    """Return a run that saves without a pause."""
+    """Return a run that saves continuously."""
     sigma = small_environment(Sweep(), hooks={"slow": Slow(), "saves": Saves(last=last)})
     sigma.folder = folder
     return sigma
 
 
 def train(folder: Path, pipe: int) -> None:
-    """Train for ever while people set numbers that nobody has set before; tell through a pipe what was answered."""
+    """Train forever while threads set unique numbers; report acknowledgements through a pipe."""
     sigma = made(folder)
     sigma.prepare()
 
@@ -83,7 +83,7 @@ def train(folder: Path, pipe: int) -> None:
 
 
 def resumed(run: Path) -> list[float]:
-    """Resume a run, train a little, and return what was set in it according to its journal."""
+    """Resume a run, train a little, and return the numbers set according to its journal."""
     last = 8 + max([0, *(row["iteration"] for row in rows_of(run))])
     with made(last=last) as sigma:
         sigma.resume(run, log=lambda text: None)
@@ -96,7 +96,7 @@ def resumed(run: Path) -> list[float]:
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:
-    """Return the rows of a journal whose last line may be incomplete, and those that checkpoints hold."""
+    """Return the rows of a journal, whose last line may be incomplete, and those in checkpoints."""
     lines = (run / "journal.jsonl").read_text().split("\n")[1:-1]
     for manifest in run.glob("checkpoints/trainer/*/manifest.json"):
         lines += [line for line in json.loads(manifest.read_text())["chain"]["rows"] if '"trainer"' in line]
@@ -104,7 +104,7 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
 
 
 def fill(disk: Path) -> None:
-    """Leave no room."""
+    """Fill the disk."""
     with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
             pass
@@ -147,14 +147,14 @@ def round_of(disk: Path, draw: random.Random) -> Counter[str]:
 
 
 def _put_back(before: str, run: Path) -> bool:
-    """Return whether a checkpoint held lines that the journal had lost."""
+    """Return whether a checkpoint restored lines that the journal had lost."""
     now = (run / "journal.jsonl").read_text()
     more = now[before.rfind("\n") + 1 :].split("\n")
     return bool(more) and '"resumed"' not in more[0]
 
 
 def main(disk: Path, rounds: int, seed: int = 0) -> None:
-    """Kill so many runs and print what came of it."""
+    """Run that many rounds and print the results."""
     print(f"drawn from seed {seed}", file=sys.stderr)
     done = Counter[str]()
     for number in range(rounds):

@@ -1,13 +1,13 @@
-"""Measure how long networks take to their first iteration, and trainers to be prepared, as they grow.
+"""Measure the time to the first iteration of growing networks, and to prepare large trainers.
 
 ::
 
     python tests/reliability/deep.py [SIZE ...]
 
 For each number of dense layers (16 wide, Adam), and five times as many branches (dense, 4 wide) into a ``concat``, two
-processes train one iteration on the numba backend, the first with an empty cache of programs.  A third prepares a
-trainer of 2,000 layers, which has 20,025 addresses.  Prints one JSON document: seconds on the clock, and of processor
-time, from the import of Sigma on; for the addresses of the preparation alone.
+processes train one iteration on the numba backend, the first with an empty program cache.  A third prepares a trainer
+of 2,000 layers, which has 20,025 addresses.  Prints one JSON document: elapsed seconds and processor seconds, from the
+import of Sigma on; for the addresses, of the preparation alone.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ END = " + output(10) + softmax_cross_entropy()"
 
 
 def network(kind: str, size: int) -> str:
-    """Return the architecture of a network of so many layers or branches."""
+    """Return the architecture of a network with this many layers or branches."""
     if kind == "layers":
         return f"input(16) + {size} * dense(16, activation='relu'){END}"
     return f"trunk = input(16)\nconcat({', '.join(['trunk + dense(4)'] * size)}){END}"
 
 
 def one(kind: str, size: int, iterations: int) -> None:
-    """Print the seconds that a network takes to train so many iterations, or to be prepared for none."""
+    """Print the seconds to train this many iterations of a network, or to prepare it for none."""
     begun, used = time.perf_counter(), time.process_time()
     import numpy as np
 
@@ -52,7 +52,7 @@ def one(kind: str, size: int, iterations: int) -> None:
 
 
 def measured(kind: str, size: int, iterations: int, cache: str) -> list[float]:
-    """Return the seconds of a process of its own."""
+    """Return the seconds of a separate process."""
     code = ONE.format(here=os.path.dirname(os.path.abspath(__file__)), kind=kind, size=size, iterations=iterations)
     command, environment = [sys.executable, "-c", code], {**os.environ, "SIGMA_NUMBA_CACHE": cache}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

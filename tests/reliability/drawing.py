@@ -1,11 +1,11 @@
-"""Random graphs: every op of the kernel, its operands and its results permuted, sliced, stretched and shared.
+"""Random graphs: every op of the kernel, with operands and results permuted, sliced, stretched and shared.
 
     case = drawn(seed)
 
-A value that an op needs in some shape is made by views of any other value, so that whatever an op returns is read
-transposed, in part, repeatedly and by several others, before and after products, reductions, folds and scans.  Half of
-the graphs have sides that are all equal, because a wrong plan shows only where shapes do not tell values apart.  Some
-end in gradients of the first or the second order, and some in new values of the state, as a training step does.
+A value of a given shape is made by views of any other value, so that the result of any op is read transposed, in part,
+repeatedly and by several others, before and after products, reductions, folds and scans.  In half of the graphs all
+sides are equal, because a wrong plan only shows where shapes do not distinguish values.  Some graphs end in gradients
+of the first or the second order, and some in new values of the state, like a training step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS = 20  # of a block
 
 @frozen(eq=False)
 class Case:
-    """A step, the arrays it is run on, and how: ``steps`` steps of a program, or as many calls of a function."""
+    """A step, its arrays, and how it runs: ``steps`` steps of a program, or as many calls of a function."""
 
     seed: int
     step: Step
@@ -39,7 +39,7 @@ class Case:
 
 @define(eq=False)
 class Drawing:
-    """Values so far, and where chance comes from."""
+    """The values so far, and the random source."""
 
     chance: np.random.Generator
     dtype: str
@@ -49,11 +49,11 @@ class Drawing:
     streams: int = field(default=0, init=False)
 
     def one(self, choices: Sequence[Any]) -> Any:
-        """Choose."""
+        """Choose one item."""
         return choices[int(self.chance.integers(len(choices)))]
 
     def happens(self, probability: float) -> bool:
-        """Toss a coin."""
+        """Return True with a probability."""
         return bool(self.chance.random() < probability)
 
     def shape(self, low: int = 1, high: int = 3) -> tuple[int, ...]:
@@ -61,11 +61,11 @@ class Drawing:
         return tuple(self.one(self.sides) for _ in range(self.chance.integers(low, high + 1)))
 
     def value(self) -> Node:
-        """Return a value that there is, most often one of the last."""
+        """Return an existing value, preferably a recent one."""
         return self.one(self.pool[-2:] if self.happens(0.6) else self.pool)  # type: ignore[no-any-return]
 
     def any(self) -> Node:
-        """Return a value with axes as it is, or views of one in some shape."""
+        """Return a value that has axes, or views of one in some shape."""
         x = self.value()
         return x if x.shape and self.happens(0.5) else self.fitted(x, self.shape())
 
@@ -74,11 +74,11 @@ class Drawing:
         return int(self.chance.integers(len(x.shape)))
 
     def like(self, *sides: int) -> Node:
-        """Return views of a value that have a shape."""
+        """Return views of a value in a given shape."""
         return self.fitted(self.value(), sides)
 
     def fitted(self, x: Node, shape: Sequence[int]) -> Node:
-        """Bring a value into a shape by views, sums and padding, its axes in any order."""
+        """Bring a value to a shape by views, sums and padding, with its axes in any order."""
         if self.happens(0.5) and len(x.shape) > 1:
             x = f.permute(x, [int(axis) for axis in self.chance.permutation(len(x.shape))])
         if x.shape != tuple(shape) and np.prod(x.shape) == np.prod(shape):
@@ -103,7 +103,7 @@ class Drawing:
         return x
 
     def beside(self, x: Node) -> Node:
-        """Return views of a value that broadcast to it, or to another."""
+        """Return views of a value that broadcast to it or to another."""
         shape = [1 if self.happens(0.15) else side for side in x.shape]
         first = int(self.chance.integers(len(shape) + 1)) if self.happens(0.2) else 0
         return self.fitted(x if self.happens(0.3) else self.value(), shape[first:])
@@ -121,11 +121,11 @@ class Drawing:
         return one if self.happens(0.5) else other  # type: ignore[no-any-return]
 
     def tamed(self, x: Node) -> Node:
-        """Return smaller numbers."""
+        """Return a value scaled to smaller numbers."""
         return f.tanh(x) if self.happens(0.5) else x * 0.25
 
     def add(self, *found: Node) -> None:
-        """Note what was made, sometimes with two axes exchanged at once."""
+        """Add a new value, sometimes with two axes swapped."""
         for x in found:
             turns = len(x.shape) > 1 and self.happens(0.3)
             self.pool.append(f.swap_axes(x, *self.one([(-1, -2), (-1, -2), (0, 1)])) if turns else x)
@@ -150,7 +150,7 @@ def _convolution(draw: Drawing) -> Node:
     groups = x.shape[1] if draw.happens(0.2) else 1
     spare = [(side - 1) // max(k - 1, 1) or 1 for side, k in zip(x.shape[2:], window, strict=True)]
     how |= {"dilation": tuple(draw.one([1, 1, most]) for most in spare), "groups": groups}
-    filters = x.shape[0] if draw.happens(0.3) else draw.one(draw.sides)  # samples and channels can change places
+    filters = x.shape[0] if draw.happens(0.3) else draw.one(draw.sides)  # samples and channels can be swapped
     w = draw.like(groups * filters, x.shape[1] // groups, *window)
     z = ops.convolution(x, w, **how)
     if draw.happens(0.5):
@@ -174,7 +174,7 @@ def _pool(draw: Drawing) -> Node:
 
 
 def _parts(draw: Drawing) -> Node:
-    """Pool samples, then the parts of one of them, as many as there are samples."""
+    """Pool samples, then the parts of one of them, of which there are as many as samples."""
     side = draw.one(draw.sides)
     first, then = ({"window": (1,) * n, "stride": (1,) * n, "padding": ((0, 0),) * n} for n in (2, 1))
     whole = ops.sum_pool(draw.like(side, side, *draw.shape(2, 2)), **first)
@@ -209,7 +209,7 @@ def _both_ways(draw: Drawing) -> Node:
 
 
 def _by_rows(draw: Drawing) -> Sequence[Node]:
-    """Read a value again, in a second walk over its rows, after something is made of it."""
+    """Read a value again, in a second pass over its rows."""
     rows, columns, inner = draw.shape(3, 3)
     x = draw.any() if draw.happens(0.3) else draw.like(rows, inner) @ draw.like(inner, columns)
     y = draw.one(UNARY)(x)
@@ -217,12 +217,12 @@ def _by_rows(draw: Drawing) -> Sequence[Node]:
 
 
 def _again(draw: Drawing, x: Node, y: Node) -> Node:
-    """Return a value, less what a row of it comes to, with another of its shape."""
+    """Return a value minus a reduction of its row, with another of its shape."""
     return draw.one(PLAIN)(y, x - draw.one([f.sum, f.max])(x, -1, keepdims=True))  # type: ignore[no-any-return]
 
 
 def _scan(draw: Drawing) -> Sequence[Node]:
-    """Walk with one or two carries, of which the body makes what it likes."""
+    """Scan with one or two carries and a random body."""
     inside = [draw.like(*draw.shape(1, 2)) for _ in range(draw.one([1, 2]))]
     length = draw.one(draw.sides)
     each = [draw.like(length, *draw.shape(1, 2)) for _ in range(draw.one([1, 1, 2]))]
@@ -287,7 +287,7 @@ def _looked_up(draw: Drawing) -> Node:
 
 
 def _integers(draw: Drawing) -> Node:
-    """Return a product of small whole numbers."""
+    """Return a product of small integers."""
     rows, inner, columns = draw.shape(3, 3)
     one, other = (f.argmax(draw.like(*side, 3), axis=2) for side in ((rows, inner), (inner, columns)))
     return f.cast(one @ other, draw.dtype)
@@ -344,20 +344,20 @@ MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared, _both_w
 
 
 def moved(draw: Drawing, moves: Sequence[Sequence[Move]]) -> None:
-    """Make one more value, or several."""
+    """Add one more value, or several."""
     found = draw.one(draw.one(moves))(draw)
     draw.add(*(found if isinstance(found, Sequence) else [found]))
 
 
 # -- whole graphs ------------------------------------------------------------------------------------------------------
 def drawn(seed: int) -> Case:
-    """Return the case of a seed."""
+    """Return the case for a seed."""
     chance = np.random.default_rng(seed)
     sides = [int(n) for n in chance.integers(1, 6, 4)]
     if chance.random() < 0.5:
         sides = [int(chance.integers(2, 5))]
     elif chance.random() < 0.2:
-        sides[0] = 17  # more columns than are computed with at once
+        sides[0] = 17  # more columns than a vector has
     draw = Drawing(chance, str(chance.choice(["float32", "float64"])), sides, [])
     inputs = _inputs(draw)
     draw.keys = [x for name, x in inputs.items() if name[0] == "k"]
@@ -367,7 +367,7 @@ def drawn(seed: int) -> Case:
 
 
 def _inputs(draw: Drawing) -> dict[str, Node]:
-    """Return states, data of some samples, the parts of a key, and a rate; floats go into the pool."""
+    """Return states, data of some samples, the parts of a key, and a rate; floats are added to the pool."""
     batch = draw.one(draw.sides)
     found = {f"state{k}": symbol(draw.shape(), draw.dtype) for k in range(draw.one([1, 2, 3]))}
     found |= {f"key{k}": symbol(shape, "uint32") for k, shape in enumerate([(2,), (), (), ()])}
@@ -377,7 +377,7 @@ def _inputs(draw: Drawing) -> dict[str, Node]:
 
 
 def _outputs(draw: Drawing, targets: Sequence[Node]) -> list[Node]:
-    """Return some values, the last among them, and perhaps gradients, and gradients of those."""
+    """Return some values, the last one included, and perhaps gradients, and their gradients."""
     chosen = [*draw.pool[-2:], *(draw.value() for _ in range(min(draw.one([1, 2, 3, 4]), len(draw.pool)) - 1))]
     for _ in range(draw.one([0, 0, 0, 1, 1, 2])):
         wanted = [x for x in targets if draw.happens(0.6)] or targets[:1]
@@ -402,9 +402,9 @@ def _case(draw: Drawing, seed: int, inputs: Mapping[str, Node], results: Sequenc
 
 
 def _new(draw: Drawing, state: Node, rate: Node) -> Node:
-    """Return the next value of a state: a step along something, or something else."""
+    """Return the next value of a state: a step along a value, or anything else."""
     other = draw.like(*state.shape)
-    if len(state.shape) > 1 and draw.happens(0.4):  # a product that needs the storage of what it reads or is taken off
+    if len(state.shape) > 1 and draw.happens(0.4):  # a product that needs the storage of its operand or is subtracted
         inner = draw.one([state.shape[-1], draw.one(draw.sides)])
         same = inner == state.shape[-1] and draw.happens(0.5)
         other = (state if same else draw.like(*state.shape[:-1], inner)) @ draw.like(inner, state.shape[-1])
@@ -414,7 +414,7 @@ def _new(draw: Drawing, state: Node, rate: Node) -> Node:
 
 
 def _values(draw: Drawing, x: Node, name: str) -> np.ndarray:
-    """Return what goes into an input: of data a block, of which each step takes some rows."""
+    """Return the values of an input: for data a block, of which each step takes some rows."""
     if x.dtype == "uint32":
         return draw.chance.integers(0, 2**31, x.shape).astype("uint32")
     shape = (ROWS, *x.shape[1:]) if name[0] == "d" else x.shape

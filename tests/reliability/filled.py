@@ -1,11 +1,11 @@
-"""Train and save after every epoch while the disk is full for some of them; print as JSON what came of it.
+"""Train and save after every epoch while the disk is full for some of them; print the results as JSON.
 
 ::
 
     unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=256k none DIR && python filled.py tmpfs DIR'
     python filled.py limit DIR
 
-On a ``tmpfs``, a file takes what room there is; with ``limit``, no file may become longer than a few bytes.
+On a ``tmpfs``, files share the available space; with ``limit``, no file may become longer than a few bytes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.checkpoints.store import read, saved
 
-FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end nothing more can be written, of how many
+FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end the disk is full, and their total number
 
 
 def fill(how: str, run: Path) -> None:
-    """Leave no room."""
+    """Fill the disk."""
     if how == "limit":
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
         return
@@ -35,7 +35,7 @@ def fill(how: str, run: Path) -> None:
 
 
 def make_room(how: str, run: Path) -> None:
-    """Undo it."""
+    """Free the space."""
     if how == "limit":
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
@@ -44,7 +44,7 @@ def make_room(how: str, run: Path) -> None:
 
 
 def main(how: str, parent: Path) -> None:
-    """Train and save, then do the whole run again from its journal."""
+    """Train and save, then replay the whole run."""
     whole: dict[int, list[str]] = {}
     with small_environment(Sweep()) as sigma:
         sigma.folder = parent
@@ -54,7 +54,7 @@ def main(how: str, parent: Path) -> None:
                 fill(how, parent)
             if epoch == FULL.stop:
                 make_room(how, parent)
-            with suppress(SigmaCheckpointError, SigmaStateError):  # it ends, but cannot save, or sum up
+            with suppress(SigmaCheckpointError, SigmaStateError):  # it ends, but cannot save or write the summary
                 trainer.fit(epochs=1)
             run = sigma.run_folder
             assert run is not None
@@ -69,7 +69,7 @@ def main(how: str, parent: Path) -> None:
 
 
 def same(found: Any, path: Path) -> bool:
-    """Return whether a checkpoint holds the state of its iteration."""
+    """Return whether a checkpoint contains the state of its iteration."""
     return bool(found.values["clock"]["iteration"] == int(path.name))
 
 

@@ -1,4 +1,4 @@
-"""Processes that do one thing, tell what came of it, and can be interrupted or killed on the way."""
+"""Processes that run one function, return its result, and can be interrupted or killed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from attrs import define
 
 @define
 class Forked:
-    """A process that calls a function, and the way its answer comes back."""
+    """A process that calls a function, and the pipe for its result."""
 
     number: int
     answers: int
 
     def answer(self) -> Any:
-        """Return what the function returned, or None if the process was interrupted before it could tell."""
+        """Return the function's result, or None if the process was interrupted before it could send one."""
         with os.fdopen(self.answers) as pipe:
             text = pipe.read()
         _, status = os.waitpid(self.number, 0)
@@ -33,7 +33,7 @@ class Forked:
 
 
 def begun(act: Callable[..., Any], *given: Any) -> Forked:
-    """Begin a process that calls a function; what it returns must be JSON."""
+    """Start a process that calls a function; the result must be JSON."""
     answers, told = os.pipe()
     child = os.fork()
     if child:
@@ -52,10 +52,10 @@ def begun(act: Callable[..., Any], *given: Any) -> Forked:
 def _unless_interrupted(act: Callable[..., Any], *given: Any) -> Any:
     try:
         return act(*given)
-    except KeyboardInterrupt:  # it came when training had ended
+    except KeyboardInterrupt:  # it arrived after training had ended
         return None
 
 
 def alone(act: Callable[..., Any], *given: Any) -> Any:
-    """Return what a function returns in a process of its own."""
+    """Return a function's result, computed in a separate process."""
     return begun(act, *given).answer()

@@ -4,12 +4,11 @@
 
     python tests/reliability/graphs.py 20000 [SEED] [BACKEND]
 
-Graph after graph, from a seed on: `drawing.py` says what is drawn, and
-`comparing.py` what may differ.  Each runs on numpy, and on numba with one thread and with two.
-Every other one is compiled with limits so low that small tasks are cut into pieces, and products into blocks, as large
-ones are.  LLVM optimises two of sixteen, because that takes as long as all else.  A graph that differs, or fails, is
-made smaller and printed with its seed: the same command with 1 and this seed draws it again.  Prints one JSON document;
-the exit code is 1 if a graph differs.
+Runs graph after graph, from a seed on: `drawing.py` says what is drawn, and `comparing.py` what may differ.  Each runs
+on numpy, and on numba with one thread and with two.  Every other graph is compiled with limits so low that small tasks
+are cut into pieces, and products into blocks, like large ones.  LLVM optimises two of sixteen, because that takes as
+long as everything else.  A graph that differs or fails is minimised and printed with its seed: the same command with 1
+and this seed draws it again.  Prints one JSON document; the exit code is 1 if a graph differs.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ BACKENDS: dict[str, list[Backend]] = {
     "numpy": [NumpyBackend()],
     "numba": [NumbaBackend(threads=1), NumbaBackend(threads=2)],
 }
-LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that few rows are many
+LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that a few rows are many
     (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (canonical, "ALL", 4),
     (canonical, "WORK", 1.0), (matmul, "WORK", 1.0), (matmul, "BLOCK", 4), (matmul, "ROWS", 6), (matmul, "LARGE", 1),
     (register_tiles, "MANY", 4), (fusion, "LONGEST_ROW", 3),
@@ -54,12 +53,12 @@ LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that few ro
 
 @contextmanager
 def limits(seed: int) -> Iterator[None]:
-    """Lower limits for every other seed; of these, every other one has no small tiles.  LLVM optimises two of 16."""
+    """Lower the limits for every other seed; half of these have no small tiles.  LLVM optimises two of 16."""
     patches = [patch.object(machine_code, "SPEED", 0)] if seed % 16 > 1 else []
     patches += [patch.object(*low) for low in LOW] if seed % 2 else []
     patches += [patch.object(matmul, "small", lambda *sides: False)] if seed % 4 == 1 else []
     patches += [patch.object(matmul, "faster", lambda *sides: True)] if seed % 8 == 1 else []
-    made = f"{lookup.makers()}{[one.attribute for one in patches]}"  # so that nobody finds these programs on the disk
+    made = f"{lookup.makers()}{[one.attribute for one in patches]}"  # so that these programs are not cached on disk
     patches += [patch.object(lookup, "makers", lambda: made)] if patches else []
     for one in patches:
         one.start()
@@ -79,7 +78,7 @@ def told(case: Case) -> str:
 
 def tried(backends: Sequence[Backend], seed: int) -> tuple[Difference, Case | None]:
     """Compare the graph of a seed; return a smaller one if it differs."""
-    backends = backends[:: 1 if seed % 2 else -1]  # the second may find in memory what the first has computed
+    backends = backends[:: 1 if seed % 2 else -1]  # the second run may find stale results of the first in memory
     with limits(seed):
         case = drawn(seed)
         found = compare(backends, case)
@@ -87,17 +86,17 @@ def tried(backends: Sequence[Backend], seed: int) -> tuple[Difference, Case | No
 
 
 def main(graphs: int, seed: int = 0, only: str = "") -> int:
-    """Compare so many graphs and print what came of it."""
+    """Compare that many graphs and print the results."""
     backends = [backend for name, some in BACKENDS.items() if only in ("", name) for backend in some]
     wrong: list[int] = []
     compared = elements = 0
     began = time.process_time()
-    gc.set_threshold(100_000)  # a compiler makes many objects
+    gc.set_threshold(100_000)  # a compiler creates many objects
     with TemporaryDirectory() as folder, patch.dict(os.environ, {"SIGMA_NUMBA_CACHE": folder}):
         for number in range(seed, seed + graphs):
             try:
                 found, smaller = tried(backends, number)
-            except Exception:  # one graph that fails is a result too
+            except Exception:  # a failing graph is a result, too
                 print(f"graph {number} failed:\n{format_exc()}", file=sys.stderr, flush=True)
                 wrong.append(number)
                 continue
@@ -114,7 +113,7 @@ def main(graphs: int, seed: int = 0, only: str = "") -> int:
 
 # -- smaller cases -----------------------------------------------------------------------------------------------------
 def shrunk(backends: Sequence[Backend], case: Case, tries: int = 150) -> Case:
-    """Return a smaller case that fails too: fewer outputs, and values given that were computed."""
+    """Return a smaller case that also fails: fewer outputs, and computed values replaced by inputs."""
     while True:
         for smaller in _smaller(case):
             tries -= 1
@@ -128,7 +127,7 @@ def shrunk(backends: Sequence[Backend], case: Case, tries: int = 150) -> Case:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """Yield what a case might be reduced to, the smallest first."""
+    """Yield possible reductions of a case, the smallest first."""
     step, graph = case.step, case.step.graph
     written, ring = graph.outputs[: len(step.writes)], graph.outputs[len(step.writes) :]
     for k in range(len(ring)) if len(ring) > 1 else ():
@@ -151,7 +150,7 @@ def _with(case: Case, graph: Graph, **changes: Any) -> Case:
 
 
 def _replaced(graph: Graph, node: Node, by: Node) -> Graph:
-    """Return a graph that reads another value where it read one."""
+    """Return a graph that reads another value instead of one."""
     known = {node: by}
     for other in graph:
         if other not in known:

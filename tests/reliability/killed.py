@@ -1,12 +1,12 @@
-"""Save without a pause, be killed with SIGKILL at a random moment, look at what is left, go on from there.
+"""Save continuously, be killed with SIGKILL at a random time, check the remaining files, continue from there.
 
 ::
 
     python tests/reliability/killed.py 500 [SEED]
 
-Every round starts a process that puts the newest checkpoint back and saves one after the other in the background, each
-number twice, so that replacing one is interrupted as well; two are kept, so that clearing away is interrupted, too.
-Prints one JSON document; ends with an error at the first round that lost something.
+Every round starts a process that restores the newest checkpoint and saves continuously in the background, each number
+twice, so that replacing one is interrupted as well; two are kept, so that deleting is interrupted, too.  Prints one
+JSON document; exits with an error at the first round that lost something.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sigma_kernel.training.checkpoints.writer import Retention, Saver
 
 
 def state(serial: int) -> Checkpoint:
-    """Return arrays that only this serial number has."""
+    """Return arrays that are unique to this serial number."""
     draw = np.random.default_rng(serial)
     return Checkpoint({f"layers.{n}": draw.standard_normal((40, 50)) for n in range(5)}, {"serial": serial})
 
@@ -44,12 +44,12 @@ def save_for_ever(run: Path, serial: int, pipe: int) -> None:
 
 
 def kill_once(run: Path, serial: int, delay: float) -> int:
-    """Let a process go on from a serial number, kill it so many seconds later, and return how many it saved."""
+    """Let a process continue from a serial number, kill it this many seconds later, and return how many it saved."""
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
         os.close(reads)
-        os.write(writes, b".")  # it has begun
+        os.write(writes, b".")  # it has started
         save_for_ever(run, serial, writes)
     os.close(writes)
     told = len(os.read(reads, 1))
@@ -64,14 +64,14 @@ def kill_once(run: Path, serial: int, delay: float) -> int:
 
 
 def check(run: Path, told: int) -> int:
-    """Return the serial number of the newest checkpoint; it is the last that was told, or the one after it."""
+    """Return the serial number of the newest checkpoint; it is the last reported one, or the next."""
     complaints: list[str] = []
     recover(run, lambda _: None)
     _, found = newest_good(run, log=complaints.append)
     serial = found.values["serial"]
     assert serial in (told, told + 1), f"{told} was saved, {serial} is left"
     assert not complaints, complaints
-    for path in saved(run, "trainer"):  # nothing that has a number is half there, the old ones included
+    for path in saved(run, "trainer"):  # no numbered checkpoint is incomplete, old ones included
         read(path)
     expected = state(serial).arrays
     assert found.arrays.keys() == expected.keys()
@@ -80,7 +80,7 @@ def check(run: Path, told: int) -> int:
 
 
 def main(rounds: int, seed: int = 0) -> None:
-    """Kill so many times and print what came of it."""
+    """Run that many rounds and print the results."""
     print(f"drawn from seed {seed}", file=sys.stderr)
     draw, interrupted, serial = random.Random(seed), 0, 1
     with TemporaryDirectory() as folder:

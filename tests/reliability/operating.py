@@ -1,14 +1,14 @@
-"""Measure what the operator adds to an iteration: with no hook due, and with one that is due at every iteration.
+"""Measure the operator's overhead per iteration: with no hook due, and with one due at every iteration.
 
 ::
 
     python tests/reliability/operating.py [ROUNDS] [ITERATIONS] [BACKEND]
 
-Trains a small network (4 inputs, 10 hidden units, 3 classes, batches of 10) on one core, on as few rows as iris has and
-on a hundred times as many, with the operator and, in turns, by nothing but the backend's own calls: as long bursts of
-minibatches, or one call for each iteration.  Prints one JSON document: for each case the medians, in microseconds per
-iteration, of the bare calls, of training, and of the differences within a round.  It is the time for which the training
-thread has a core: what else runs on the machine disturbs that least.
+Trains a small network (4 inputs, 10 hidden units, 3 classes, batches of 10) on one core, on as many rows as iris has
+and on a hundred times as many, with the operator and, alternating, by bare calls of the backend: bursts of the same
+length, or one call per iteration.  Prints one JSON document: for each case the medians, in microseconds per iteration,
+of the bare calls, of training, and of the differences within a round.  Times are processor time of the training thread,
+which other processes affect least.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Idle(Hook):
 
 
 def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> Trainer:
-    """Return a trainer that has begun: compiled, and at the end of an epoch."""
+    """Return a trainer that has started: compiled, and at the end of an epoch."""
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(rows, 4)).astype(np.float32), draw.integers(0, 3, rows)
     trainer = Environment("operating").create_trainer("trainer", backend=backend, batch_size=BATCH, hooks=hooks)
@@ -58,7 +58,7 @@ def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> Trainer:
 
 
 def bare(session: Session, iterations: int, burst: int) -> float:
-    """Return the seconds of an iteration that the backend's program takes by itself, in bursts of such a length."""
+    """Return the seconds per iteration of the bare program, in bursts of this length."""
     step, program = session.setup.programs.get(Model.training, BATCH)
     batches, state = (
         session.batches(burst),
@@ -72,14 +72,14 @@ def bare(session: Session, iterations: int, burst: int) -> float:
 
 
 def trained(trainer: Trainer, iterations: int) -> float:
-    """Return the seconds of an iteration of training."""
+    """Return the seconds per iteration of training."""
     began = time.thread_time()
     trainer.fit(iterations=iterations)
     return (time.thread_time() - began) / iterations
 
 
 def compared(rounds: int, trainer: Trainer, iterations: int, burst: int) -> dict[str, float]:
-    """Return medians in microseconds: of bare calls, of training, and of what training takes longer."""
+    """Return medians in microseconds: of bare calls, of training, and of their difference."""
     ways: list[Callable[[], float]] = [
         lambda: bare(trainer.session, iterations, burst), lambda: trained(trainer, iterations)
     ]  # fmt: skip

@@ -1,13 +1,13 @@
-"""Interrupt runs at random steps in three ways, resume them, and compare with runs that nobody interrupted.
+"""Interrupt runs at random times in three ways, resume them, and compare with uninterrupted runs.
 
 ::
 
     python tests/reliability/resumed.py 50 [SEED]
 
-So many times for each optimiser and backend, in turn: a stop by command at a random iteration, Ctrl-C at a random
-moment, SIGKILL at a random moment; where the run had ended before, once more.  Compared are all bytes of the state tree
-and all metrics; then the journal, which holds the interruption, is replayed and compared as well.  Every run is a
-process of its own.  Prints one JSON document; ends with an error at the first difference.
+Runs that many rounds for each optimiser and backend, in turn: a stop by command at a random iteration, Ctrl-C at a
+random time, SIGKILL at a random time; if the run had ended before, once more.  All bytes of the state tree and all
+metrics are compared; then the journal, with the interruption, is replayed and compared as well.  Every run is a
+separate process.  Prints one JSON document; exits with an error at the first difference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAYS = ("stop", "interrupt", "kill")
 
 
 def trained(optimiser: str, backend: str, folder: Path, stop_at: int | None = None) -> dict[str, Any]:
-    """Train in a folder and return what came of it."""
+    """Train in a folder and return the results."""
     with environment(optimiser, backend, folder, stop_at, hooks={**HOOKS, **SAVES}) as sigma:
         began = time.monotonic()
         summary = sigma.run()
@@ -41,7 +41,7 @@ def trained(optimiser: str, backend: str, folder: Path, stop_at: int | None = No
 
 
 def resumed(optimiser: str, backend: str, run: Path) -> dict[str, Any]:
-    """Resume a run and return what came of it."""
+    """Resume a run and return the results."""
     with environment(optimiser, backend, hooks={**HOOKS, **SAVES}) as sigma:
         sigma.resume(run)
         summary = sigma.run()
@@ -52,14 +52,14 @@ def resumed(optimiser: str, backend: str, run: Path) -> dict[str, Any]:
 
 
 def replayed(optimiser: str, backend: str, run: Path) -> dict[str, Any]:
-    """Replay a run and return what came of it."""
+    """Replay a run and return the results."""
     with environment(optimiser, backend, hooks={**HOOKS, **SAVES}) as sigma:
         _, differs = sigma.replay(run)
         return {"tree": tree(sigma.trainer("trainer")), "differs": differs}
 
 
 def interrupted(way: str, delay: float, *about: Any) -> dict[str, Any] | None:
-    """Train, and be interrupted so many seconds after the first checkpoint."""
+    """Train, and be interrupted this many seconds after the first checkpoint."""
     process, folder = begun(trained, *about), about[2]
     while not any(folder.glob("*/checkpoints/trainer/[0-9]*")):
         time.sleep(0.001)
@@ -69,7 +69,7 @@ def interrupted(way: str, delay: float, *about: Any) -> dict[str, Any] | None:
 
 
 def compare(whole: dict[str, Any], late: dict[str, Any], early: dict[str, str]) -> None:
-    """Compare the state tree, and the metrics; of a process that was killed, those it measured are lost."""
+    """Compare the state tree and the metrics; the metrics of a killed process are lost."""
     both = {name: early.get(name, "") + late["measured"].get(name, "") for name in {**early, **late["measured"]}}
     assert not continued(whole["measured"], both), continued(whole["measured"], both)
     assert not early or not differing(whole["measured"], both), differing(whole["measured"], both)
@@ -77,7 +77,7 @@ def compare(whole: dict[str, Any], late: dict[str, Any], early: dict[str, str]) 
 
 
 def round_of(way: str, draw: random.Random, whole: dict[str, Any], optimiser: str, backend: str, folder: Path) -> str:
-    """Interrupt once, resume and replay; return the way it was interrupted, or that it had ended before."""
+    """Interrupt once, resume and replay; return the kind of interruption, or that the run had ended before."""
     if way == "stop":
         at = draw.randrange(1, whole["iterations"])
         first = alone(trained, optimiser, backend, folder, at)
@@ -86,7 +86,7 @@ def round_of(way: str, draw: random.Random, whole: dict[str, Any], optimiser: st
         first = interrupted(way, draw.uniform(0, 0.6 * whole["seconds"]), optimiser, backend, folder)
     (run,) = folder.iterdir()
     late = alone(resumed, optimiser, backend, run)
-    too_late = json.loads(late["tree"]["clock"])["start"] > 1  # it had ended, and to resume it was a new start
+    too_late = json.loads(late["tree"]["clock"])["start"] > 1  # it had ended, and resuming it was a new start
     if not too_late:
         compare(whole, late, {} if first is None else first["measured"])
     again = alone(replayed, optimiser, backend, run)
@@ -96,7 +96,7 @@ def round_of(way: str, draw: random.Random, whole: dict[str, Any], optimiser: st
 
 
 def main(rounds: int, seed: int = 0) -> None:
-    """Interrupt so many times and print what came of it."""
+    """Run that many rounds and print the results."""
     print(f"drawn from seed {seed}", file=sys.stderr)
     draw, ways = random.Random(seed), Counter[str]()
     for backend in BACKENDS:

@@ -1,14 +1,13 @@
-"""Measure what hooks that misbehave cost a step, once they have had their three strikes.
+"""Measure the cost per step of misbehaving hooks after three strikes.
 
 ::
 
     python tests/reliability/slow_hooks.py [ROUNDS] [ITERATIONS]
 
-Trains the same network on one core without any hook and, in turns, with one that is due at every iteration and sleeps
-ten times as long as a step, raises, or exits the process; and with one that does nothing, to tell what it costs that
-somebody is called at every iteration.  Prints, for each, the median of the ratios of its step time to the one without,
-their quartiles, the ratio of the fastest quarters (which other work on the machine disturbs least), and what became of
-it.
+Trains the same network on one core without a hook and, alternating, with one that is due at every iteration and sleeps
+ten times as long as a step, raises, or exits the process; and with one that does nothing, for the cost of calling a
+hook at all.  Prints, for each, the median of the ratios of its step time to the one without, their quartiles, the ratio
+of the fastest quarters (which are least affected by other processes), and the final state of the hook.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ WARM = 10  # iterations, in which strikes happen
 
 @define(eq=False, kw_only=True)
 class Bad(Hook):
-    """Do what nobody should, at every iteration."""
+    """Misbehave at every iteration."""
 
     every: TimeStep = every(1, "iteration")
     does: Callable[[], Any]
@@ -48,12 +47,12 @@ class Bad(Hook):
 
 
 def fail() -> None:
-    """Raise what a bug would."""
+    """Raise like a bug."""
     raise ZeroDivisionError
 
 
 def trained(hooks: Mapping[str, Hook]) -> Trainer:
-    """Return a trainer with these hooks, past the strikes."""
+    """Return a trainer with these hooks, after the strikes."""
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(ROWS, 784)).astype(np.float32), draw.integers(0, 10, ROWS)
     trainer = Environment("slow").create_trainer("trainer", batch_size=BATCH, hooks=hooks)
@@ -63,14 +62,14 @@ def trained(hooks: Mapping[str, Hook]) -> Trainer:
 
 
 def step(trainer: Trainer, iterations: int) -> float:
-    """Train on; return the seconds of an iteration, without those of the end of training."""
+    """Train; return the seconds per iteration, without the end of training."""
     before = trainer.session.moment.second
     trainer.fit(iterations=iterations)
     return (trainer.session.moment.second - before) / iterations
 
 
 def became(trainer: Trainer) -> str:
-    """Return what has become of the hook."""
+    """Return the state of the hook."""
     memory = trainer.session.state.memory["bad"]
     place = "muted" if memory["muted"] else "in the background" if memory.get("background") else "at work"
     return f"{place}: {memory.get('error', '')}"

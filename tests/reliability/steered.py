@@ -1,15 +1,15 @@
-"""Let three people steer two trainers at random, kill them amid that, resume and steer on, then replay all and compare.
+"""Steer two trainers by random commands of three threads, kill them, resume, steer again, replay and compare.
 
 ::
 
     python tests/reliability/steered.py 250 [SEED]
 
-So many times on each backend; a round is drawn from the seed and its number, which are printed where it fails.  People
-pause, go, step, save, rewind, undo, set learning and dropout rates, swap optimisers, and attach and detach every hook
-of the library (but for those that call a function of Python), in any order and under any name, equal ones
-among them, while hooks that go by the wall clock change the learning rate as well.  Each run is killed once or more on
-the way to its end.  It must end otherwise than one that nobody steered, and the replay must have the same bits.  Prints
-one JSON document; ends with an error at the first difference.
+Runs that many rounds on each backend; a round is determined by the seed and its number, which are printed if it fails.
+The threads pause, continue, step, save, rewind, undo, set learning and dropout rates, swap optimisers, and attach and
+detach every hook of the library (except those that call a Python function), in any order and under any name,
+duplicates included, while hooks that depend on the wall clock also change the learning rate.  Each run is killed at
+least once before its end.  It must end differently from a run without commands, and its replay must have the same
+bits.  Prints one JSON document; exits with an error at the first difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EVERYTHING = {**HOOKS, **CLOCKWORK, **SAVES}
 RATES = ("optimiser.learning_rate", "network.layers.*dropout.rate")
 OPTIMISERS = ("momentum", "adagrad", "adam")
 LOSS = {"value": "training.loss"}
-TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for those that call a function of Python
+TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, except those that call a Python function
     {"type": "evaluate", "on": "training", "every": "11 iterations"},
     {"type": "evaluate", "on": "training", "every": "5 iterations", "background": True},
     {"type": "accuracy", "on": "training", "top": 2, "every": "13 iterations"},
@@ -76,7 +76,7 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, but for tho
 
 
 def steer(sigma: Environment, seed: int, done: Counter[str], over: threading.Event) -> None:
-    """Give one command after the other until the run is over."""
+    """Send commands until the run is over."""
     draw = random.Random(seed)
     while not any(trainer.session.queue.busy for trainer in sigma.trainers.values()):
         time.sleep(0.001)
@@ -88,12 +88,12 @@ def steer(sigma: Environment, seed: int, done: Counter[str], over: threading.Eve
             done[command] += 1
             if command == "attach":
                 done[f"attached {arguments['hook']['type']}"] += 1
-        except SigmaError as error:  # to go on while nothing is paused, for instance
+        except SigmaError as error:  # "go" while nothing is paused, for instance
             done["equal refused" if "is the same as" in str(error) else "refused"] += 1
 
 
 def wish(draw: random.Random, now: int) -> tuple[str, dict[str, Any]]:
-    """Return a command that might make sense."""
+    """Return a command that may be valid."""
     often = ("go", "go", "set", "attach", "attach", "attach")
     match draw.choice(["pause", "step", "save", "rewind", "detach", "undo", "swap", *often]):
         case "step":
@@ -114,7 +114,7 @@ def wish(draw: random.Random, now: int) -> tuple[str, dict[str, Any]]:
 
 
 def steered(backend: str, parent: Path | None, run: Path | None, seed: int, last: bool = False) -> dict[str, Any]:
-    """Train, or resume, while three people steer, until it is killed, or ends; return what came of it."""
+    """Train or resume with three steering threads, until the run is killed or ends; return its results."""
     with environment("adam", backend, parent, hooks=EVERYTHING, operator=Halting(), names=NAMES) as sigma:
         sigma.prepare()
         if run is not None:
@@ -127,30 +127,30 @@ def steered(backend: str, parent: Path | None, run: Path | None, seed: int, last
         sigma.run()
         over.set()
         for person in (*people, *([going] if last else [])):
-            person.join()  # what is sent after the end acts, too
+            person.join()  # commands sent after the end apply, too
         said = [text for _, text in sigma.messages.after(0) if "differs" in text or "ALARM" in text]
         assert not said, said
         return {"trees": trees(sigma), "done": done}
 
 
 def trees(sigma: Environment) -> dict[str, dict[str, Any]]:
-    """Return the state of each trainer without what depends on the wall clock: how long things took."""
+    """Return the state of each trainer without values that depend on the wall clock."""
     return {name: untimed(trainer) for name, trainer in sigma.trainers.items()}
 
 
 def untimed(trainer: Trainer) -> dict[str, Any]:
-    """Return a state without what hooks that go by the wall clock, or run beside training, remember and publish."""
+    """Return a state without the memory and values of hooks that depend on the wall clock or run in the background."""
     found, order = tree(trainer), trainer.session.setup.order
     hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in order.timed}
     published = {
         name: value for name, value in json.loads(found["published"]).items() if not order.depends_on_time(name)
     }
-    apart = {"hooks": json.dumps(hooks), "published": json.dumps(published), "undo": ""}  # which holds both of former
+    apart = {"hooks": json.dumps(hooks), "published": json.dumps(published), "undo": ""}  # contains both of them
     return {**found, **apart}
 
 
 def keep_going(sigma: Environment, over: threading.Event) -> None:
-    """See to it that the run ends, whatever the others do, once all that a journal holds is done again."""
+    """Make sure that the run ends, whatever the others do, once the journal has been replayed."""
     end = time.monotonic() + 2
     while not over.wait(0.05):
         behind = any(trainer.session.recorder.behind for trainer in sigma.trainers.values())
@@ -160,14 +160,14 @@ def keep_going(sigma: Environment, over: threading.Event) -> None:
 
 
 def replayed(backend: str, run: Path) -> dict[str, Any]:
-    """Replay a run and return what came of it."""
+    """Replay a run and return its results."""
     with environment("adam", backend, hooks=EVERYTHING, names=NAMES) as sigma:
         _, differs = sigma.replay(run)
         return {"trees": trees(sigma), "differs": differs}
 
 
 def round_of(backend: str, folder: Path, draw: random.Random, plain: dict[str, Any]) -> Counter[str]:
-    """Steer one run, kill it once or more, resume it and steer on to its end, and replay it."""
+    """Steer one run, kill it at least once, resume and steer it to its end, and replay it."""
     process, kills = begun(steered, backend, folder, None, draw.randrange(10**6)), draw.choice([1, 1, 2, 3])
     while any(not [*folder.glob(f"*/checkpoints/{name}/[0-9]*")] for name in NAMES):
         time.sleep(0.001)
@@ -190,7 +190,7 @@ def round_of(backend: str, folder: Path, draw: random.Random, plain: dict[str, A
 
 
 def main(rounds: int, seed: int = 0) -> None:
-    """Steer so many runs on each backend and print what came of it."""
+    """Steer that many runs on each backend and print the results."""
     print(f"drawn from seed {seed}", file=sys.stderr)
     done = Counter[str]()
     for backend in ("numpy", "numba"):
@@ -209,7 +209,7 @@ def main(rounds: int, seed: int = 0) -> None:
 
 
 def unsteered(backend: str) -> dict[str, Any]:
-    """Train alone and return what came of it."""
+    """Train without commands and return the results."""
     with environment("adam", backend, names=NAMES) as sigma:
         sigma.run()
         return trees(sigma)

@@ -1,4 +1,4 @@
-"""A byte of a run folder that changes is refused, told, or harmless."""
+"""A changed byte of a run folder is refused, reported, or harmless."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHANGES = 1000 if os.environ.get("SIGMA_LONG") else 25
 pytestmark = pytest.mark.rooms
 
 
-def test_a_byte_that_changes_anywhere_in_a_run_folder_is_refused_told_or_harmless() -> None:
+def test_a_changed_byte_anywhere_in_a_run_folder_is_refused_reported_or_harmless() -> None:
     script = Path(__file__).parent / "changed.py"
     done = subprocess.run([sys.executable, script, str(CHANGES)], capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Commands that were answered survive a kill on a disk that fills and empties."""
+"""Acknowledged commands survive a kill on a disk that fills and empties."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROUNDS = 200 if os.environ.get("SIGMA_LONG") else 3
 UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
 
 
-def test_no_command_that_was_answered_is_lost_where_the_disk_fills_and_the_run_is_killed(tmp_path: Path) -> None:
+def test_no_acknowledged_command_is_lost_when_the_disk_fills_and_the_run_is_killed(tmp_path: Path) -> None:
     mounted = join(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(tmp_path)])
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, mounted], capture_output=True).returncode:
-        pytest.skip("no disk can be mounted here")
+        pytest.skip("cannot mount a tmpfs")
     script = join([sys.executable, str(Path(__file__).parent / "crowded.py"), str(tmp_path), str(ROUNDS)])
     done = subprocess.run([*UNSHARE, f"{mounted} && {script}"], capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr

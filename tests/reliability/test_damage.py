@@ -1,4 +1,4 @@
-"""Damage of any kind is seen before anything is used, and the checkpoint before is used instead."""
+"""Any damage is detected before a checkpoint is used, and the previous one is used instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES = (ARRAYS, MANIFEST, SEAL)
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run folder with two checkpoints, as they are after some iterations of a small network."""
+    """Return a run folder with two checkpoints of a small network."""
     run = tmp_path_factory.mktemp("run")
     draw = np.random.default_rng(0)
     arrays = {f"network.layers.{n}.weights": draw.standard_normal((9, 7)).astype(np.float32) for n in range(4)}
@@ -50,7 +50,7 @@ def damaged(path: Path, data: bytes, run: Path) -> bool:
         path.write_bytes(good)
 
 
-def test_each_bit_that_flips_is_detected_before_use(run: Path) -> None:
+def test_each_flipped_bit_is_detected_before_use(run: Path) -> None:
     folder, draw, detected = checkpoint.saved(run, "trainer")[-1], random.Random(0), 0
     files = {name: (folder / name).read_bytes() for name in FILES}
     for number in range(FLIPS):
@@ -63,7 +63,7 @@ def test_each_bit_that_flips_is_detected_before_use(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_cut_off_anywhere_is_detected(run: Path, name: str) -> None:
+def test_a_checkpoint_truncated_anywhere_is_detected(run: Path, name: str) -> None:
     path = checkpoint.saved(run, "trainer")[-1] / name
     data = path.read_bytes()
     assert all(damaged(path, data[: len(data) * part // 64], run) for part in range(64))

@@ -1,4 +1,4 @@
-"""A full disk costs nothing but the checkpoints that had no room."""
+"""On a full disk, nothing is lost but the checkpoints for which there was no space."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 SCRIPT = Path(__file__).parent / "filled.py"
 UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no such disk, and no such limit")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a tmpfs or RLIMIT_FSIZE")
 
 
 def mounted(folder: Path) -> str:
-    """Return the shell command that mounts a small disk where only that shell and its children see it."""
+    """Return the shell command that mounts a small disk, visible only to that shell and its children."""
     return join(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)])
 
 
@@ -36,25 +36,25 @@ def trained(*command: str) -> dict[str, Any]:
 
 
 def expect(found: dict[str, Any], reason: str, *growing: str) -> None:
-    assert found["epochs"] == 8  # training went on
+    assert found["epochs"] == 8  # training continued
     alarms = [text for text in found["alarms"] if text.startswith("ALARM: ")]
     assert all(reason in text for text in alarms)
     for what in ("checkpoint 15", "journal.jsonl", *growing):
-        assert sum(f"{what}: " in text for text in alarms) == 1, what  # once, then it is counted
+        assert sum(f"{what}: " in text for text in alarms) == 1, what  # once; further failures are counted
     assert "checkpoint 30: written; 3 before it failed." in found["alarms"]
     assert sum("can be written again; " in text for text in found["alarms"]) == len(alarms) - 1
     assert [found["whole"][n] for n in ("2", "3", "4", "5")] == [["5", "10"]] * 4  # the old ones are intact
-    assert found["whole"]["6"] == ["5", "10", "30"]  # the next save works once there is room
-    assert found["left"] == ["10", "30", "35", "40", "5"]  # and nothing half-written lies about
-    assert found["differs"] == {}  # nothing is missing in the journal
+    assert found["whole"]["6"] == ["5", "10", "30"]  # the next save succeeds once there is space
+    assert found["left"] == ["10", "30", "35", "40", "5"]  # and no partial file is left
+    assert found["differs"] == {}  # the journal is complete
 
 
-def test_training_goes_on_beside_a_full_disk(tmp_path: Path) -> None:
+def test_training_continues_on_a_full_disk(tmp_path: Path) -> None:
     if not may_mount(tmp_path):
-        pytest.skip("no disk can be mounted here")
+        pytest.skip("cannot mount a tmpfs")
     script = join([sys.executable, str(SCRIPT), "tmpfs", str(tmp_path)])
     expect(trained(*UNSHARE, f"{mounted(tmp_path)} && {script}"), "No space left on device")
 
 
-def test_training_goes_on_where_files_may_not_grow(tmp_path: Path) -> None:
+def test_training_continues_if_files_must_not_grow(tmp_path: Path) -> None:
     expect(trained(sys.executable, str(SCRIPT), "limit", str(tmp_path)), "File too large", "metrics.jsonl")

@@ -1,4 +1,4 @@
-"""Random graphs give on every backend what the reference gives, and a rule for storage that is wrong is found."""
+"""Random graphs agree with the reference on every backend, and a wrong storage rule is detected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(autouse=True)
 def _beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the scripts of this folder be imported."""
+    """Make the scripts of this folder importable."""
     monkeypatch.syspath_prepend(str(HERE))
 
 
@@ -48,7 +48,7 @@ def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
 
 
 @pytest.mark.rooms
-def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
+def test_the_fuzzer_finds_a_product_that_reuses_storage_without_comparing_maps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     modules = [import_module(f"sigma_backend_numba.emit.{name}") for name in ("loops", "matmul", "convolutions")]
@@ -71,7 +71,7 @@ def test_a_product_that_lends_itself_storage_without_comparing_maps_is_found(
 
 @pytest.mark.rooms
 @pytest.mark.parametrize("seed", [1, 12, 13, 19, 21, 22])
-def test_a_graph_has_one_program_wherever_its_nodes_lie_in_memory(seed: int) -> None:
+def test_the_program_of_a_graph_does_not_depend_on_memory_addresses(seed: int) -> None:
     program, text = (import_module(f"sigma_backend_numba.{name}") for name in ("execute.program", "emit.program_text"))
-    graphs = [import_module("drawing").drawn(seed).step.graph for _ in range(5)]  # all alive: each lies elsewhere
+    graphs = [import_module("drawing").drawn(seed).step.graph for _ in range(5)]  # alive: each has another address
     assert len({text.source(program.graph_job(graph, {})).text for graph in graphs}) == 1

@@ -1,8 +1,8 @@
-"""Whatever somebody puts in place of the files of a run: nothing of it acts, nothing outside is touched, all is said.
+"""Malicious run folders: nothing is executed, nothing outside is touched, and everything is reported.
 
-Files are replaced by bytes, pickles, links, pipes, folders and files without end; manifests, plugins.json, summaries,
-journals and configurations are changed anywhere inside, with their checksums made right again.  Then the commands that
-read a run folder are given it.  What they open and start is watched by an audit hook of the interpreter.
+Files are replaced by bytes, pickles, links, pipes, directories and endless files; manifests, plugins.json, summaries,
+journals and configurations are changed anywhere inside, with valid checksums.  Then the commands that read a run folder
+run on it.  An audit hook of the interpreter records the files that they open and the processes that they start.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ FORBIDDEN = {
 SECRET = "4711 is the number of the safe\n"
 pytestmark = [
     pytest.mark.rooms,
-    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names, and links need a privilege"),
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, and links without privileges"),
 ]
 
 
 # -- what is watched ---------------------------------------------------------------------------------------------------
 class Watch:
-    """What was done that nobody may do while files are read."""
+    """Record forbidden operations while files are read."""
 
     def __init__(self) -> None:
         self.outside: str | None = None
@@ -70,13 +70,13 @@ class Bomb:
         return os.system, ("echo bang",)
 
 
-# -- what is done to files ---------------------------------------------------------------------------------------------
+# -- attacks -----------------------------------------------------------------------------------------------------------
 def ordinary(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size < 1 << 20
 
 
 def sealed(folder: Path) -> None:
-    """Make the checksums of a checkpoint right again, as far as there is something to make them of."""
+    """Recompute the checksums of a checkpoint, as far as possible."""
     if not ordinary(folder / MANIFEST):
         return
     try:
@@ -85,7 +85,7 @@ def sealed(folder: Path) -> None:
         manifest["files"], manifest["sizes"] = {ARRAYS: hashlib.sha256(data).hexdigest()}, {ARRAYS: len(data)}
         (folder / MANIFEST).write_text(json.dumps(manifest))
     except (ValueError, TypeError, RecursionError):
-        pass  # only the seal can be made right
+        pass  # only the manifest's checksum can be recomputed
     if ordinary(folder / SEAL):
         digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
         (folder / SEAL).write_text(f"{digest}  {MANIFEST}\n")
@@ -93,11 +93,11 @@ def sealed(folder: Path) -> None:
 
 def endless(path: Path) -> None:
     path.touch()
-    os.truncate(path, 1 << 40)  # sparse: it takes no room
+    os.truncate(path, 1 << 40)  # sparse: it takes no space
 
 
 def replace(path: Path, outside: Path, how: str, draw: random.Random) -> None:
-    """Put something else in place of a file or a folder."""
+    """Replace a file or a folder by something else."""
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     made: dict[str, Callable[[], Any]] = {
         "nothing": lambda: None,
@@ -120,7 +120,7 @@ HOSTILE: tuple[Any, ...] = (
 
 
 def changed(value: Any, draw: random.Random) -> Any:
-    """Return plain values in which one is another, or gone, or has another name."""
+    """Return plain values with one of them replaced, removed or renamed."""
     if isinstance(value, dict | list) and value and draw.random() < 0.85:
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
         key, found = draw.choice(keys), value.copy()
@@ -170,10 +170,10 @@ def reheaded(path: Path, draw: random.Random) -> None:
 
 
 def attack(run: Path, outside: Path, draw: random.Random) -> None:
-    """Do one hostile thing to a run folder."""
+    """Apply one attack to a run folder."""
     newest = draw.choice(sorted(run.glob("checkpoints/trainer/*")) or [run / "checkpoints"])
     if newest.parent.is_symlink() or newest.parent.parent.is_symlink():
-        return  # an attack before this one leads outside, where nothing is to change
+        return  # an earlier attack leads outside, where nothing is to be changed
     match draw.randrange(5):
         case 0:
             above = [newest, newest.parent, newest.parent.parent]
@@ -192,10 +192,10 @@ def attack(run: Path, outside: Path, draw: random.Random) -> None:
         sealed(newest)
 
 
-# -- what must come of it ----------------------------------------------------------------------------------------------
+# -- requirements ------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a run that has ended, with three checkpoints."""
+    """Return the folder of a finished run with three checkpoints."""
     home = tmp_path_factory.mktemp("hostile")
     goal = "hooks.finish.when=epoch reaches 3"
     saving = 'hooks.save={ type = "checkpoint", every = "1 epoch" }'
@@ -211,7 +211,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[None]:
-    """Let nothing take for ever."""
+    """Set a time limit for everything."""
 
     def late(number: int, frame: Any) -> None:
         raise TimeoutError(f"nothing came of it for {PATIENCE} seconds")
@@ -231,7 +231,7 @@ def commands(run: Path, samples: Path) -> list[list[str]]:
 
 @settings(max_examples=EXAMPLES, phases=[Phase.generate], report_multiple_bugs=False)
 @given(draw=st.randoms())
-def test_whatever_lies_in_a_run_folder_is_used_or_refused_in_a_sentence(
+def test_any_content_of_a_run_folder_is_used_or_refused_in_a_sentence(
     ran: Path, limited: None, draw: random.Random
 ) -> None:
     outside = ran.parent / "outside"
@@ -257,7 +257,7 @@ def test_whatever_lies_in_a_run_folder_is_used_or_refused_in_a_sentence(
         shutil.rmtree(ran.parent / "spoiled")
 
 
-def test_any_value_of_a_state_tree_is_used_or_refused_in_a_sentence(ran: Path, limited: None) -> None:
+def test_any_value_of_a_state_tree_is_used_or_refused_with_a_message(ran: Path, limited: None) -> None:
     good = checkpoint.read(checkpoint.saved(ran, "trainer")[-1])
     for name, value in product(good.values, HOSTILE if os.environ.get("SIGMA_LONG") else (None, -1, 0.5, [[]])):
         run = Path(shutil.copytree(ran, ran.parent / "spoiled" / ran.name))

@@ -1,4 +1,4 @@
-"""A run that is stopped, interrupted or killed at any step goes on to the bits of one that never was."""
+"""A run that is stopped, interrupted or killed at any step resumes to the bits of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LONG = bool(os.environ.get("SIGMA_LONG"))
 ROUNDS = 50 if LONG else 1
 pytestmark = [
     pytest.mark.rooms,
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
 ]
 
 
-def test_whenever_a_run_is_interrupted_it_is_resumed_and_replayed_to_the_bit() -> None:
+def test_a_run_interrupted_at_any_time_is_resumed_and_replayed_bit_for_bit() -> None:
     script = Path(__file__).parent / "resumed.py"
     done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=7200)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop("different") == 0
-    found.pop("too late")  # was repeated
+    found.pop("too late")  # was replayed
     assert sum(found.values()) == 6 * ROUNDS
     assert found["stop"]

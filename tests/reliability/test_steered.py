@@ -1,4 +1,4 @@
-"""Two trainers that three people steer at random, killed amid that, are resumed and replayed to the same bits."""
+"""Two trainers that three threads steer at random, and that are killed, resume and replay to the same bits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 ROUNDS = 250 if os.environ.get("SIGMA_LONG") else 1
 pytestmark = [
     pytest.mark.rooms,
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
 ]
 
 
-def test_a_run_that_is_steered_at_random_and_killed_is_resumed_and_replayed_to_the_bit() -> None:
+def test_a_run_that_is_steered_at_random_and_killed_is_resumed_and_replayed_bit_for_bit() -> None:
     script = Path(__file__).parent / "steered.py"
     done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=7200)
     assert done.returncode == 0, done.stderr

@@ -1,13 +1,14 @@
-"""Measure what the verification of runs sees: right programs, and steps in which one value is wrong.
+"""Measure verification: correct programs, and steps in which one value is wrong.
 
 ::
 
     python tests/reliability/verified.py 60
 
-For each recipe and precision: so many iterations of the compiled backend, compared one by one; the largest difference
-is given as a multiple of what rounding does, of which the hook allows 32.  Then, at the first and at the last of these
-iterations, each value of the step in turn is made one per cent too large, and counted if the hook finds it; values that
-change nothing then are left out.  Prints one JSON document; ends with an error if a right iteration is refused.
+For each recipe and precision: that many iterations of the compiled backend, compared one by one; the largest difference
+is given as a multiple of the rounding error, of which the hook allows 32.  Then, at the first and at the last of these
+iterations, each value of the step in turn is made one per cent too large, and counted if the hook finds it; values
+without an effect at that point are left out.  Prints one JSON document; exits with an error if a correct iteration is
+refused.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @frozen(kw_only=True)
 class Planted(Reference):
-    """The reference, with one value of the step one per cent too large; ``values`` takes in how many there are."""
+    """The reference, with one value of the step one per cent too large; ``values`` receives the number of values."""
 
     place: int
     values: list[int]
@@ -66,7 +67,7 @@ class Planted(Reference):
 
 @define(eq=False, kw_only=True)
 class Measure(Verify):
-    """Note how far iterations are off, and which planted faults are found at some of them."""
+    """Record the deviation of iterations, and which injected faults are found at some of them."""
 
     every: TimeStep = every(1, "iteration")
     planted_at: Sequence[int] = ()
@@ -98,7 +99,7 @@ def _off(found: Arrays, wanted: Arrays, moved: Sequence[Arrays]) -> float:
 
 
 def measured(recipe: str, precision: str, iterations: int) -> dict[str, Any]:
-    """Return what is seen of one recipe."""
+    """Return the results for one recipe."""
     hook = Measure(planted_at=(1, iterations))
     with build(structured(parse(catalogue().load("recipe", recipe).text, recipe), catalogue())) as sigma:  # type: ignore[attr-defined]
         trainer = sigma.trainer("trainer")

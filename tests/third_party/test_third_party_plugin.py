@@ -1,4 +1,4 @@
-"""The plugin of docs/plugins.md is built, installed and used by name, with no change anywhere else."""
+"""The plugin of docs/plugins.md is built, installed and used by name, without changes elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ broken = "broken_sigma.plugin"
 
 
 def installed(files: dict[str, str], folder: Path, target: Path) -> Path:
-    """Write the files of a distribution, build its wheel and install it into a folder; return where the files are."""
+    """Write the files of a distribution, build its wheel and install it into a folder; return the files' folder."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -54,7 +54,7 @@ def called(command: list[str | Path], **environment: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    """Return a function that runs ``sigma`` where the third-party plugin and a broken one are installed."""
+    """Return a function that runs ``sigma`` with the third-party plugin and a broken one installed."""
     root = tmp_path_factory.mktemp("third-party")
     folder = installed(dict(FILE.findall(PAGE.read_text())), root / "acme-sigma", root / "site")
     installed(BROKEN, root / "broken-sigma", root / "site")
@@ -66,7 +66,7 @@ def acme(tmp_path_factory):
     return python
 
 
-def test_the_page_describes_a_whole_distribution():
+def test_the_plugin_page_describes_a_complete_distribution():
     assert {name for name, _ in FILE.findall(PAGE.read_text())} >= {
         "pyproject.toml",
         "acme_sigma/plugin.py",
@@ -87,7 +87,7 @@ def test_every_component_of_the_plugin_can_be_loaded(acme):
     """)  # fmt: skip
 
 
-def test_a_run_uses_each_component_by_name(acme, tmp_path):
+def test_a_run_can_use_every_component_by_name(acme, tmp_path):
     diary, runs = tmp_path / "diary.txt", tmp_path / "runs"
     overrides = [f"hooks.diary.file='{diary.as_posix()}'", f"run.folder='{runs.as_posix()}'"]
     sets = [part for one in overrides for part in ("--set", one)]
@@ -103,7 +103,7 @@ def test_a_run_uses_each_component_by_name(acme, tmp_path):
     assert losses[-1] < losses[0]
 
 
-def test_runs_on_backends_for_which_the_op_has_kernels_end_alike(acme, tmp_path):
+def test_runs_on_backends_with_kernels_for_the_op_end_with_the_same_results(acme, tmp_path):
     losses = {}
     for backend in ("plain", "numpy", "numba"):
         diary = tmp_path / f"{backend}.txt"
@@ -116,7 +116,7 @@ def test_runs_on_backends_for_which_the_op_has_kernels_end_alike(acme, tmp_path)
     assert losses["numba"] == pytest.approx(losses["plain"], rel=1e-4)
 
 
-def test_the_gradient_of_the_plugins_op_is_that_of_finite_differences(acme):
+def test_the_gradient_of_a_plugins_op_agrees_with_finite_differences(acme):
     acme(
         "-c",
         """if True:
@@ -135,7 +135,7 @@ def test_the_gradient_of_the_plugins_op_is_that_of_finite_differences(acme):
     )
 
 
-def test_the_command_of_the_plugin_is_one_of_sigmas(acme):
+def test_the_command_of_a_plugin_is_a_sigma_command(acme):
     assert acme("-m", "sigma_kernel", "greet", "Ada").stdout == "Hello, Ada.\n"
     assert "Say hello." in acme("-m", "sigma_kernel", "--help").stdout
 
@@ -144,7 +144,7 @@ def test_the_plugin_passes_the_tests_that_the_page_shows(acme):
     acme("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(acme.folder), str(acme.folder / "tests"))
 
 
-def test_a_plugin_that_raises_on_import_disturbs_nothing(acme):
+def test_a_plugin_that_raises_on_import_does_not_affect_others(acme):
     shown = json.loads(acme("-m", "sigma_kernel", "plugins", "--json").stdout)["plugins"]
     states = {plugin["name"]: (plugin["state"], plugin["reason"]) for plugin in shown}
     assert states["broken-sigma"] == ("quarantined", "SystemExit: out of order")

@@ -1,4 +1,4 @@
-"""Small layers and optimisers of the tests' own, and an environment with everything that can go wrong in it."""
+"""Small layers and optimisers for these tests, and an environment with every kind of state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Input(Layer):
 
 
 class Spread(Initialiser):
-    """Normal numbers."""
+    """Normal random numbers."""
 
     def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
         return np.asarray(draws.normal(parameter.shape, deviation=0.5))
@@ -65,7 +65,7 @@ class Dropout(Layer):
 
 @define(eq=False)
 class Track(Layer):
-    """Leaves its input as it is, and remembers a running mean of it."""
+    """Returns its input unchanged, and tracks a running mean of it."""
 
     def state(self, x: Spec) -> Mapping[str, Parameter]:
         return {"mean": Parameter(x.shape, 0.0)}
@@ -84,7 +84,7 @@ class SquaredDifference(CostLayer):
 
 @define(eq=False, kw_only=True)
 class Momentum(GradientOptimiser):
-    """Gradient descent with a memory."""
+    """Gradient descent with momentum."""
 
     learning_rate: float = live(0.1, low=0.0)
     momentum: float = live(0.9, low=0.0, below=1.0)
@@ -135,7 +135,7 @@ def deep() -> Callable[..., Environment]:
 
 @pytest.fixture
 def momentum() -> type[Momentum]:
-    """Return the class of the optimiser, for other settings of it."""
+    """Return the class of the optimiser, for other settings."""
     return Momentum
 
 
@@ -263,7 +263,7 @@ class Backwards(Iterator):
 
 @pytest.fixture
 def shop(distribution: Callable[..., Any]) -> None:
-    """Install small components by name: hooks, optimisers, backends, an order."""
+    """Install small components by name: hooks, optimisers, backends, an iterator."""
     names = {
         "hook": ("Count", "Follow", "Keep", "Knob", "Remove", "Saves"), "optimiser": ("Plain", "Heavy"),
         "backend": ("Other", "Half", "Broken"), "iterator": ("Backwards",),

@@ -1,4 +1,4 @@
-"""Hooks in the background and budgets: what they see, when what they did acts, and that a replay needs none of it."""
+"""Background hooks and budgets: snapshots, when results apply, and replay without running the hooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WEIGHTS = "network.weights"
 
 @define(eq=False, kw_only=True)
 class Do(Told):
-    """Do what it is told, at every step."""
+    """Call a function at every firing."""
 
     every: TimeStep = STEP
 
@@ -46,7 +46,7 @@ def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:
 
 
 def settle(trainer: Trainer) -> None:
-    """Add a hook that holds training until nothing is under way in the background."""
+    """Add a hook that holds training until no background work is left."""
     hook = Do(does=lambda context: trainer.session.background.finish(), priority=-9)
     trainer.hooks = {**trainer.hooks, "settled": hook}
 
@@ -66,7 +66,7 @@ def said(sigma: Environment) -> str:
     return "\n".join(text for _, text in sigma.messages.after(0))
 
 
-# -- where, when and in which order ------------------------------------------------------------------------------------
+# -- threads, timing and order -----------------------------------------------------------------------------------------
 def test_a_hook_in_the_background_runs_in_another_thread_and_training_does_not_wait_for_it() -> None:
     freed, threads, passed = threading.Event(), [], []
 
@@ -86,7 +86,7 @@ def test_a_hook_in_the_background_runs_in_another_thread_and_training_does_not_w
     assert threads != [threading.current_thread()]
 
 
-def test_firings_run_in_the_order_of_the_hooks_one_after_the_other_bucket_by_bucket() -> None:
+def test_background_firings_run_one_by_one_in_hook_order() -> None:
     seen: list[tuple[str, int]] = []
 
     def note(name: str) -> Callable[[HookContext], None]:
@@ -99,7 +99,7 @@ def test_firings_run_in_the_order_of_the_hooks_one_after_the_other_bucket_by_buc
     assert seen == [(name, n) for n in (1, 2, 3) for name in "bca"]
 
 
-def test_what_a_hook_publishes_the_next_one_of_the_same_boundary_reads() -> None:
+def test_a_hook_reads_values_published_earlier_at_the_same_boundary() -> None:
     seen: list[Any] = []
     hooks: dict[str, Hook] = {
         "z": beside(lambda c: c.publish("x.a", [1.5, c.moment.iteration]), writes=["x.*"]),
@@ -111,7 +111,7 @@ def test_what_a_hook_publishes_the_next_one_of_the_same_boundary_reads() -> None
     assert seen == [([1.5, n], {"x.a": [1.5, n]}) for n in (1, 2)]
 
 
-def test_where_too_much_waits_newer_firings_of_a_hook_take_the_place_of_older_ones_and_that_is_said_once() -> None:
+def test_queued_background_firings_beyond_a_limit_are_replaced_by_newer_ones_with_one_warning() -> None:
     freed, seen = threading.Event(), []
 
     def slow(context: HookContext) -> None:
@@ -133,7 +133,7 @@ def test_where_too_much_waits_newer_firings_of_a_hook_take_the_place_of_older_on
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------
-def test_a_snapshot_does_not_move_while_training_goes_on() -> None:
+def test_a_snapshot_is_unaffected_by_further_training() -> None:
     freed, late, there = threading.Event(), [], []
 
     def look(context: HookContext) -> None:
@@ -176,17 +176,17 @@ def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() ->
         (lambda c: c.command("go"), "cannot go while running"),
     ],
 )
-def test_what_cannot_be_done_from_the_background_is_refused(does: Any, why: str) -> None:
+def test_operations_impossible_in_the_background_are_refused(does: Any, why: str) -> None:
     with small({"late": beside(does, writes=["x"])}) as sigma, pytest.raises(SigmaTrainingError, match=why):
         sigma.trainer("trainer").fit(epochs=50)
 
 
-def test_a_hook_in_the_background_finds_the_memory_that_was_saved() -> None:
+def test_a_background_hook_restores_its_saved_memory() -> None:
     def count(context: HookContext) -> None:
         context.memory["count"] = context.memory.get("count", 0) + 1
 
     saved = None
-    for _ in range(2):  # in two processes, as it were
+    for _ in range(2):  # as in two processes
         with small({"count": beside(count)}) as sigma:
             session = sigma.trainer("trainer").session
             if saved is not None:
@@ -216,7 +216,7 @@ def test_a_local_hook_sees_its_own_scope_in_the_background() -> None:
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
-def test_results_act_at_the_next_boundary_and_are_written_down_there(tmp_path: Path) -> None:
+def test_background_results_apply_and_are_journalled_at_the_next_boundary(tmp_path: Path) -> None:
     def act(context: HookContext) -> None:
         context.publish("x.here", np.float32(0.1))
         context.memory["times"] = context.memory.get("times", 0) + 1
@@ -246,25 +246,25 @@ def test_results_act_at_the_next_boundary_and_are_written_down_there(tmp_path: P
     [1, 0.1, True, None, "text", [1, [2.5]], {"a": {"b": 1}}, np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
      np.array([np.nan, np.inf]), {"array": [1]}],
 )  # fmt: skip
-def test_the_journal_holds_values_to_the_bit(value: Any) -> None:
+def test_the_journal_stores_values_bit_for_bit(value: Any) -> None:
     found = unpacked(json.loads(json.dumps(packed(value), allow_nan=False)))
     np.testing.assert_equal(found, value)
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf, np.float32(0.1)])
-def test_numbers_that_are_not_finite_come_back_from_the_journal(value: float) -> None:
+def test_non_finite_numbers_round_trip_through_the_journal(value: float) -> None:
     found = unpacked(json.loads(json.dumps(packed(value), allow_nan=False)))
     assert isinstance(found, float)
     np.testing.assert_equal(found, float(value))
 
 
-def test_what_the_journal_cannot_hold_is_refused() -> None:
+def test_values_that_the_journal_cannot_store_are_refused() -> None:
     with pytest.raises(SigmaStateError, match="set: cannot be written as JSON. Use numbers, strings, lists or arrays."):
         packed({"a": [{1, 2}]})
 
 
-def test_training_waits_at_its_end_and_results_act_before_the_last_hooks() -> None:
+def test_training_waits_for_background_hooks_before_its_last_hooks() -> None:
     seen: list[Any] = []
 
     def slow(context: HookContext) -> None:
@@ -281,7 +281,7 @@ def test_training_waits_at_its_end_and_results_act_before_the_last_hooks() -> No
     assert seen == [5, threading.current_thread()]
 
 
-def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_background_hook_is_abandoned_at_the_end_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "PATIENCE", 0.05)
     freed = threading.Event()
     hooks: dict[str, Hook] = {"hangs": beside(lambda c: [freed.wait(60), c.log("too late")], every=every(1, "start"))}
@@ -295,7 +295,7 @@ def test_who_hangs_is_left_behind_at_the_end_and_named(monkeypatch: pytest.Monke
         assert said(sigma).count("too late") == 1
 
 
-def test_a_reset_leaves_out_what_is_under_way() -> None:
+def test_a_reset_discards_background_work_in_progress() -> None:
     freed = threading.Event()
     hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(60), c.publish("x", 1)], writes=["x"])}
     with small(hooks) as sigma:
@@ -319,7 +319,7 @@ def boom(context: HookContext) -> None:
 
 @pytest.mark.parametrize("does", [boom, lambda c: sys.exit(3)])
 @pytest.mark.parametrize("where", [False, True])
-def test_a_failure_ends_training_with_the_name_of_its_hook_also_one_that_exits(does: Any, where: bool) -> None:
+def test_a_failing_hook_ends_training_and_is_named_even_if_it_exits(does: Any, where: bool) -> None:
     with small({"bad": Do(does=does, background=where)}) as sigma:
         trainer = sigma.trainer("trainer")
         with pytest.raises(
@@ -329,7 +329,7 @@ def test_a_failure_ends_training_with_the_name_of_its_hook_also_one_that_exits(d
         assert "hook 'bad' failed" in trainer.session.state.memory["bad"]["error"]
 
 
-def test_a_failure_in_the_background_that_shows_at_the_end_fails_the_run_too() -> None:
+def test_a_background_failure_that_surfaces_at_the_end_fails_the_run() -> None:
     with small({"bad": beside(boom, every=every(3, "iteration"))}) as sigma:
         trainer = sigma.trainer("trainer")
         with pytest.raises(SigmaTrainingError, match="hook 'bad' failed"):
@@ -339,7 +339,7 @@ def test_a_failure_in_the_background_that_shows_at_the_end_fails_the_run_too() -
 
 @pytest.mark.parametrize("where", [False, True])
 @pytest.mark.parametrize("policy", ["ignore", "mute"])
-def test_the_error_policy_is_obeyed_and_the_error_is_kept(policy: str, where: bool) -> None:
+def test_the_error_policy_applies_and_the_error_is_recorded(policy: str, where: bool) -> None:
     with small({"bad": Do(does=boom, background=where, on_error=policy)}) as sigma:
         trainer = sigma.trainer("trainer")
         settle(trainer)
@@ -350,7 +350,7 @@ def test_the_error_policy_is_obeyed_and_the_error_is_kept(policy: str, where: bo
         assert said(sigma).count("boom") == (1 if policy == "mute" else 4)
 
 
-def test_an_interruption_passes_through_from_the_background() -> None:
+def test_an_interruption_in_a_background_hook_reaches_training() -> None:
     def interrupt(context: HookContext) -> None:
         raise KeyboardInterrupt
 
@@ -358,7 +358,7 @@ def test_an_interruption_passes_through_from_the_background() -> None:
         sigma.trainer("trainer").fit(epochs=100)
 
 
-def test_a_guard_cannot_run_in_the_background() -> None:
+def test_a_guarding_hook_cannot_run_in_the_background() -> None:
     for settings in ({"background": True}, {"budget": 1.0, "over_budget": "background"}):
         with pytest.raises(SigmaConfigError, match="hooks.g: a guard must act at once"):
             ordered({"g": Do(guards=True, **settings)})
@@ -373,7 +373,7 @@ def sleepy(seen: list[Any], until: int = 1000) -> Callable[[HookContext], None]:
     return sleep
 
 
-def test_a_hook_over_its_budget_three_times_in_a_row_is_muted_and_that_is_said_and_written_down(tmp_path: Path) -> None:
+def test_a_hook_three_times_over_its_budget_is_muted_logged_and_journalled(tmp_path: Path) -> None:
     seen: list[Any] = []
     with small({"slow": Do(does=sleepy(seen), budget=0.0012345)}, tmp_path) as sigma:
         trainer = sigma.trainer("trainer")
@@ -386,7 +386,7 @@ def test_a_hook_over_its_budget_three_times_in_a_row_is_muted_and_that_is_said_a
     assert (row["hook"], row["then"], row["iteration"]) == ("slow", "muted", 3)
 
 
-def test_a_hook_over_its_budget_moves_to_the_background_where_that_is_wanted_and_stays_there() -> None:
+def test_a_hook_over_its_budget_moves_to_the_background_if_configured() -> None:
     seen: list[Any] = []
     hook = Do(does=sleepy(seen), budget=0.001, over_budget="background")
     with small({"slow": hook}) as sigma:
@@ -402,7 +402,7 @@ def test_a_hook_over_its_budget_moves_to_the_background_where_that_is_wanted_and
     assert seen[-1] == (7, False)
 
 
-def test_strikes_count_only_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_consecutive_strikes_count(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     seconds = [0.0]
     monkeypatch.setattr(hooks_of_a_run, "perf_counter", lambda: seconds[0])
@@ -416,7 +416,7 @@ def test_strikes_count_only_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == list(range(1, 10))
 
 
-def test_a_hook_in_the_background_has_a_budget_too() -> None:
+def test_a_background_hook_can_have_a_budget() -> None:
     seen: list[Any] = []
     with small({"slow": beside(sleepy(seen), budget=0.001)}) as sigma:
         trainer = sigma.trainer("trainer")
@@ -426,14 +426,14 @@ def test_a_hook_in_the_background_has_a_budget_too() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"budget": 0.0}, {"budget": -1.0}, {"over_budget": "maim"}])
-def test_a_budget_that_is_none_is_refused(settings: dict[str, Any]) -> None:
+def test_an_invalid_budget_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SigmaConfigError, match=next(iter(settings))):
         Do(**settings)
 
 
-# -- lived again -------------------------------------------------------------------------------------------------------
+# -- replay ------------------------------------------------------------------------------------------------------------
 def steering() -> dict[str, Hook]:
-    """Return hooks in the background that change the parameters at moments which nobody can foretell."""
+    """Return background hooks that change the parameters at unpredictable times."""
 
     def turn(context: HookContext) -> None:
         time.sleep(0.003)
@@ -463,7 +463,7 @@ def lived(folder: Path) -> tuple[Path, dict[str, bytes], Mapping[str, Any]]:
         return sigma.run_folder, state_bytes(sigma.trainer("trainer")), session.snapshot().values
 
 
-def test_a_run_with_hooks_in_the_background_is_replayed_to_the_bit_without_running_them(tmp_path: Path) -> None:
+def test_a_run_with_hooks_in_the_background_is_replayed_bit_for_bit_without_running_them(tmp_path: Path) -> None:
     run, state, values = lived(tmp_path)
     rows = events(run, "background", "budget")
     assert {row["hook"] for row in rows} == {"turn", "slow", "mute"}
@@ -479,7 +479,7 @@ def test_a_run_with_hooks_in_the_background_is_replayed_to_the_bit_without_runni
         }
 
 
-def test_without_the_rows_of_the_background_the_same_run_comes_out_otherwise(tmp_path: Path) -> None:
+def test_a_replay_without_background_rows_differs(tmp_path: Path) -> None:
     run, _, _ = lived(tmp_path)
 
     def without(rows: list[dict[str, Any]]) -> None:
@@ -490,7 +490,7 @@ def test_without_the_rows_of_the_background_the_same_run_comes_out_otherwise(tmp
         assert again.replay(run)[1]
 
 
-def test_a_run_that_is_resumed_does_again_what_came_back_and_runs_nothing_twice(tmp_path: Path) -> None:
+def test_a_resumed_run_applies_background_results_again_without_running_hooks_twice(tmp_path: Path) -> None:
     first = Do(does=lambda c: c.command("save"), every=every(1, "start"))
     hooks, ran = steering(), []
     hooks["turn"].does = ran.append  # type: ignore[attr-defined]
@@ -508,7 +508,7 @@ def test_a_run_that_is_resumed_does_again_what_came_back_and_runs_nothing_twice(
     assert ran == []
 
 
-def test_a_failure_in_the_background_is_no_part_of_what_is_done_again_after_it(tmp_path: Path) -> None:
+def test_a_failure_in_the_background_is_not_replayed(tmp_path: Path) -> None:
     hooks: dict[str, Hook] = {
         "first": Do(does=lambda c: c.command("save"), every=every(1, "start")),
         "bad": beside(boom, every=every(3, "iteration")),
@@ -525,7 +525,7 @@ def test_a_failure_in_the_background_is_no_part_of_what_is_done_again_after_it(t
         assert again.trainer("trainer").session.moment.epoch == 50
 
 
-def test_what_will_run_where_can_be_explained() -> None:
+def test_explain_shows_background_hooks_and_budgets() -> None:
     hooks: dict[str, Hook] = {"a": beside(boom), "b": Do(budget=0.5, over_budget="background"), "c": Do()}
     with small(hooks) as sigma:
         found = {hook["name"]: hook for hook in explained(sigma.trainer("trainer"))["hooks"]}

@@ -1,4 +1,4 @@
-"""The chain of a journal: what was changed is found, what is missing is named, or put back from a checkpoint."""
+"""The hash chain of a journal: changes are detected, and missing lines are named or restored from a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a journal of a few rows."""
+    """Return a journal with a few rows."""
     written = Journal(tmp_path / "journal.jsonl", configuration="0" * 64)
     for number in range(6):
         written.append({**HEAD, "command": "set", "pattern": f"rate.{number}", "value": number / 7})
     return tmp_path / "journal.jsonl"
 
 
-# -- what is found -----------------------------------------------------------------------------------------------------
-def test_every_byte_that_is_changed_is_found(path: Path) -> None:
+# -- detection ---------------------------------------------------------------------------------------------------------
+def test_every_changed_byte_is_detected(path: Path) -> None:
     good, draw = path.read_bytes(), random.Random(0)
     lines = chain.read(path, pytest.fail)
     for place in range(len(good)):
@@ -45,7 +45,7 @@ def test_every_byte_that_is_changed_is_found(path: Path) -> None:
             found = chain.read(path, told.append)
         except SigmaCheckpointError:
             continue
-        assert place == len(good) - 1  # the end of the last line, which is dropped then
+        assert place == len(good) - 1  # the end of the last line, which is then dropped
         assert found == lines[:-1]
         assert told == [f"{path}:7: incomplete, as after a crash: this last line is dropped"]
 
@@ -66,7 +66,7 @@ Change = Callable[[list[bytes]], list[bytes]]
     ],
     ids=["exchanged", "missing", "twice", "last twice", "zeros", "digit", "configuration"],
 )  # fmt: skip
-def test_the_first_line_that_does_not_follow_is_named_with_the_remedy(path: Path, change: Change, line: int) -> None:
+def test_the_first_line_that_breaks_the_chain_is_reported_with_a_remedy(path: Path, change: Change, line: int) -> None:
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
     with pytest.raises(
         SigmaCheckpointError, match=rf":{line}: does not follow from the lines before it: .* move it away"
@@ -75,7 +75,7 @@ def test_the_first_line_that_does_not_follow_is_named_with_the_remedy(path: Path
 
 
 @pytest.mark.parametrize("more", [b"{", b'{"trainer": "a", "it', bytes(500), b"\xff\xfe"])
-def test_an_incomplete_last_line_is_dropped_and_told(path: Path, more: bytes) -> None:
+def test_an_incomplete_last_line_is_dropped_and_reported(path: Path, more: bytes) -> None:
     lines = chain.read(path, pytest.fail)
     path.write_bytes(path.read_bytes() + more)
     told: list[str] = []
@@ -97,13 +97,13 @@ def test_an_incomplete_last_line_is_dropped_and_told(path: Path, more: bytes) ->
         ('{"format": 3, "lost": {"a": [1]}}\n', "journal.jsonl:1: is not the first line of a journal"),
     ],
 )
-def test_what_is_no_journal_of_this_version_is_one_sentence(path: Path, text: str, said: str) -> None:
+def test_a_journal_of_another_version_is_refused_in_one_sentence(path: Path, text: str, said: str) -> None:
     path.write_text(text)
     with pytest.raises(SigmaCheckpointError, match=said):
         chain.read(path, pytest.fail)
 
 
-def test_trainers_that_write_at_once_make_one_chain(tmp_path: Path) -> None:
+def test_concurrent_trainers_write_one_journal_chain(tmp_path: Path) -> None:
     shared = Journal(tmp_path / "journal.jsonl")
 
     def write(name: str) -> None:
@@ -129,7 +129,7 @@ def test_trainers_that_write_at_once_make_one_chain(tmp_path: Path) -> None:
      np.array([[np.nan, -np.inf], [0.5, -0.0]], np.float32), {"a": [math.inf, {"b": "nan"}]}, True, None, "nan"],
     ids=repr,
 )  # fmt: skip
-def test_every_value_of_a_row_comes_back_and_other_readers_can_read_the_line(tmp_path: Path, value: Any) -> None:
+def test_journal_rows_round_trip_and_are_strict_json(tmp_path: Path, value: Any) -> None:
     def refuse(text: str) -> Any:
         raise ValueError(text)
 
@@ -153,7 +153,7 @@ SCRIPT = {**PLAIN, 2: lambda s: s.send("save"), 7: lambda s: s.send("save")}
 
 
 @pytest.mark.parametrize("lines", range(1, 6))
-def test_what_a_journal_has_lost_is_put_back_from_a_checkpoint(tmp_path: Path, lines: int) -> None:
+def test_lost_journal_lines_are_restored_from_a_checkpoint(tmp_path: Path, lines: int) -> None:
     with steered({**SCRIPT, 8: crash}) as sigma:
         run = crashed(sigma, tmp_path)
     path, wanted = run / "journal.jsonl", journalled(run)
@@ -173,7 +173,7 @@ def test_what_a_journal_has_lost_is_put_back_from_a_checkpoint(tmp_path: Path, l
         assert last.replay(run)[1] == {}
 
 
-def test_a_journal_that_is_cut_before_what_checkpoints_hold_is_refused(tmp_path: Path) -> None:
+def test_a_journal_truncated_before_its_checkpoints_is_refused(tmp_path: Path) -> None:
     with steered({**SCRIPT, 8: crash}) as sigma:
         run = crashed(sigma, tmp_path)
     path = run / "journal.jsonl"
@@ -190,7 +190,7 @@ def test_a_journal_that_is_cut_before_what_checkpoints_hold_is_refused(tmp_path:
     assert path.read_bytes() == before
 
 
-def test_a_checkpoint_holds_no_more_than_the_lines_since_the_one_before(tmp_path: Path) -> None:
+def test_a_checkpoint_holds_only_the_journal_lines_since_the_previous_one(tmp_path: Path) -> None:
     with steered({n: lambda s: s.send("save") for n in range(2, 11)}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
@@ -200,7 +200,7 @@ def test_a_checkpoint_holds_no_more_than_the_lines_since_the_one_before(tmp_path
     assert all(0 < len(rows) < 8 for rows in held[1:])
 
 
-def test_lines_that_are_on_the_disk_are_held_up_to_a_limit_and_others_always(
+def test_written_journal_lines_are_kept_in_memory_up_to_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journals, "MOST_BYTES", 400)
@@ -221,7 +221,7 @@ def test_lines_that_are_on_the_disk_are_held_up_to_a_limit_and_others_always(
     assert [json.loads(row)["a"] for row in written.chain("a")["rows"]][-50:] == [*range(50, 100)]
 
 
-def test_a_run_whose_journal_is_gone_resumes_twice_and_loses_nothing_after_that(tmp_path: Path) -> None:
+def test_a_run_with_a_deleted_journal_resumes_twice_and_loses_nothing_more(tmp_path: Path) -> None:
     with steered({**SCRIPT, 8: crash}) as sigma:
         run = crashed(sigma, tmp_path)
     (run / "journal.jsonl").unlink()
@@ -243,10 +243,8 @@ def test_a_run_whose_journal_is_gone_resumes_twice_and_loses_nothing_after_that(
         replayed.replay(run)
 
 
-# -- on the disk -------------------------------------------------------------------------------------------------------
-def test_rows_that_come_together_are_brought_to_the_disk_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# -- on disk -----------------------------------------------------------------------------------------------------------
+def test_simultaneous_journal_rows_share_one_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, on, synced = Event(), Event(), list[Thread]()
 
     def fsync(handle: int) -> None:
@@ -272,7 +270,7 @@ def test_rows_that_come_together_are_brought_to_the_disk_together(
     assert current_thread() not in synced
 
 
-def test_what_the_disk_refuses_late_is_answered_with_a_sentence_and_written_anew(
+def test_a_late_disk_error_is_reported_and_the_rows_are_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(handle: int) -> None:
@@ -297,7 +295,7 @@ def test_what_the_disk_refuses_late_is_answered_with_a_sentence_and_written_anew
 # -- removed while it is written ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [Journal, Lines])
 @pytest.mark.parametrize("how", ["removed", "replaced", "renamed"])
-def test_a_file_that_somebody_removes_is_copied_back(tmp_path: Path, make: type[Lines], how: str) -> None:
+def test_a_removed_journal_is_restored(tmp_path: Path, make: type[Lines], how: str) -> None:
     told: list[str] = []
     path = tmp_path / "x.jsonl"
     lines = make(path, told.append)

@@ -1,4 +1,4 @@
-"""Components that are changed while a run goes on: hooks, their times, the optimiser, the backend, the order."""
+"""Components that change during a run: hooks, their schedules, the optimiser, the backend, the iterator."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ COUNT = {"type": "count", "by": 2}
 
 
 # -- attaching and detaching -------------------------------------------------------------------------------------------
-def test_a_hook_that_is_attached_fires_from_then_on_and_shows_what_it_publishes() -> None:
+def test_an_attached_hook_fires_from_then_on_and_its_values_are_visible() -> None:
     with steered({4: lambda sigma: sigma.attach("it", COUNT)}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * 8
         assert trainer(sigma).session.state.memory["it"]["hook"] == {"count": 16}
 
 
-def test_sending_says_when_it_acted() -> None:
+def test_sending_a_command_returns_when_it_applied() -> None:
     said = []
     with steered({4: lambda sigma: said.append(sigma.send("attach", name="it", hook="count"))}) as sigma:
         sigma.run()
     assert said[0]["trainer"].iteration == 4
 
 
-def test_hooks_that_are_attached_are_ordered_by_what_they_declare() -> None:
+def test_attached_hooks_are_ordered_by_their_declarations() -> None:
     with steered() as sigma:
-        sigma.attach("a", "count")  # nobody reads it yet
+        sigma.attach("a", "count")  # not read by any hook yet
         sigma.attach("0", {"type": "follow"})
         assert trainer(sigma).session.setup.order.names == ["a", "0"]
 
@@ -67,7 +67,7 @@ def test_a_cycle_is_refused_before_anything_changes() -> None:
         assert trainer(sigma).session.setup.order.names == ["a", "b"]
 
 
-def test_a_hook_that_is_detached_leaves_nothing_behind() -> None:
+def test_a_detached_hook_leaves_no_values_or_memory() -> None:
     script: Script = {
         3: lambda sigma: [sigma.attach("it", COUNT), sigma.attach("keep", "keep")],
         6: lambda sigma: [sigma.detach("it"), sigma.detach("keep")],
@@ -82,13 +82,13 @@ def test_a_hook_that_is_detached_leaves_nothing_behind() -> None:
         assert not [name for name in session.state.kept if name.startswith("kept.")]
 
 
-def test_what_another_hook_publishes_too_stays() -> None:
+def test_a_value_that_another_hook_also_publishes_stays() -> None:
     with steered({3: lambda sigma: sigma.detach("a")}, hooks={"a": "count", "b": COUNT}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 24
 
 
-def test_a_hook_that_equals_another_one_is_refused_however_it_comes_about() -> None:
+def test_a_duplicate_hook_is_refused_however_it_arises() -> None:
     with steered() as sigma:
         sigma.attach("y", COUNT)
         with pytest.raises(SigmaConfigError, match="hooks.x: is the same as hooks.y. Leave one out, or let"):
@@ -100,7 +100,7 @@ def test_a_hook_that_equals_another_one_is_refused_however_it_comes_about() -> N
         assert trainer(sigma).session.setup.order.names == ["x", "y"]
 
 
-def test_the_order_of_what_was_attached_comes_back_with_a_checkpoint(tmp_path: Path) -> None:
+def test_the_order_of_attached_hooks_is_restored_from_a_checkpoint(tmp_path: Path) -> None:
     def attach(sigma: Environment) -> None:
         for name in ("y", "x", "z"):
             sigma.attach(name, {"type": "count", "by": ord(name)})
@@ -114,7 +114,7 @@ def test_the_order_of_what_was_attached_comes_back_with_a_checkpoint(tmp_path: P
         assert [name for name, _ in trainer(again).session.snapshot().values["changes"]["hooks"]] == ["y", "x", "z"]
 
 
-def test_a_hook_of_the_settings_can_be_detached_and_comes_back_with_a_reset() -> None:
+def test_a_configured_hook_can_be_detached_and_a_reset_restores_it() -> None:
     with steered(hooks={"it": "count"}) as sigma:
         sigma.detach("it")
         assert trainer(sigma).session.setup.order.names == []
@@ -169,7 +169,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
         (lambda s: s.undo(), SigmaStateError, "trainer: there is nothing to undo. The last"),
     ],
 )  # fmt: skip
-def test_what_is_refused_says_why_and_changes_nothing(move: Any, kind: type, message: str) -> None:
+def test_a_refused_command_is_explained_and_changes_nothing(move: Any, kind: type, message: str) -> None:
     hooks = {"there": {"type": "count", "into": "seen"}, "reader": {"type": "follow", "after": "seen"}}
     with steered(hooks=hooks) as sigma:
         trainer(sigma).fit(iterations=3)
@@ -181,7 +181,7 @@ def test_what_is_refused_says_why_and_changes_nothing(move: Any, kind: type, mes
         assert sigma.registry.addresses() == addresses
 
 
-def test_a_value_that_fits_only_some_of_what_a_pattern_matches_changes_none(deep: Any) -> None:
+def test_a_value_that_fits_only_some_matches_changes_none(deep: Any) -> None:
     with deep() as sigma:
         sigma.prepare()
         before = ends(sigma)
@@ -190,7 +190,7 @@ def test_a_value_that_fits_only_some_of_what_a_pattern_matches_changes_none(deep
         assert ends(sigma) == before
 
 
-def test_a_hook_that_is_attached_says_which_checkpoints_stay(tmp_path: Path) -> None:
+def test_the_retention_policy_of_an_attached_hook_applies(tmp_path: Path) -> None:
     script: Script = {
         1: lambda s: s.send("save", keep=False),
         3: lambda s: s.send("save", keep=False),
@@ -199,7 +199,7 @@ def test_a_hook_that_is_attached_says_which_checkpoints_stay(tmp_path: Path) -> 
     assert _saved(tmp_path, script) == {"12"}
 
 
-def test_what_somebody_saves_stays_whatever_hooks_clear_away(tmp_path: Path) -> None:
+def test_checkpoints_saved_by_command_are_kept_whatever_the_retention_policy(tmp_path: Path) -> None:
     script: Script = {
         1: lambda s: s.attach("it", "saves"),
         3: lambda s: s.send("save"),
@@ -216,7 +216,7 @@ def _saved(folder: Path, script: Script) -> set[str]:
         return {path.name for path in (sigma.run_folder / "checkpoints" / "trainer").iterdir()}
 
 
-def test_a_plugin_that_a_command_brings_in_is_among_those_of_the_run(tmp_path: Path, distribution: Any) -> None:
+def test_a_plugin_introduced_by_a_command_is_recorded_with_the_run(tmp_path: Path, distribution: Any) -> None:
     parts = "from sigma_kernel.testing.steering import Descent\n\n\nclass New(Descent):\n    pass\n"
     distribution("acme-late", "'optimiser', 'late', 'acme_late.parts:New', 'It.'", parts=parts)
     with small_environment(Sweep()) as sigma:
@@ -231,8 +231,8 @@ def test_a_plugin_that_a_command_brings_in_is_among_those_of_the_run(tmp_path: P
         assert json.loads(file.read_text()) == {"format": 1, "plugins": {**before, "acme-late": "1.2"}}
 
 
-# -- hooks with a live time --------------------------------------------------------------------------------------------
-def test_the_time_of_a_hook_can_be_set_while_it_runs() -> None:
+# -- hooks with a live schedule ----------------------------------------------------------------------------------------
+def test_the_schedule_of_a_hook_can_be_set_live() -> None:
     script: Script = {4: lambda sigma: sigma.set("trainer.hooks.it.every", "4 iterations")}
     with steered(script, hooks={"it": "count"}) as sigma:
         sigma.run()
@@ -241,7 +241,7 @@ def test_the_time_of_a_hook_can_be_set_while_it_runs() -> None:
         assert str(trainer(sigma).session.setup.factory.base.hooks["it"].every) == "every 1 iteration"
 
 
-def test_the_criterion_of_a_hook_can_be_set_and_taken_away_while_it_runs() -> None:
+def test_the_criterion_of_a_hook_can_be_set_and_removed_live() -> None:
     script: Script = {
         2: lambda sigma: sigma.set("trainer.hooks.it.when", "iteration reaches 20"),
         9: lambda sigma: sigma.set("trainer.hooks.it.when", ""),
@@ -252,7 +252,7 @@ def test_the_criterion_of_a_hook_can_be_set_and_taken_away_while_it_runs() -> No
         assert sigma.get("trainer.hooks.it.when") == ""
 
 
-def test_a_criterion_that_is_set_has_seen_nothing_yet() -> None:
+def test_a_newly_set_criterion_starts_without_memory() -> None:
     with steered(hooks={"it": {"type": "count", "when": "training.loss decreases for 2 iterations"}}) as sigma:
         trainer(sigma).fit(iterations=4)
         memory = trainer(sigma).session.state.memory["it"]
@@ -262,9 +262,7 @@ def test_a_criterion_that_is_set_has_seen_nothing_yet() -> None:
 
 
 @pytest.mark.parametrize(("what", "text"), [("every", "banana"), ("every", 3), ("when", "count reaches")])
-def test_a_time_that_is_none_is_refused_before_it_is_queued(
-    what: str, text: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_time_is_refused_before_it_is_queued(what: str, text: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with steered(hooks={"it": "count"}) as sigma:
         monkeypatch.setattr(Session, "send", None)
         with pytest.raises(SigmaConfigError, match=f"trainer.hooks.it.{what}: "):
@@ -272,7 +270,7 @@ def test_a_time_that_is_none_is_refused_before_it_is_queued(
 
 
 # -- swapping ----------------------------------------------------------------------------------------------------------
-def test_another_optimiser_takes_the_parameters_over_and_begins_anew() -> None:
+def test_a_swapped_in_optimiser_keeps_the_parameters_and_starts_with_new_slots() -> None:
     swap = {"type": "heavy", "learning_rate": 0.02, "momentum": 0.5}
     with steered({6: lambda sigma: sigma.swap("optimiser", swap)}) as sigma:
         sigma.run()
@@ -294,7 +292,7 @@ def test_another_optimiser_takes_the_parameters_over_and_begins_anew() -> None:
     assert np.allclose(after["network.layers.weights"], weights, atol=1e-5)
 
 
-def test_the_addresses_of_the_optimiser_that_went_are_gone() -> None:
+def test_the_addresses_of_a_swapped_out_optimiser_are_removed() -> None:
     with steered() as sigma:
         sigma.swap("optimiser", "heavy")
         assert sigma.get("trainer.optimiser.weights.momentum") == 0.9
@@ -305,7 +303,7 @@ def test_the_addresses_of_the_optimiser_that_went_are_gone() -> None:
         assert not [a for a in sigma.registry.addresses() if a.endswith("momentum")]
 
 
-def test_a_setting_that_a_hook_reads_holds_its_optimiser_fast() -> None:
+def test_an_optimiser_whose_setting_a_hook_reads_cannot_be_swapped_out() -> None:
     with steered() as sigma:
         sigma.swap("optimiser", "heavy")
         sigma.attach("it", {"type": "follow", "after": "optimiser.momentum"})
@@ -314,7 +312,7 @@ def test_a_setting_that_a_hook_reads_holds_its_optimiser_fast() -> None:
         assert sigma.get("trainer.optimiser.momentum") == 0.9
 
 
-def test_rules_freeze_parameters_of_the_optimiser_that_is_swapped_in(deep: Any) -> None:
+def test_freezing_rules_apply_to_a_swapped_in_optimiser(deep: Any) -> None:
     rule = {"type": "heavy", "settings": {"still": {"match": "1-*.weights", "frozen": True}}}
     with deep() as sigma:
         one = trainer(sigma)
@@ -327,7 +325,7 @@ def test_rules_freeze_parameters_of_the_optimiser_that_is_swapped_in(deep: Any) 
         assert "optimiser.slots.1-dense.weights.velocity" not in one.session.state.arrays
 
 
-def test_another_backend_goes_on_with_the_same_state() -> None:
+def test_another_backend_can_continue_with_the_same_state() -> None:
     with steered({5: lambda sigma: sigma.swap("backend", "other")}) as sigma:
         summary = sigma.run()
         assert type(trainer(sigma).session.setup.programs.backend).__name__ == "Other"
@@ -339,7 +337,7 @@ def test_another_backend_goes_on_with_the_same_state() -> None:
         assert ends(plain)[0] == found
 
 
-def test_the_block_and_the_state_lie_on_the_other_backend() -> None:
+def test_a_repeated_iteration_has_its_block_and_state_on_the_other_backend() -> None:
     with steered() as sigma:
         session = trainer(sigma).session
         sigma.swap("backend", "other")
@@ -348,7 +346,7 @@ def test_the_block_and_the_state_lie_on_the_other_backend() -> None:
 
 
 @pytest.mark.rooms
-def test_a_compiled_backend_goes_on_within_tolerance() -> None:
+def test_a_compiled_backend_resumes_a_run_within_tolerance() -> None:
     script: Script = {5: lambda s: s.swap("backend", "numba"), 9: lambda s: s.swap("backend", "numpy")}
     with steered(script) as sigma, steered() as plain:
         sigma.run()
@@ -358,7 +356,7 @@ def test_a_compiled_backend_goes_on_within_tolerance() -> None:
     assert np.allclose(one, other, rtol=1e-5)
 
 
-def test_another_order_holds_from_the_next_iteration_on() -> None:
+def test_a_swapped_in_iterator_applies_from_the_next_iteration() -> None:
     with steered() as sigma:
         sigma.swap("iterator", "backwards")
         assert trainer(sigma).session.batches(1).rows[0].tolist() == [22, 21, 20, 19, 18]
@@ -385,14 +383,14 @@ def much(script: Script = MUCH, **settings: Any) -> Environment:
     return steered(script, hooks={"first": {"type": "count", "into": "first"}}, **settings)
 
 
-def test_a_run_that_was_changed_ends_otherwise_than_one_that_was_not() -> None:
+def test_a_steered_run_ends_differently_from_an_unsteered_one() -> None:
     with much() as sigma, much({}) as plain:
         sigma.run()
         plain.run()
         assert ends(sigma)[0]["network.layers.weights"] != ends(plain)[0]["network.layers.weights"]
 
 
-def test_a_run_that_was_changed_comes_out_the_same_when_it_is_replayed(tmp_path: Path) -> None:
+def test_a_steered_run_replays_to_the_same_result(tmp_path: Path) -> None:
     with much() as sigma:
         sigma.folder = tmp_path
         sigma.run()
@@ -405,7 +403,7 @@ def test_a_run_that_was_changed_comes_out_the_same_when_it_is_replayed(tmp_path:
 
 
 @pytest.mark.parametrize("stopped", range(1, 12))
-def test_a_run_that_was_changed_resumes_to_the_bits_of_one_that_never_ended(tmp_path: Path, stopped: int) -> None:
+def test_a_steered_run_resumes_to_the_bits_of_an_uninterrupted_one(tmp_path: Path, stopped: int) -> None:
     before = {**MUCH, stopped: lambda s: [MUCH.get(stopped, lambda _: None)(s), s.stop()]}
     with much() as plain:
         plain.run()
@@ -422,7 +420,7 @@ def test_a_run_that_was_changed_resumes_to_the_bits_of_one_that_never_ended(tmp_
         assert ends(again) == wanted
 
 
-def test_a_crash_is_made_good_from_the_journal(tmp_path: Path) -> None:
+def test_a_crash_is_recovered_from_the_journal(tmp_path: Path) -> None:
     with much() as plain:
         plain.run()
         wanted = ends(plain)
@@ -436,7 +434,7 @@ def test_a_crash_is_made_good_from_the_journal(tmp_path: Path) -> None:
 
 
 def _crashed(folder: Path) -> Path:
-    """Return a run that was saved at iteration 3 and broken off at 9."""
+    """Return a run with a checkpoint at iteration 3 that crashed at 9."""
     with much({3: lambda s: s.send("save"), 5: MUCH[5], 9: crash}) as sigma:
         return crashed(sigma, folder)
 
@@ -453,7 +451,7 @@ def _crashed(folder: Path) -> Path:
         lambda s: s.undo(),
     ],
 )
-def test_between_a_resume_and_the_run_nothing_is_changed_that_the_journal_has_still_to_do(
+def test_commands_between_resume_and_run_are_refused_while_the_journal_is_unreplayed(
     tmp_path: Path, change: Callable[[Environment], Any]
 ) -> None:
     with much({5: MUCH[5], 9: lambda s: s.set("trainer.optimiser.learning_rate", 0.3)}) as plain:
@@ -469,7 +467,7 @@ def test_between_a_resume_and_the_run_nothing_is_changed_that_the_journal_has_st
         assert not [text for _, text in again.messages.after(0) if "differs" in text]
 
 
-def test_what_was_changed_after_a_stop_holds_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_changes_after_a_stop_apply_when_the_run_continues(tmp_path: Path) -> None:
     with much({6: lambda s: s.set("trainer.optimiser.learning_rate", 0.3)}) as plain:
         plain.run()
         wanted = ends(plain)
@@ -489,7 +487,7 @@ def test_what_was_changed_after_a_stop_holds_when_the_run_goes_on(tmp_path: Path
         assert ends(last) == wanted
 
 
-def test_a_plugin_that_is_gone_keeps_a_run_from_being_resumed_with_its_name(tmp_path: Path, distribution: Any) -> None:
+def test_a_run_that_needs_a_removed_plugin_is_not_resumed_and_names_it(tmp_path: Path, distribution: Any) -> None:
     with steered({3: lambda s: s.attach("it", "count")}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
@@ -504,7 +502,7 @@ def test_a_plugin_that_is_gone_keeps_a_run_from_being_resumed_with_its_name(tmp_
 
 
 # -- the environment ---------------------------------------------------------------------------------------------------
-def test_a_run_is_changed_from_another_thread() -> None:
+def test_a_run_can_be_changed_from_another_thread() -> None:
     with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
         sigma.prepare()
         thread = threading.Thread(target=sigma.run)
@@ -518,7 +516,7 @@ def test_a_run_is_changed_from_another_thread() -> None:
         assert not thread.is_alive()
 
 
-def test_what_one_trainer_cannot_do_changes_none() -> None:
+def test_a_command_that_one_trainer_cannot_apply_changes_none() -> None:
     with small_environment(Sweep()) as sigma:
         first = trainer(sigma)
         about = {name: getattr(first, name) for name in ("backend", "network", "data", "optimiser")}
@@ -531,6 +529,6 @@ def test_what_one_trainer_cannot_do_changes_none() -> None:
         assert trainer(sigma).session.setup.order.names == ["it"]
 
 
-def test_nothing_is_attached_before_there_is_something_to_attach_it_to() -> None:
+def test_hooks_cannot_be_attached_before_preparation() -> None:
     with small_environment(Sweep()) as sigma, pytest.raises(SigmaStateError, match="cannot attach while it is created"):
         sigma.attach("it", "count")

@@ -1,4 +1,4 @@
-"""Checkpoints are whole, verified, or refused."""
+"""Checkpoints are complete and verified, or refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def saved(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def before(saved: Path) -> Path:
-    """Return a whole checkpoint that is older than the one that is to be damaged."""
+    """Return a valid checkpoint that is older than the one to be damaged."""
     return checkpoint.write(saved.with_name("6"), STATE)
 
 
@@ -50,21 +50,21 @@ def same(found: Checkpoint, state: Checkpoint = STATE) -> bool:
     return bits[0] == bits[1] and evolve(found, arrays={}) == evolve(state, arrays={})
 
 
-# -- there and back ----------------------------------------------------------------------------------------------------
-def test_what_was_saved_is_read_back_to_the_bit(saved: Path) -> None:
+# -- round trip --------------------------------------------------------------------------------------------------------
+def test_a_saved_checkpoint_round_trips_bit_for_bit(saved: Path) -> None:
     assert same(checkpoint.read(saved))
 
 
-def test_nothing_but_the_three_files_is_left(saved: Path) -> None:
+def test_a_checkpoint_consists_of_exactly_three_files(saved: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == sorted([ARRAYS, MANIFEST, SEAL])
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
 
 
-def test_whoever_may_read_the_manifest_may_read_the_arrays(saved: Path) -> None:
+def test_checkpoint_files_have_the_same_permissions(saved: Path) -> None:
     assert (saved / ARRAYS).stat().st_mode == (saved / MANIFEST).stat().st_mode
 
 
-def test_a_later_checkpoint_of_the_same_name_takes_its_place(saved: Path) -> None:
+def test_a_later_checkpoint_of_the_same_name_replaces_an_earlier_one(saved: Path) -> None:
     checkpoint.write(saved, Checkpoint({}, {"number": 8}))
     assert checkpoint.read(saved).values == {"number": 8}
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
@@ -92,14 +92,16 @@ def test_a_link_in_place_of_a_checkpoint_is_neither_replaced_nor_removed(saved: 
         (Checkpoint({}, {"hooks": {"a": "x" * (16 << 20)}}), "16,777,216 are allowed"),
     ],
 )
-def test_what_could_not_be_read_back_is_not_saved(saved: Path, state: Checkpoint, reason: str) -> None:
+def test_values_that_could_not_be_restored_are_not_saved(saved: Path, state: Checkpoint, reason: str) -> None:
     with pytest.raises(SigmaCheckpointError, match=reason):
         checkpoint.write(saved, state)
     assert same(checkpoint.read(saved))
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
 
 
-def test_a_failed_write_leaves_the_old_checkpoint_and_no_rest(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_checkpoint_and_no_partial_one(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -110,7 +112,7 @@ def test_a_failed_write_leaves_the_old_checkpoint_and_no_rest(saved: Path, monke
     assert [path.name for path in saved.parent.iterdir()] == ["7"]
 
 
-def test_a_failed_move_puts_the_old_checkpoint_back(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_move_restores_the_old_checkpoint(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rename = Path.rename
 
     def fail(path: Path, target: Path) -> Path:
@@ -158,7 +160,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(saved: Path, b
     assert f"{saved / ARRAYS}: is damaged" in said[0]
 
 
-def test_one_that_its_user_refuses_is_passed_over_as_well(saved: Path, before: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_the_caller_rejects_is_skipped(saved: Path, before: Path, tmp_path: Path) -> None:
     def use(path: Path, found: Checkpoint) -> None:
         if path == saved:
             raise SigmaCheckpointError("does not fit")
@@ -168,7 +170,7 @@ def test_one_that_its_user_refuses_is_passed_over_as_well(saved: Path, before: P
     assert said == ["does not fit"]
 
 
-def test_where_none_is_whole_it_is_said_after_naming_each(saved: Path, before: Path, tmp_path: Path) -> None:
+def test_each_damaged_checkpoint_is_named_if_none_is_complete(saved: Path, before: Path, tmp_path: Path) -> None:
     for path in (saved, before):
         (path / SEAL).unlink()
     said: list[str] = []
@@ -177,8 +179,8 @@ def test_where_none_is_whole_it_is_said_after_naming_each(saved: Path, before: P
     assert [str(path / SEAL) in text for path, text in zip((saved, before), said, strict=True)] == [True, True]
 
 
-# -- which there are ---------------------------------------------------------------------------------------------------
-def test_the_newest_is_the_one_with_the_greatest_number(tmp_path: Path) -> None:
+# -- listing -----------------------------------------------------------------------------------------------------------
+def test_the_newest_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
     for step in (9, 10, 100, 11):
         checkpoint.write(tmp_path / "checkpoints" / "trainer" / str(step), STATE)
     shutil.copytree(tmp_path / "checkpoints/trainer/100", tmp_path / "checkpoints/trainer/.101.1.part")
@@ -187,13 +189,13 @@ def test_the_newest_is_the_one_with_the_greatest_number(tmp_path: Path) -> None:
     assert checkpoint.newest_good(tmp_path)[0].name == "100"
 
 
-def test_a_folder_without_checkpoints_says_so(tmp_path: Path) -> None:
+def test_a_folder_without_checkpoints_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SigmaCheckpointError, match="Is this a run folder"):
         checkpoint.newest_good(tmp_path)
 
 
 # -- what a crash leaves -----------------------------------------------------------------------------------------------
-def test_what_was_moved_aside_for_nothing_is_put_back(saved: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_set_aside_by_a_failed_write_is_put_back(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, saved.with_name(".7.part"))
     (saved.with_name(".7.part") / SEAL).unlink()
     saved.rename(saved.with_name(".7.old"))
@@ -204,7 +206,7 @@ def test_what_was_moved_aside_for_nothing_is_put_back(saved: Path, tmp_path: Pat
     assert said == [f"{saved}: restored: its successor was never finished."]
 
 
-def test_what_has_a_successor_or_was_never_finished_is_removed(saved: Path, tmp_path: Path) -> None:
+def test_superseded_and_unfinished_checkpoints_are_removed(saved: Path, tmp_path: Path) -> None:
     for name in (".7.old", ".8.part", f".{9**30}.part", ".something"):
         shutil.copytree(saved, saved.with_name(name))
     said: list[str] = []
@@ -213,9 +215,9 @@ def test_what_has_a_successor_or_was_never_finished_is_removed(saved: Path, tmp_
     assert said == []
 
 
-@pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
+@pytest.mark.skipif(not MAKES_A_LINK, reason="symbolic links are not supported")
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_nothing_is_cleared_up_through_a_link(saved: Path, tmp_path: Path, depth: int) -> None:
+def test_clean_up_does_not_follow_links(saved: Path, tmp_path: Path, depth: int) -> None:
     left_over = saved.rename(saved.with_name(".7.part"))
     run = tmp_path / "run"
     link = (run / "checkpoints/trainer/.7.part", run / "checkpoints/trainer", run / "checkpoints")[depth]
@@ -225,7 +227,7 @@ def test_nothing_is_cleared_up_through_a_link(saved: Path, tmp_path: Path, depth
     assert len(list(left_over.iterdir())) == 3
 
 
-def test_where_nothing_may_be_changed_clearing_up_says_so(
+def test_clean_up_in_a_read_only_folder_is_reported(
     saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, target: Path) -> None:
@@ -249,7 +251,7 @@ def test_a_folder_that_cannot_be_listed_is_named(saved: Path, tmp_path: Path, mo
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------
-def test_what_is_saved_has_the_format_of_the_newest_golden_file(tmp_path: Path) -> None:
+def test_saved_checkpoints_have_the_format_of_the_newest_golden_file(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:  # a failure here: raise MINOR, and add a golden file
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=1)
@@ -278,7 +280,7 @@ def test_a_run_continues_from_the_golden_file() -> None:
         assert session.moment.iteration == 8
 
 
-def test_a_newer_minor_format_is_read_and_warned_of(saved: Path) -> None:
+def test_a_newer_minor_format_is_read_with_a_warning(saved: Path) -> None:
     manifest = json.loads((saved / MANIFEST).read_text())
     files = {**manifest["files"], "../../more": "0" * 64}
     reseal(saved, {**manifest, "minor": 9, "mood": ["good"], "files": files})
@@ -299,7 +301,7 @@ def test_another_major_format_is_refused_with_the_remedy(saved: Path, major: int
         checkpoint.read(saved)
 
 
-# -- what somebody else put there --------------------------------------------------------------------------------------
+# -- foreign files -----------------------------------------------------------------------------------------------------
 class Bomb:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (pytest.fail, ("it was executed",))
@@ -326,7 +328,7 @@ WRONG: list[dict[str, Any]] = [
         *({name: value for name, value in WHOLE.items() if name != missing} for missing in WHOLE),
     ],
 )  # fmt: skip
-def test_a_sealed_manifest_that_is_none_is_refused(saved: Path, manifest: object) -> None:
+def test_an_invalid_manifest_with_a_valid_checksum_is_refused(saved: Path, manifest: object) -> None:
     reseal(saved, manifest)
     with pytest.raises(
         SigmaCheckpointError, match=r"manifest\.json: (not a|is no|has format)|state\.safetensors: is damaged"
@@ -343,7 +345,7 @@ def test_a_pickle_in_place_of_a_file_is_never_executed(saved: Path, name: str) -
 
 
 @pytest.mark.parametrize("deep", ["[" * 1_000_000, '{"a":' * 1_000_000, '{"format": 1, "values": ' + "[" * 1_000_000])
-def test_a_manifest_that_is_too_deep_is_refused(saved: Path, deep: str) -> None:
+def test_a_manifest_with_too_deep_nesting_is_refused(saved: Path, deep: str) -> None:
     (saved / MANIFEST).write_text(deep)
     reseal_all(saved)
     with pytest.raises(SigmaCheckpointError, match="not JSON: RecursionError"):
@@ -351,9 +353,9 @@ def test_a_manifest_that_is_too_deep_is_refused(saved: Path, deep: str) -> None:
 
 
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
-def test_a_file_of_any_size_takes_no_memory_before_it_is_refused(saved: Path, name: str) -> None:
+def test_a_file_of_any_size_is_refused_before_memory_is_allocated(saved: Path, name: str) -> None:
     with (saved / name).open("r+b") as file:
-        file.truncate(1 << 40)  # sparse: it takes no room on the disk either
+        file.truncate(1 << 40)  # sparse: it takes no disk space
     tracemalloc.start()
     try:
         with pytest.raises(SigmaCheckpointError, match="it has 1,099,511,627,776 bytes"):
@@ -376,7 +378,7 @@ def test_a_file_of_any_size_takes_no_memory_before_it_is_refused(saved: Path, na
         {"dtype": "F32", "shape": [0] * 100_000, "data_offsets": [0, 0]},
     ],
 )
-def test_arrays_that_declare_what_is_not_there_are_refused(saved: Path, tensor: object) -> None:
+def test_arrays_whose_header_declares_missing_data_are_refused(saved: Path, tensor: object) -> None:
     header = json.dumps({"a": tensor}).encode()
     (saved / ARRAYS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
     reseal_all(saved)
@@ -384,7 +386,7 @@ def test_arrays_that_declare_what_is_not_there_are_refused(saved: Path, tensor: 
         checkpoint.read(saved)
 
 
-@pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
+@pytest.mark.skipif(not MAKES_A_LINK, reason="symbolic links are not supported")
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
 def test_a_link_in_place_of_a_file_is_not_followed(saved: Path, before: Path, name: str) -> None:
     (saved / name).unlink()
@@ -393,7 +395,7 @@ def test_a_link_in_place_of_a_file_is_not_followed(saved: Path, before: Path, na
         checkpoint.read(saved)
 
 
-@pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
+@pytest.mark.skipif(not MAKES_A_LINK, reason="symbolic links are not supported")
 def test_a_link_in_place_of_a_checkpoint_is_not_followed(saved: Path, before: Path, tmp_path: Path) -> None:
     shutil.rmtree(saved)
     saved.symlink_to(before, target_is_directory=True)
@@ -402,7 +404,7 @@ def test_a_link_in_place_of_a_checkpoint_is_not_followed(saved: Path, before: Pa
     assert said == [f"{saved}: not a directory. Use another checkpoint."]
 
 
-@pytest.mark.skipif(not MAKES_A_LINK, reason="there are no links")
+@pytest.mark.skipif(not MAKES_A_LINK, reason="symbolic links are not supported")
 @pytest.mark.parametrize("name", ["checkpoints", "checkpoints/trainer"])
 def test_a_link_above_a_checkpoint_is_not_followed(saved: Path, tmp_path: Path, name: str) -> None:
     link = tmp_path / "run" / name
@@ -414,7 +416,7 @@ def test_a_link_above_a_checkpoint_is_not_followed(saved: Path, tmp_path: Path, 
     assert same(checkpoint.newest_good(tmp_path / "runs")[1])
 
 
-def test_a_file_in_place_of_a_checkpoint_is_named(saved: Path, before: Path, tmp_path: Path) -> None:
+def test_a_regular_file_in_place_of_a_checkpoint_is_reported(saved: Path, before: Path, tmp_path: Path) -> None:
     shutil.rmtree(saved)
     saved.write_bytes(pickle.dumps(Bomb()))
     said: list[str] = []
@@ -422,7 +424,7 @@ def test_a_file_in_place_of_a_checkpoint_is_named(saved: Path, before: Path, tmp
     assert said == [f"{saved}: not a directory. Use another checkpoint."]
 
 
-def test_a_file_that_may_not_be_read_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -431,7 +433,7 @@ def test_a_file_that_may_not_be_read_is_named(saved: Path, monkeypatch: pytest.M
         checkpoint.read(saved)
 
 
-def test_a_name_that_is_declared_twice_is_no_harm(saved: Path) -> None:
+def test_an_array_declared_twice_is_refused_or_read(saved: Path) -> None:
     one = '"a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}'
     header = f"{{{one}, {one}}}".encode()
     (saved / ARRAYS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
@@ -439,7 +441,7 @@ def test_a_name_that_is_declared_twice_is_no_harm(saved: Path) -> None:
     refused_or_read(saved)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not supported")
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST, SEAL])
 def test_a_pipe_in_place_of_a_file_is_not_waited_for(saved: Path, name: str) -> None:
     (saved / name).unlink()
@@ -450,7 +452,7 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(saved: Path, name: str) -> 
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a place for checkpoints that are made wrong again and again."""
+    """Return a path for checkpoints that are repeatedly invalidated."""
     return tmp_path_factory.mktemp("fuzzed") / "7"
 
 
@@ -473,7 +475,7 @@ offered = st.fixed_dictionaries(
 
 
 def refused_or_read(folder: Path) -> None:
-    """Read a checkpoint that may be anything: it is read, or refused as what it is, and nothing else happens."""
+    """Read an arbitrary checkpoint: it is read, or refused with the right error, without side effects."""
     said = str(folder)
     try:
         checkpoint.read(folder, lambda _: None)
@@ -494,7 +496,7 @@ def test_any_bytes_in_place_of_a_file_are_refused_or_read(target: Path, name: st
 
 @settings(max_examples=100)
 @given(manifest=offered | json_values)
-def test_any_sealed_manifest_is_refused_or_read(target: Path, manifest: object) -> None:
+def test_any_manifest_with_a_valid_checksum_is_refused_or_read(target: Path, manifest: object) -> None:
     checkpoint.write(target, STATE)
     reseal(target, manifest)
     refused_or_read(target)
@@ -517,7 +519,9 @@ def test_any_sealed_manifest_is_refused_or_read(target: Path, manifest: object) 
     length=st.none() | st.integers(0, 2**64 - 1),
     data=st.binary(max_size=40),
 )
-def test_any_sealed_arrays_are_refused_or_read(target: Path, header: object, length: int | None, data: bytes) -> None:
+def test_any_arrays_with_a_valid_checksum_are_refused_or_read(
+    target: Path, header: object, length: int | None, data: bytes
+) -> None:
     checkpoint.write(target, STATE)
     text = json.dumps(header).encode()
     (target / ARRAYS).write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + data)
@@ -526,20 +530,20 @@ def test_any_sealed_arrays_are_refused_or_read(target: Path, header: object, len
 
 
 def reseal(folder: Path, manifest: object) -> None:
-    """Write a manifest as somebody does who can make checksums."""
+    """Write a manifest with a valid checksum."""
     text = json.dumps(manifest).encode()
     (folder / MANIFEST).write_bytes(text)
     (folder / SEAL).write_bytes(checkpoint._seal(text))
 
 
 def reseal_all(folder: Path) -> None:
-    """Make all checksums right again, where there is still something to write them into."""
+    """Recompute all checksums, as far as possible."""
     seal, text, data = ((folder / name).read_bytes() for name in (SEAL, MANIFEST, ARRAYS))
     try:
         manifest = json.loads(text)
         manifest |= {"files": {ARRAYS: digest(data)}, "sizes": {ARRAYS: len(data)}}
         text = json.dumps(manifest).encode()
     except (ValueError, TypeError, RecursionError):
-        pass  # not a manifest: only the seal can be made right
+        pass  # not a manifest: only its own checksum can be fixed
     (folder / MANIFEST).write_bytes(text)
     (folder / SEAL).write_bytes(checkpoint._seal(text) if len(seal) == len(checkpoint._seal(b"")) else seal)

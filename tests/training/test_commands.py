@@ -1,4 +1,4 @@
-"""Commands: typed, checked before they are queued, and written as the journal needs them."""
+"""Commands: typed, checked before they are queued, and written in the journal's form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_command_is_what_the_journal_can_make_again(name: str) -> None:
+def test_a_command_can_be_rebuilt_from_its_journal_row(name: str) -> None:
     made = command(name, EXAMPLES.get(name, {}))
     written = json.loads(json.dumps(made.to_dict()))
     assert written.pop("command") == name
@@ -58,11 +58,11 @@ def test_a_malformed_command_is_refused(name: str, arguments: dict[str, Any], me
     assert str(error.value) == message
 
 
-def test_steps_are_one_iteration_unless_said_otherwise() -> None:
+def test_steps_are_one_iteration_by_default() -> None:
     assert command("step", {}) == StepBy(1, "iteration")
 
 
 @pytest.mark.parametrize("score", ["banana", True])
-def test_a_score_that_is_no_number_is_refused_before_it_is_queued(score: Any) -> None:
+def test_a_score_that_is_not_a_number_is_refused_before_it_is_queued(score: Any) -> None:
     with pytest.raises(SigmaStateError, match="command 'save': score: must be a number"):
         command("save", {"score": score})

@@ -1,4 +1,4 @@
-"""What hooks may do with a session beyond reading and publishing single values."""
+"""The context of hooks, beyond reading and publishing single values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Deep = Callable[..., Environment]
 
 
 # -- patterns of what is published -------------------------------------------------------------------------------------
-def test_what_is_published_within_a_pattern_is_read_under_its_address() -> None:
+def test_values_published_within_a_pattern_have_their_own_address() -> None:
     hook = Do(does=lambda context: context.publish("sizes.a.b", 3), writes=["sizes.**"])
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
         assert sigma.get("trainer.sizes.a.b") == 3
 
 
-def test_it_is_there_again_after_a_checkpoint_is_put_back() -> None:
+def test_a_published_value_is_restored_from_a_checkpoint() -> None:
     hook = Do(does=lambda context: context.publish("sizes.a", 3), writes=["sizes.*"])
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
@@ -51,13 +51,13 @@ def test_nothing_is_published_outside_a_pattern() -> None:
 
 
 @pytest.mark.parametrize(("wrote", "read"), [("sizes.**", "sizes.a.b"), ("sizes.a", "sizes.*"), ("s.**", "s.**")])
-def test_who_publishes_within_a_pattern_goes_before_who_reads_there(wrote: str, read: str) -> None:
+def test_a_hook_that_publishes_within_a_pattern_precedes_its_readers(wrote: str, read: str) -> None:
     hooks = {"a-reader": Do(reads=[read], every=every(2, "epoch")), "writer": Do(writes=[wrote])}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         assert sigma.trainer("trainer").session.setup.order.names == ["writer", "a-reader"]
 
 
-def test_what_lies_outside_all_patterns_is_still_refused() -> None:
+def test_values_outside_all_declared_patterns_are_refused() -> None:
     with (
         small_environment(Sweep(), hooks={"a": Do(writes=["sizes.*"]), "b": Do(reads=["size.a"])}) as sigma,
         pytest.raises(SigmaConfigError, match="reads 'size.a', which nothing here publishes"),
@@ -65,7 +65,7 @@ def test_what_lies_outside_all_patterns_is_still_refused() -> None:
         sigma.prepare()
 
 
-# -- numbers that people set -------------------------------------------------------------------------------------------
+# -- settable numbers --------------------------------------------------------------------------------------------------
 def test_a_settable_number_is_read_set_saved_and_reset() -> None:
     seen: list[float] = []
     look = Do(does=lambda context: seen.append(context.read("switch.a")), reads=["switch.a"])
@@ -84,7 +84,7 @@ def test_a_settable_number_is_read_set_saved_and_reset() -> None:
 
 
 @pytest.mark.parametrize("value", ["banana", True, None])
-def test_what_is_no_number_is_refused_and_changes_nothing(value: Any) -> None:
+def test_a_value_that_is_not_a_number_is_refused_and_changes_nothing(value: Any) -> None:
     with small_environment(Sweep(), hooks={"switch": Do(settable={"switch.a": 0.5})}) as sigma:
         sigma.prepare()
         with pytest.raises(SigmaAddressError, match="switch.a: must be a number"):
@@ -93,7 +93,7 @@ def test_what_is_no_number_is_refused_and_changes_nothing(value: Any) -> None:
 
 
 @pytest.mark.parametrize("address", ["switch.a", "training.loss", "epoch"])
-def test_a_settable_number_takes_no_address_that_is_taken(address: str) -> None:
+def test_a_settable_number_cannot_reuse_an_address(address: str) -> None:
     hooks = {"one": Do(settable={"switch.a": 0.5}), "two": Do(settable={address: 1.0})}
     with (
         small_environment(Sweep(), hooks=hooks) as sigma,
@@ -102,8 +102,8 @@ def test_a_settable_number_takes_no_address_that_is_taken(address: str) -> None:
         sigma.prepare()
 
 
-# -- where time goes, where files go -----------------------------------------------------------------------------------
-def test_seconds_are_told_by_phase() -> None:
+# -- times and files ---------------------------------------------------------------------------------------------------
+def test_seconds_are_published_by_phase() -> None:
     with small_environment(Sweep(), hooks={"it": Do(does=lambda context: context.evaluate("validation", {}))}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         spent = {phase: sigma.get(f"trainer.phases.{phase}") for phase in ("burst", "data", "hooks", "evaluation")}
@@ -112,13 +112,13 @@ def test_seconds_are_told_by_phase() -> None:
         assert sum(spent.values()) - spent["evaluation"] <= sigma.get("trainer.second")
 
 
-def test_who_looks_at_the_phases_goes_by_the_wall_clock_and_so_do_those_who_follow() -> None:
+def test_hooks_that_read_phase_times_count_as_timed_and_so_do_their_readers() -> None:
     asks = Do(when=when("phases.burst").above(3), writes=["late"])
     hooks = {"looks": Do(reads=["phases.data"]), "asks": asks, "follows": Do(reads=["late"]), "other": Do()}
     assert by_the_clock(hooks) == {"looks", "asks", "follows"}
 
 
-def test_hooks_know_the_folder_of_the_run(tmp_path: Path) -> None:
+def test_hooks_can_read_the_run_folder(tmp_path: Path) -> None:
     seen: list[Path | None] = []
     for folder in (None, tmp_path):
         hook = Do(does=lambda context: (seen.append(context.folder), context.command("stop")))
@@ -128,8 +128,8 @@ def test_hooks_know_the_folder_of_the_run(tmp_path: Path) -> None:
             assert seen[-1] == sigma.run_folder
 
 
-# -- exciting an output ------------------------------------------------------------------------------------------------
-def test_slopes_in_the_samples_agree_with_finite_differences(deep: Deep) -> None:
+# -- activation maximisation -------------------------------------------------------------------------------------------
+def test_gradients_of_samples_agree_with_finite_differences(deep: Deep) -> None:
     found: dict[str, Any] = {}
     x = np.random.default_rng(1).normal(size=(2, 3))
     along = np.array([[1.0], [-2.0]])

@@ -1,4 +1,4 @@
-"""Criteria: what each word means, what is remembered, how they are said, and errors for sentences that are none."""
+"""Criteria: the meaning of each word, memory, text form, and errors for invalid text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_MOMENT = Moment()
 
 
 def looked_up(values: Mapping[str, Any]) -> Any:
-    """Return a lookup as a session offers it: a value or None, and for a pattern all matches by address."""
+    """Return a lookup like a session's: a value or None, and for a pattern all matches by address."""
 
     def lookup(address: str) -> Any:
         if "*" in address:
@@ -31,7 +31,7 @@ def looked_up(values: Mapping[str, Any]) -> Any:
 
 
 def asked(criterion: Criterion, rows: Iterable[Mapping[str, Any]], memory: dict[str, Any] | None = None) -> list[bool]:
-    """Ask once an epoch, about the values of one row after the other."""
+    """Evaluate once an epoch, on the values of each row."""
     memory = {} if memory is None else memory
     return [
         criterion.ask(looked_up(row), memory, Moment(iteration=10 * epoch, epoch=epoch, second=2.0 * epoch))
@@ -43,7 +43,7 @@ def about_x(criterion: Criterion, *values: float | None) -> list[bool]:
     return asked(criterion, [{"x": value} for value in values])
 
 
-# -- what each word means ----------------------------------------------------------------------------------------------
+# -- the meaning of each word ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("sentence", "holds"),
     [
@@ -54,7 +54,7 @@ def about_x(criterion: Criterion, *values: float | None) -> list[bool]:
         ("x equals 2", [False, True, False]),
     ],
 )
-def test_a_number_is_compared_as_the_word_says(sentence: str, holds: list[bool]) -> None:
+def test_a_comparison_means_what_its_word_says(sentence: str, holds: list[bool]) -> None:
     assert [about_x(Criterion.parse(sentence), value)[0] for value in (1.5, 2.0, 2.5)] == holds
 
 
@@ -64,7 +64,7 @@ def test_increases_and_decreases_compare_with_the_last_time() -> None:
     assert about_x(when("x").decreases(), *values) == [False, False, False, True, False]
 
 
-def test_the_first_time_there_is_nothing_to_compare_with_and_nothing_holds() -> None:
+def test_comparisons_with_earlier_values_do_not_hold_the_first_time() -> None:
     assert about_x(when("x").increases(), 1.0) == [False]
     assert about_x(~when("x").increases(), 1.0) == [False]
 
@@ -75,32 +75,32 @@ def test_improves_compares_with_the_best_so_far() -> None:
     assert about_x(when("x").improves(upwards=True), *values) == [True, True, False, False, False, False]
 
 
-def test_by_demands_more_than_so_much() -> None:
+def test_by_requires_a_change_larger_than_the_amount() -> None:
     assert about_x(when("x").increases(by=1.0), 0.0, 1.0, 2.5) == [False, False, True]
     assert about_x(when("x").decreases(by=1.0), 0.0, -1.0, -2.5) == [False, False, True]
     assert about_x(when("x").improves(by=1.0), 5.0, 4.5, 4.0, 3.9) == [True, False, False, True]
 
 
-def test_what_is_not_a_number_yet_decides_nothing_and_is_not_remembered() -> None:
+def test_values_that_are_not_numbers_yet_are_ignored_and_not_remembered() -> None:
     assert about_x(when("x").improves(), math.nan, 2.0, math.nan, 1.0) == [False, True, False, True]
     assert about_x(when("x").increases(), 1.0, math.nan, 2.0) == [False, False, True]
     assert about_x(~when("x").above(1), math.nan) == [False]
 
 
-def test_only_numbers_can_be_asked_about() -> None:
+def test_only_numeric_values_can_be_compared() -> None:
     with pytest.raises(SigmaConfigError, match=r"x above 1: needs a number \(got list\)."):
         about_x(when("x").above(1), [1.0, 2.0])  # type: ignore[arg-type]
 
 
-def test_the_clock_is_asked_itself() -> None:
+def test_the_clock_is_read_directly() -> None:
     nothing: list[Mapping[str, Any]] = [{}, {}, {}]
     assert asked(when("epoch").reaches(2), nothing) == [False, True, True]
     assert asked(when("iteration").reaches(30), nothing) == [False, False, True]
     assert asked(when("seconds").above(2), nothing) == [False, True, True]
 
 
-# -- for so long -------------------------------------------------------------------------------------------------------
-def test_for_counts_ticks_without_a_break() -> None:
+# -- for ---------------------------------------------------------------------------------------------------------------
+def test_for_counts_consecutive_ticks() -> None:
     series = (5, 5, 0, 5, 5, 5, 5)
     lasting = when("x").above(1).for_(3, "epoch")
     assert about_x(lasting, *series) == [False, False, False, False, False, True, True]
@@ -110,14 +110,14 @@ def test_for_counts_ticks_without_a_break() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 5))
-def test_for_agrees_with_counting_by_hand(series: list[bool], count: int) -> None:
+def test_for_agrees_with_a_manual_count(series: list[bool], count: int) -> None:
     found = about_x(when("x").above(0).for_(count, "epoch"), *map(float, series))
     assert found == [i >= count and all(series[i - count : i]) for i in range(1, len(series) + 1)]
     in_all = about_x(when("x").above(0).for_(count, "epoch", in_all=True), *map(float, series))
     assert in_all == [sum(series[:i]) >= count for i in range(1, len(series) + 1)]
 
 
-def test_for_is_asked_once_a_tick_however_often_it_is_looked_at() -> None:
+def test_for_counts_each_tick_once_however_often_it_is_evaluated() -> None:
     criterion, memory = when("x").increases().for_(2, "epoch"), {}
     found = []
     for epoch, x in ((1, 1), (1, 2), (1, 3), (2, 4), (2, 4), (3, 5), (3, 0)):
@@ -125,22 +125,22 @@ def test_for_is_asked_once_a_tick_however_often_it_is_looked_at() -> None:
     assert found == [False, False, False, False, False, True, True]
 
 
-def test_ticks_between_two_times_all_count() -> None:
+def test_all_ticks_between_two_evaluations_count() -> None:
     criterion, memory = when("x").above(0).for_(100, "iterations"), {}
     found = [criterion.ask(looked_up({"x": 1}), memory, Moment(iteration=i)) for i in (60, 120, 158, 159, 200)]
     assert found == [False, False, False, True, True]
 
 
 @pytest.mark.parametrize(("scale", "moment"), [("epoch", Moment(epoch=7)), ("second", Moment(second=90.0))])
-def test_what_was_asked_late_for_the_first_time_has_not_held_since_the_beginning(scale: str, moment: Moment) -> None:
+def test_a_for_criterion_first_evaluated_late_has_not_held_since_the_start(scale: str, moment: Moment) -> None:
     assert not when("x").above(0).for_(5, scale).ask(looked_up({"x": 1}), {}, moment)
 
 
-def test_a_value_that_is_gone_breaks_what_had_to_last() -> None:
+def test_a_missing_value_interrupts_a_for_criterion() -> None:
     assert about_x(when("x").above(0).for_(2, "epoch"), 1, None, 1, 1) == [False, False, False, True]
 
 
-def test_what_lasts_is_unknown_while_nothing_is_known_about_it() -> None:
+def test_a_for_criterion_is_unknown_until_its_value_is_known() -> None:
     lasting, memory = when("x").above(0).for_(2, "epoch"), {}
     for epoch, x, answer in (
         (1, None, None),
@@ -155,7 +155,7 @@ def test_what_lasts_is_unknown_while_nothing_is_known_about_it() -> None:
     assert about_x(when("x").above(0).for_(1, "epoch", in_all=True), 1, None) == [True, True]
 
 
-# -- joined ------------------------------------------------------------------------------------------------------------
+# -- and, or, not ------------------------------------------------------------------------------------------------------
 TRUTH = {"yes": True, "no": False, "unknown": None}
 
 
@@ -181,31 +181,31 @@ def test_and_or_not_follow_kleenes_logic(left: str, right: str) -> None:
     assert (~(_of(left) & _of(right))).answer(lookup, {}, NO_MOMENT) is turned
 
 
-def test_what_is_unknown_does_not_hold() -> None:
+def test_an_unknown_criterion_does_not_hold() -> None:
     assert asked(_of("unknown"), [{}]) == [False]
     assert asked(~_of("unknown"), [{}]) == [False]
 
 
-def test_both_sides_are_always_asked_so_that_each_remembers() -> None:
+def test_and_and_or_always_evaluate_both_sides_so_that_each_keeps_its_memory() -> None:
     rows = [{"x": x, "gate": gate} for x, gate in ((1.0, -1), (5.0, -1), (4.0, 1), (6.0, 1))]
     assert asked(_of("gate") & when("x").increases(), rows) == [False, False, False, True]
     rows = [{"x": x, "gate": gate} for x, gate in ((1.0, 1), (5.0, 1), (4.0, -1), (6.0, -1))]
     assert asked(_of("gate") | when("x").increases(), rows) == [True, True, False, True]
 
 
-def test_the_two_sides_remember_apart() -> None:
+def test_both_sides_of_a_criterion_have_separate_memory() -> None:
     twice = when("x").improves() & when("x").improves(by=10)
     assert about_x(twice, 100.0, 95.0, 89.0) == [True, False, True]
 
 
 # -- patterns ----------------------------------------------------------------------------------------------------------
-def test_any_and_all_ask_about_every_match() -> None:
+def test_any_and_all_consider_every_match() -> None:
     rows = [{"a.x": 1, "b.x": 1}, {"a.x": 3, "b.x": 1}, {"a.x": 3, "b.x": 3}]
     assert asked(when("*.x", "any").above(2), rows) == [False, True, True]
     assert asked(when("*.x", "all").above(2), rows) == [False, False, True]
 
 
-def test_a_match_that_is_not_yet_known_decides_nothing_that_others_decide() -> None:
+def test_an_unknown_match_does_not_change_a_result_that_others_decide() -> None:
     rows = [{"a.x": 1}, {"a.x": 2, "b.x": 1}, {"a.x": 1, "b.x": 2}]
     assert asked(when("*.x", "any").increases(), rows) == [False, True, True]
     memory: dict[str, Any] = {}
@@ -218,7 +218,7 @@ def test_a_pattern_without_a_match_is_unknown() -> None:
     assert when("*.x", "all").above(2).answer(looked_up({}), {}, NO_MOMENT) is None
 
 
-def test_each_match_has_a_memory_of_its_own() -> None:
+def test_each_match_has_its_own_memory() -> None:
     rows = [{"a.x": 1, "b.x": 9}, {"a.x": 2, "b.x": 10}]
     assert asked(when("*.x", "all").increases(), rows) == [False, True]
 
@@ -263,21 +263,21 @@ rows = st.lists(st.fixed_dictionaries({"x": values, "y.x": values, "z.y.x": valu
 
 @settings(deadline=None)
 @given(criteria(st.just("x")), rows)
-def test_memory_is_plain_and_is_all_that_is_remembered(criterion: Criterion, series: list[Mapping[str, Any]]) -> None:
+def test_memory_is_plain_data_and_the_only_state(criterion: Criterion, series: list[Mapping[str, Any]]) -> None:
     kept: dict[str, Any] = {}
     through_json: dict[str, Any] = {}
     for epoch, row in enumerate(series, 1):
         moment = Moment(iteration=2 * epoch, epoch=epoch)
-        again = Criterion.parse(str(criterion))  # a criterion that was never asked before
+        again = Criterion.parse(str(criterion))  # a criterion that was never evaluated before
         assert criterion.ask(looked_up(row), kept, moment) == again.ask(looked_up(row), through_json, moment)
         through_json = json.loads(json.dumps(kept, allow_nan=False))
         assert through_json == kept
 
 
-# -- how they are said -------------------------------------------------------------------------------------------------
+# -- text form ---------------------------------------------------------------------------------------------------------
 @settings(deadline=None)
 @given(criteria())
-def test_every_criterion_prints_a_sentence_that_says_the_same(criterion: Criterion) -> None:
+def test_every_criterion_prints_text_that_parses_to_an_equal_one(criterion: Criterion) -> None:
     assert Criterion.parse(str(criterion)) == criterion
 
 
@@ -294,7 +294,7 @@ spans = st.tuples(st.floats(1e-9, 1e9) | st.integers(1, 10**6), st.sampled_from(
     numbers,
     st.none() | spans,
 )
-def test_words_of_sentences_numbers_and_patterns_may_be_parts_of_an_address(
+def test_keywords_numbers_and_wildcards_may_be_parts_of_an_address(
     address: str, quantifier: str, verb: str, number: float, span: tuple[float, str] | None
 ) -> None:
     try:
@@ -333,11 +333,11 @@ A, B, C = when("a").above(1), when("b").below(2), when("c").equals(3)
         ),
     ],
 )
-def test_a_sentence_and_its_fluent_form_are_equal(sentence: str, fluent: Criterion) -> None:
+def test_a_criterion_as_text_equals_its_fluent_form(sentence: str, fluent: Criterion) -> None:
     assert Criterion.parse(sentence) == fluent
 
 
-def test_criteria_print_as_the_sentence_that_people_write() -> None:
+def test_criteria_print_as_the_text_that_users_write() -> None:
     assert str(when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10)) == (
         "validation.loss increases for 5 epochs and epoch reaches 10"
     )
@@ -346,14 +346,14 @@ def test_criteria_print_as_the_sentence_that_people_write() -> None:
     assert str(when("x").above(0.1)) == "x above 0.1"
 
 
-def test_criteria_are_built_of_the_classes_that_their_names_say() -> None:
+def test_criteria_are_built_from_the_classes_of_their_names() -> None:
     assert isinstance(A & B, Both)
     assert isinstance(A | B, Either)
     assert isinstance(~A, Not)
     assert isinstance(A.for_(1, "epoch"), For)
 
 
-def test_addresses_are_told_once_each() -> None:
+def test_each_address_is_reported_once() -> None:
     criterion = (when("x").above(1) & when("y").below(2)).for_(2, "epoch") | ~when("x").below(0)
     assert criterion.addresses() == ("x", "y")
 
@@ -372,11 +372,11 @@ def test_addresses_are_told_once_each() -> None:
         ("epoch above 10", None),
     ],
 )
-def test_the_goal_is_where_a_criterion_surely_holds(sentence: str, goal: float | None) -> None:
+def test_the_goal_of_a_criterion_is_where_it_is_certain_to_hold(sentence: str, goal: float | None) -> None:
     assert Criterion.parse(sentence).goal(TimeScale.EPOCH) == goal
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 VERB = "expected reaches, falls to, above, below, equals, increases, decreases, improves, improves upwards."
 
 
@@ -413,20 +413,20 @@ VERB = "expected reaches, falls to, above, below, equals, increases, decreases, 
         ),
     ],
 )
-def test_a_sentence_that_is_none_is_refused_with_its_place(sentence: str, message: str) -> None:
+def test_an_invalid_criterion_is_refused_with_its_position(sentence: str, message: str) -> None:
     with pytest.raises(SigmaConfigError) as error:
         Criterion.parse(sentence)
     assert str(error.value).startswith(f"{sentence!r}: ")
     assert str(error.value).endswith(message)
 
 
-def test_a_sentence_may_be_nested_deeply() -> None:
+def test_a_criterion_may_be_nested_deeply() -> None:
     assert Criterion.parse("(" * 3000 + "x above 1" + ")" * 3000) == when("x").above(1)
 
 
 @settings(deadline=None)
 @given(st.text(alphabet="ab .*<>()0159-+e\nreachsndotbyflwig", max_size=40) | st.text(max_size=20))
-def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
+def test_any_text_is_a_criterion_or_is_refused_with_a_message(text: str) -> None:
     try:
         found = Criterion.parse(text)
     except SigmaConfigError:
@@ -453,7 +453,7 @@ def test_any_text_is_a_criterion_or_is_refused_in_words(text: str) -> None:
         (lambda: when("x").above(1).for_(1.5, "iteration"), "must be a whole number"),
     ],
 )
-def test_what_python_cannot_ask_is_refused(make: Any, message: str) -> None:
+def test_criteria_that_cannot_be_built_in_python_are_refused(make: Any, message: str) -> None:
     with pytest.raises(SigmaError) as error:
         make()
     assert message in str(error.value)

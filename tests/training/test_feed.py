@@ -1,4 +1,4 @@
-"""The feed: every row once an epoch, in an order of its own, however the epoch is cut; and data that is refused."""
+"""The feed: every row once per epoch, in its own order, however the epoch is divided; and invalid data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sigma_kernel.training.data.preprocessing import Preparation, check_finite, 
 
 
 class Blocks(Dataset):
-    """Numbered rows in blocks of these sizes; notes what is read, and by whom."""
+    """Numbered rows in blocks of these sizes; records which thread reads what."""
 
     def __init__(self, *sizes: int) -> None:
         ends = np.cumsum([0, *sizes])
@@ -90,7 +90,7 @@ bursts = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 # -- the order ---------------------------------------------------------------------------------------------------------
 @settings(max_examples=40)
 @given(sizes, st.integers(1, 5), st.integers(0, 2**40), bursts)
-def test_every_row_comes_exactly_once_an_epoch(sizes: list[int], batch: int, seed: int, most: list[int]) -> None:
+def test_every_row_occurs_exactly_once_per_epoch(sizes: list[int], batch: int, seed: int, most: list[int]) -> None:
     feed = _feed(*sizes, batch=min(batch, sum(sizes)), seed=seed)
     for _ in range(3):
         rows = chain.from_iterable(_taken(feed, feed.iterations_per_epoch, most))
@@ -99,7 +99,7 @@ def test_every_row_comes_exactly_once_an_epoch(sizes: list[int], batch: int, see
 
 @settings(max_examples=40)
 @given(sizes, st.integers(1, 4), bursts)
-def test_the_lengths_of_bursts_change_nothing(sizes: list[int], batch: int, most: list[int]) -> None:
+def test_the_lengths_of_bursts_do_not_change_the_bits(sizes: list[int], batch: int, most: list[int]) -> None:
     batch = min(batch, sum(sizes))
     assert _taken(_feed(*sizes, batch=batch), 20, most) == _taken(_feed(*sizes, batch=batch), 20)
 
@@ -117,11 +117,11 @@ def test_the_order_is_a_function_of_seed_epoch_and_block_alone() -> None:
     order.indices(3, 6, 0, 40)
     assert order.indices(3, 5, 1, 40).tolist() == wanted.tolist()
     feed = _feed(40, 40, batch=40, seed=3)
-    feed.cursor = Cursor(epoch=5, block=1)  # without anything before it
+    feed.cursor = Cursor(epoch=5, block=1)  # without any previous read
     assert _taken(feed, 1)[0] == (40 + wanted).tolist()
 
 
-def test_an_order_of_ones_own_is_followed() -> None:
+def test_a_custom_iterator_is_used() -> None:
     class Backwards(Iterator):
         def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
             return np.arange(rows)[::-1]
@@ -129,12 +129,12 @@ def test_an_order_of_ones_own_is_followed() -> None:
     assert _taken(_feed(4, batch=2, iterator=Backwards()), 2) == [[3, 2], [1, 0]]
 
 
-# -- what is left ------------------------------------------------------------------------------------------------------
-def test_what_is_left_of_each_block_is_a_smaller_batch() -> None:
+# -- remainders --------------------------------------------------------------------------------------------------------
+def test_the_remainder_of_each_block_is_a_smaller_batch() -> None:
     assert [len(batch) for batch in _taken(_feed(7, 2, 3), 6)] == [3, 3, 1, 2, 3, 3]
 
 
-def test_what_is_left_of_each_block_can_be_dropped() -> None:
+def test_the_remainder_of_each_block_can_be_dropped() -> None:
     feed = _feed(7, 2, 3, keep_last=False)
     found = _taken(feed, 6, [4])
     assert [len(batch) for batch in found] == [3] * 6
@@ -144,7 +144,7 @@ def test_what_is_left_of_each_block_can_be_dropped() -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_blocks_smaller_than_a_batch_are_batches_or_are_left_out(keep: bool) -> None:
+def test_blocks_smaller_than_a_batch_are_smaller_batches_or_skipped(keep: bool) -> None:
     feed = _feed(2, 5, 1, keep_last=keep)
     assert feed.iterations_per_epoch == (4 if keep else 1)
     assert feed.cursor == Cursor(0, 0 if keep else 1, 0)
@@ -153,7 +153,7 @@ def test_blocks_smaller_than_a_batch_are_batches_or_are_left_out(keep: bool) -> 
 
 @settings(max_examples=40)
 @given(sizes, st.integers(1, 5), st.booleans(), bursts)
-def test_iterations_are_counted_right_at_every_cursor(
+def test_remaining_iterations_are_counted_correctly_at_every_cursor(
     sizes: list[int], batch: int, keep: bool, most: list[int]
 ) -> None:
     if not keep and max(sizes) < batch:
@@ -165,7 +165,7 @@ def test_iterations_are_counted_right_at_every_cursor(
     feed.close()
 
 
-def test_a_burst_never_crosses_a_block() -> None:
+def test_a_burst_never_spans_two_blocks() -> None:
     feed = _feed(7, 6)
     assert feed.next(10).rows.shape == (2, 3)
     feed.advance(feed.next(2), 2)
@@ -186,7 +186,7 @@ def test_no_minibatch_has_rows_of_two_blocks(keep_last, sizes):
     assert all(len({row // 4 for row in batch}) == 1 for batch in found)
 
 
-def test_a_burst_that_ended_early_goes_on_where_it_ended() -> None:
+def test_a_burst_that_ended_early_continues_where_it_ended() -> None:
     feed, whole = _feed(9), _taken(_feed(9), 3)
     batches = feed.next(3)
     feed.advance(batches, 2)
@@ -196,7 +196,7 @@ def test_a_burst_that_ended_early_goes_on_where_it_ended() -> None:
 # -- the cursor --------------------------------------------------------------------------------------------------------
 @settings(max_examples=40)
 @given(sizes, st.integers(1, 4), st.booleans(), st.integers(0, 12))
-def test_a_fresh_feed_goes_on_from_any_cursor(sizes: list[int], batch: int, keep: bool, done: int) -> None:
+def test_a_new_feed_can_start_from_any_cursor(sizes: list[int], batch: int, keep: bool, done: int) -> None:
     if not keep and max(sizes) < batch:
         return
     batch = min(batch, sum(sizes))
@@ -215,7 +215,7 @@ def test_rewinding_starts_the_first_epoch_again() -> None:
 
 
 # -- residence ---------------------------------------------------------------------------------------------------------
-def test_the_next_block_is_read_ahead_by_another_thread() -> None:
+def test_the_next_block_is_prefetched_in_another_thread() -> None:
     feed = _feed(3, 3, 3)
     _taken(feed, 4)
     data = feed.dataset
@@ -228,7 +228,7 @@ def test_the_next_block_is_read_ahead_by_another_thread() -> None:
 
 @define
 class Noting(Shuffled):
-    """The usual order; notes who draws it."""
+    """The default order; records which thread draws it."""
 
     drawn: list[tuple[int, int, bool]] = field(factory=list)
 
@@ -238,7 +238,7 @@ class Noting(Shuffled):
 
 
 @pytest.mark.parametrize("sizes", [(3000,), (2500, 2048)])
-def test_the_order_of_many_rows_is_drawn_ahead_by_another_thread(sizes: tuple[int, ...]) -> None:
+def test_the_order_of_many_rows_is_drawn_in_another_thread(sizes: tuple[int, ...]) -> None:
     order = Noting()
     epochs = _taken(_feed(*sizes, batch=sum(sizes), iterator=order), 6)
     assert [beside for _, _, beside in order.drawn[:6]] == [False, *[True] * 5]
@@ -247,7 +247,7 @@ def test_the_order_of_many_rows_is_drawn_ahead_by_another_thread(sizes: tuple[in
     assert epochs == [(start + rows).tolist() for start, rows in zip(starts, wanted, strict=True)]
 
 
-def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() -> None:
+def test_prefetched_orders_are_discarded_if_the_cursor_or_the_iterator_changes() -> None:
     feed = _feed(3000, batch=3000, iterator=Noting())
     feed.next(1)
     feed.cursor = Cursor(epoch=7)
@@ -264,7 +264,7 @@ def test_what_was_drawn_ahead_is_left_where_the_cursor_or_the_order_changes() ->
     feed.close()
 
 
-def test_a_single_block_is_read_once_and_placed_once() -> None:
+def test_a_single_block_is_read_and_transferred_once() -> None:
     placed: list[np.ndarray] = []
     data = Blocks(10)
     feed = Walk(Feed(data, 3, 0, dict, lambda values: placed.append(values) or values))
@@ -272,7 +272,7 @@ def test_a_single_block_is_read_once_and_placed_once() -> None:
     assert (len(data.read), len(placed)) == (1, 1)
 
 
-def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_block_is_wanted() -> None:
+def test_an_error_while_prefetching_is_raised_when_the_block_is_used() -> None:
     def prepare(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if 3 in block["number"]:
             raise SigmaDataError("data: spoilt.")
@@ -285,7 +285,7 @@ def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_block_is_wanted
     feed.close()
 
 
-def test_closing_ends_the_reader() -> None:
+def test_closing_the_feed_ends_its_reader_thread() -> None:
     feed = _feed(3, 3)
     feed.next(1)
     feed.close()
@@ -296,7 +296,7 @@ def test_closing_ends_the_reader() -> None:
 # -- preparation -------------------------------------------------------------------------------------------------------
 @define
 class Centre(Preprocessor):
-    """Subtract the mean of what it was fitted on."""
+    """Subtract the mean of the data it was fitted on."""
 
     section: str = "x"
     seen: list[int] = field(factory=list)
@@ -312,7 +312,7 @@ class Centre(Preprocessor):
 
 @define
 class Double(Preprocessor):
-    """Remembers nothing."""
+    """Has no fitted values."""
 
     section: str = "x"
 
@@ -339,14 +339,14 @@ class Several(Blocks):
 
 
 def fitted(precision: str, steps: Mapping[str, Preprocessor], data: Dataset) -> Preparation:
-    """Return the preparation that comes of fitting all steps, one after the other."""
+    """Return the preparation after fitting all steps in order."""
     done = Preparation(precision)
     for name, step in steps.items():
         done = done.then(name, step, data)
     return done
 
 
-def test_preprocessors_are_fitted_on_all_blocks_each_on_what_those_before_it_leave() -> None:
+def test_each_preprocessor_is_fitted_on_the_output_of_the_previous_ones_over_all_blocks() -> None:
     data = Several(np.array([1.0, 2.0]), np.array([6.0]))
     preparation = fitted("float64", {"a": Double(), "b": Centre()}, data)
     assert preparation.fitted["b"]["mean"] == 6.0
@@ -365,7 +365,7 @@ class Counting(Several):
         return super().block(block)
 
 
-def test_a_preprocessor_that_learns_nothing_reads_nothing_and_others_read_block_by_block() -> None:
+def test_only_preprocessors_that_learn_read_the_data_block_by_block() -> None:
     data = Counting(np.array([1.0, 2.0]), np.array([6.0]))
     fitted("float64", {"a": Double(), "b": Double()}, data)
     assert data.asked == []
@@ -373,7 +373,7 @@ def test_a_preprocessor_that_learns_nothing_reads_nothing_and_others_read_block_
     assert data.asked == [0, 1]
 
 
-def test_blocks_can_be_gone_through_again_and_only_one_is_held() -> None:
+def test_blocks_can_be_iterated_again_with_only_one_in_memory() -> None:
     alive: list[weakref.ref[np.ndarray]] = []
 
     class Twice(Double):
@@ -392,7 +392,7 @@ def test_blocks_can_be_gone_through_again_and_only_one_is_held() -> None:
     assert preparation.fitted["a"]["sums"].tolist() == [3.0, 6.0]
 
 
-def test_a_number_that_is_not_finite_is_named_by_block_and_row_where_there_are_several() -> None:
+def test_a_non_finite_number_is_reported_with_block_and_row_if_there_are_several_blocks() -> None:
     data = Several(np.array([1.0, 2.0]), np.array([6.0, np.nan]))
     with pytest.raises(SigmaDataError, match="^block 1: data: section 'x' holds a value that is not finite, .* row 1"):
         fitted("float32", {"a": Centre()}, data)
@@ -413,7 +413,7 @@ def test_preprocessors_are_fitted_on_the_training_split_alone() -> None:
     )
 
 
-def test_a_preprocessor_of_a_section_that_is_not_there_is_refused() -> None:
+def test_a_preprocessor_of_a_missing_section_is_refused() -> None:
     with pytest.raises(SigmaDataError, match="preprocessor 'a': the data has no section 'y'"):
         fitted("float32", {"a": Double("y")}, Rows({"x": np.ones(3)}))
 
@@ -428,14 +428,14 @@ def test_a_preprocessor_of_a_section_that_is_not_there_is_refused() -> None:
         ("bool", "float32", "bool"),
     ],
 )
-def test_sections_get_the_dtypes_of_the_step(given: str, precision: str, dtype: str) -> None:
+def test_sections_are_cast_to_the_dtypes_of_the_step(given: str, precision: str, dtype: str) -> None:
     prepared = Preparation(precision)({"x": np.ones(3, given)})["x"]
     assert prepared.dtype == dtype
     assert prepared.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
-def test_whole_numbers_beyond_32_bits_are_refused(value: int) -> None:
+def test_integers_beyond_32_bits_are_refused(value: int) -> None:
     with pytest.raises(SigmaDataError, match="section 'x' holds integers beyond 32 bits. Scale them, or use floats."):
         Preparation("float32")({"x": np.array([0, value], np.int64)})
     with pytest.raises(SigmaDataError, match="beyond 32 bits"):
@@ -443,14 +443,14 @@ def test_whole_numbers_beyond_32_bits_are_refused(value: int) -> None:
 
 
 @pytest.mark.parametrize("values", [["a", "b"], [object(), None], [1j, 2j]])
-def test_what_is_no_number_is_refused(values: list[Any]) -> None:
+def test_a_value_that_is_not_a_number_is_refused(values: list[Any]) -> None:
     with pytest.raises(SigmaDataError, match="section 'x' holds .*. Use numbers or booleans."):
         Preparation("float32")({"x": np.array(values)})
 
 
-# -- numbers that are not finite ---------------------------------------------------------------------------------------
+# -- non-finite numbers ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_number_that_is_not_finite_is_named_by_section_and_row(bad: float) -> None:
+def test_a_non_finite_number_is_reported_with_section_and_row(bad: float) -> None:
     values = np.ones((9, 2, 2))
     values[6, 1, 0] = values[8, 0, 0] = bad
     prepared = Preparation("float32")({"y": np.arange(9), "x": values})
@@ -458,7 +458,7 @@ def test_a_number_that_is_not_finite_is_named_by_section_and_row(bad: float) -> 
         check_finite(prepared)
 
 
-def test_a_number_too_large_for_the_precision_is_told_from_one_that_is_not_finite() -> None:
+def test_a_number_too_large_for_the_precision_is_distinguished_from_a_non_finite_one() -> None:
     values = np.ones((9, 2))
     values[6, 1] = -1e300
     with pytest.raises(SigmaDataError, match=r"section 'x', row 6: -1e\+300 is too large for float32. Scale"):
@@ -466,14 +466,14 @@ def test_a_number_too_large_for_the_precision_is_told_from_one_that_is_not_finit
     assert np.array_equal(Preparation("float64")({"x": values})["x"], values)
 
 
-def test_the_row_is_found_behind_a_preprocessor_that_spreads_it() -> None:
+def test_the_row_of_a_non_finite_value_is_found_after_preprocessing() -> None:
     values = np.ones((9, 2))
     values[6, 1] = np.nan
     with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6"):
         fitted("float32", {"a": Centre()}, Rows({"x": values}))
 
 
-def test_a_preprocessor_may_fill_what_is_missing() -> None:
+def test_a_preprocessor_may_fill_missing_values() -> None:
     class Fill(Double):
         def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
             return np.nan_to_num(values, nan=3.0)
@@ -482,7 +482,7 @@ def test_a_preprocessor_may_fill_what_is_missing() -> None:
     assert preparation({"x": np.array([np.nan])})["x"].tolist() == [1.0]
 
 
-def test_training_refuses_data_that_is_not_finite() -> None:
+def test_training_refuses_non_finite_data() -> None:
     with small_environment(Sweep()) as sigma:
         data = sigma.trainer("trainer").data["training"]
         data.block(0)["targets"][17] = np.nan
@@ -490,12 +490,12 @@ def test_training_refuses_data_that_is_not_finite() -> None:
             sigma.run()
 
 
-# -- what does not fit -------------------------------------------------------------------------------------------------
+# -- data that does not fit --------------------------------------------------------------------------------------------
 WANTED = {"x": Spec((2,), "float32"), "y": Spec((), "int32")}
 FITTING = {"x": np.ones((3, 2), np.float32), "y": np.ones(3, np.int32)}
 
 
-def test_only_the_sections_that_are_wanted_are_left_as_they_are_wanted() -> None:
+def test_only_requested_sections_remain_with_the_requested_dtype() -> None:
     found = conform({**FITTING, "x": np.ones((3, 2), np.int32), "more": np.ones(3)}, WANTED)
     assert {name: values.dtype.name for name, values in found.items()} == {"x": "float32", "y": "int32"}
 
@@ -516,7 +516,7 @@ def test_a_section_that_does_not_fit_is_refused(change: dict[str, Any], message:
     assert str(error.value) == message
 
 
-def test_a_split_of_another_shape_is_refused_where_it_is_used() -> None:
+def test_a_split_of_another_shape_is_refused_when_it_is_used() -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         other = Rows({"inputs": np.ones((4, 2)), "targets": np.ones((4, 1))})
@@ -535,7 +535,7 @@ def test_a_batch_larger_than_the_data_is_refused() -> None:
         _feed(5, 2, batch=8)
 
 
-def test_batches_that_no_block_can_fill_are_refused() -> None:
+def test_batches_larger_than_every_block_are_refused() -> None:
     with pytest.raises(SigmaDataError, match="no block holds a whole batch of 6.*last_batch = 'keep'"):
         _feed(5, 5, batch=6, keep_last=False)
 

@@ -1,4 +1,4 @@
-"""What is done before the first iteration grows no faster than networks, addresses and hooks do."""
+"""Work before the first iteration is linear in the size of networks, addresses and hooks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def model(layers: int) -> Model:
     return trainer(DEEP.format(layers)).session.setup.model
 
 
-def test_preparing_a_trainer_grows_like_its_layers() -> None:
+def test_preparing_a_trainer_takes_time_linear_in_its_layers() -> None:
     assert growth(lambda layers: trainer(DEEP.format(layers)).prepare, 100) < TWICE
 
 
-def test_preparing_a_trainer_grows_like_its_branches() -> None:
+def test_preparing_a_trainer_takes_time_linear_in_its_branches() -> None:
     def wide(branches: int) -> Callable[[], Any]:
         text = f"x = input(4)\nconcat({', '.join(['x + dense(2)'] * branches)}) + output(2) + softmax_cross_entropy()"
         return trainer(text).prepare
@@ -45,7 +45,7 @@ def test_preparing_a_trainer_grows_like_its_branches() -> None:
 
 
 @pytest.mark.parametrize("kind", [Model.training, Model.gradients, Model.evaluation])
-def test_a_step_grows_like_its_layers(kind: Callable[..., Any]) -> None:
+def test_a_step_grows_linearly_with_its_layers(kind: Callable[..., Any]) -> None:
     def traced(layers: int) -> Callable[[], Any]:
         made = model(layers)
         return lambda: kind(made, 8)
@@ -53,11 +53,11 @@ def test_a_step_grows_like_its_layers(kind: Callable[..., Any]) -> None:
     assert growth(traced, 60) < TWICE
 
 
-def test_an_update_grows_like_its_parameters() -> None:
+def test_an_update_grows_linearly_with_its_parameters() -> None:
     assert growth(lambda layers: model(layers).update, 60) < TWICE
 
 
-def test_each_tag_is_found_at_once() -> None:
+def test_layers_can_be_addressed_by_each_of_their_tags() -> None:
     def tagged(layers: int) -> Callable[[], Any]:
         made = model(layers)
         return lambda: [made.tags(placed.name) for placed in made.network.layers]
@@ -66,12 +66,12 @@ def test_each_tag_is_found_at_once() -> None:
 
 
 def hooks(count: int) -> dict[str, Do]:
-    """Return a chain of hooks, each of which reads what the one before writes."""
+    """Return a chain of hooks, each of which reads what the previous one writes."""
     names = ["training.loss", *(f"made.by_{number}" for number in range(count))]
     return {f"hook_{i}": Do(reads=[names[i]], writes=[names[i + 1]]) for i in range(count)}
 
 
-def test_reasons_grow_like_hooks_that_name_what_they_read() -> None:
+def test_the_number_of_ordering_reasons_is_linear_in_the_hooks() -> None:
     def reasoned(count: int) -> Callable[[], Any]:
         made = hooks(count)
         return lambda: reasons(made)
@@ -81,19 +81,19 @@ def test_reasons_grow_like_hooks_that_name_what_they_read() -> None:
     assert [(reason.first, reason.then) for reason in found] == [("hook_0", "hook_1"), ("hook_1", "hook_2")]
 
 
-def test_hooks_without_reasons_come_by_priority_and_name() -> None:
+def test_hooks_without_dependencies_are_ordered_by_priority_and_name() -> None:
     free = {name: Do(writes=[f"made.{name}"]) for name in ("b", "a", "c")}
     assert ordered(free) == ["a", "b", "c"]
 
 
-def test_what_patterns_meet_is_a_reason_too() -> None:
+def test_matching_patterns_are_reasons_for_an_order() -> None:
     found = reasons({"reader": Do(reads=["made.*"]), "writer": Do(writes=["made.one"])})
     assert [(reason.first, reason.then) for reason in found] == [("writer", "reader")]
     found = reasons({"reader": Do(reads=["made.one"]), "writer": Do(writes=["made.*"])})
     assert [(reason.first, reason.then) for reason in found] == [("writer", "reader")]
 
 
-def test_the_rule_that_decides_a_setting_is_the_most_specific_one_that_has_it() -> None:
+def test_a_setting_comes_from_the_most_specific_rule_that_has_it() -> None:
     live = trainer(DEEP.format(1)).session.state.live.base
     assert live["optimiser.1-dense.weights.learning_rate"] == 0.01
     assert live["optimiser.1-dense.weights.beta1"] == 0.8

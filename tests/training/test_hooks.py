@@ -1,4 +1,4 @@
-"""Hooks: their order and the reasons for it, which are due, and what happens when one fails."""
+"""Hooks: their order and its reasons, when they are due, and failures."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ class Other(Do):
 
 
 def _every_order(hooks: dict[str, Hook]) -> set[tuple[str, ...]]:
-    """Return the orders computed for all orders in which the hooks could have been declared."""
+    """Return the orders computed for all permutations of the declared hooks."""
     return {tuple(ordered({name: hooks[name] for name in names})) for names in permutations(hooks)}
 
 
 # -- the order ---------------------------------------------------------------------------------------------------------
-def test_who_writes_goes_before_who_reads() -> None:
+def test_writers_precede_readers() -> None:
     hooks = {"a": Do(reads=["x.loss"]), "b": Do(writes=["x.loss"]), "c": Do(reads=["**.loss"], priority=9)}
     assert _every_order(hooks) == {("b", "c", "a")}
 
 
-def test_a_criterion_reads_too() -> None:
+def test_a_hook_also_reads_the_values_of_its_criterion() -> None:
     hooks = {"a": Do(when=when("x").above(1) & when("y.*", "any").below(2)), "b": Do(writes=["y.z"])}
     assert _every_order(hooks) == {("b", "a")}
 
 
-def test_what_is_required_goes_first_by_name_or_by_type() -> None:
+def test_required_hooks_run_first_whether_named_or_typed() -> None:
     hooks = {"a": Do(requires=["c"]), "b": Do(requires=["Other"]), "c": Do(), "d": Other(priority=-5)}
     assert _every_order(hooks) == {("c", "a", "d", "b")}
 
 
-def test_where_nothing_is_declared_priority_decides_and_then_the_name() -> None:
+def test_hooks_without_declarations_are_ordered_by_priority_then_name() -> None:
     hooks = {"a": Do(priority=-1), "b": Do(), "c": Other(), "d": Do(priority=3)}
     assert _every_order(hooks) == {("d", "b", "c", "a")}
 
 
-def test_priority_never_overrules_what_is_declared() -> None:
+def test_priority_never_overrides_declared_dependencies() -> None:
     hooks = {"early": Do(reads=["x"], priority=100), "late": Do(writes=["x"], priority=-100)}
     assert _every_order(hooks) == {("late", "early")}
 
@@ -61,13 +61,13 @@ def test_a_hook_may_read_what_it_writes_itself() -> None:
     assert ordered({"a": Do(reads=["x"], writes=["x"])}) == ["a"]
 
 
-def test_every_reason_can_be_told() -> None:
+def test_every_reason_is_reported() -> None:
     hooks = {"a": Do(reads=["x.*"]), "b": Do(writes=["x.loss"], requires=["Other"]), "c": Other()}
     told = [str(reason) for reason in reasons(hooks)]
     assert told == ["c before b: b requires Other", "b before a: a reads x.loss, which b writes"]
 
 
-def test_a_cycle_is_named_in_the_order_of_its_waiting() -> None:
+def test_a_cycle_of_hooks_is_named_in_the_order_of_its_dependencies() -> None:
     hooks = {
         "start": Do(requires=["a"]),
         "a": Do(reads=["y"], writes=["x"]),
@@ -86,7 +86,7 @@ def test_an_unknown_requirement_is_refused() -> None:
         ordered({"a": Do(requires=["acuracy"]), "accuracy": Do()})
 
 
-def test_the_whole_order_is_explained_by_declarations_or_else_by_priority_or_name() -> None:
+def test_the_hook_order_is_explained_by_declarations_priority_or_name() -> None:
     hooks = {
         "a": Do(reads=["x"]), "b": Do(writes=["x"]), "c": Do(priority=2),
         "d": Do(priority=2, reads=["training.loss"]),
@@ -125,13 +125,13 @@ def test_hooks_with_arrays_are_not_compared() -> None:
     check_distinct({"a": Do(reads=np.ones(2)), "b": Do(reads=np.ones(2))})  # type: ignore[arg-type]
 
 
-def test_a_hook_that_is_there_serves_several_that_require_it() -> None:
+def test_one_hook_satisfies_several_that_require_it() -> None:
     assert ordered({"a": Do(), "b": Do(requires=["a"]), "c": Do(requires=["a"], priority=1)}) == ["a", "c", "b"]
 
 
 # -- when they are due -------------------------------------------------------------------------------------------------
 class Runner:
-    """What a session does with its hooks, reduced to running them."""
+    """The part of a session that runs hooks."""
 
     def __init__(self, log: Callable[[str], None], hooks: Mapping[str, Hook]) -> None:
         self.order, self.log = HookOrder(hooks), log
@@ -154,7 +154,7 @@ def _fire(runner: Runner, name: str, context: HookContext, scope: str = "") -> N
     runner.fire(name, context, scope)
 
 
-def test_hooks_that_are_due_together_come_in_their_order() -> None:
+def test_hooks_due_together_run_in_order() -> None:
     runner = _runner(a=Do(reads=["x"]), b=Do(writes=["x"]), c=Do(every=every(3, "iteration")))
     assert runner.order.due(runner.memory, Moment(iteration=4), Moment(iteration=6, epoch=1)) == ["b", "a", "c"]
     assert runner.order.due(runner.memory, Moment(iteration=4, epoch=1), Moment(iteration=5, epoch=1)) == []
@@ -168,7 +168,7 @@ def test_a_hook_runs_only_if_its_criterion_holds() -> None:
     assert seen == [3.0, 5.0]
 
 
-def test_a_criterion_remembers_each_scope_apart() -> None:
+def test_a_criterion_keeps_separate_memory_for_each_scope() -> None:
     seen: list[float] = []
     runner = _runner(a=Do(does=lambda context: seen.append(context.read("x")), when=when("x").increases()))
     for x, scope in ((1.0, "workers.0."), (5.0, "workers.1."), (2.0, "workers.0."), (4.0, "workers.1.")):
@@ -181,13 +181,13 @@ def _fails(context: HookContext) -> None:
     raise KeyError("gone")
 
 
-def test_a_failure_ends_training_unless_said_otherwise() -> None:
+def test_a_failing_hook_ends_training_by_default() -> None:
     with pytest.raises(SigmaTrainingError, match="hook 'a' failed: KeyError: 'gone'. Set on_error = 'mute'") as error:
         _fire(_runner(a=Do(does=_fails)), "a", Desk())
     assert isinstance(error.value.__cause__, KeyError)
 
 
-def test_a_failure_that_is_a_sentence_is_told_without_its_class() -> None:
+def test_a_sigma_error_of_a_hook_is_reported_without_its_class() -> None:
     def refuses(context: HookContext) -> None:
         raise SigmaConfigError("it: too much. Take less.")
 
@@ -210,7 +210,7 @@ def test_a_hook_can_be_muted_by_its_failure() -> None:
     assert runner.order.active(runner.memory) == ["b"]
 
 
-def test_a_failure_can_be_ignored_and_the_hook_stays() -> None:
+def test_a_hook_whose_failure_is_ignored_stays_active() -> None:
     told: list[str] = []
     runner = _runner(told, a=Do(does=_fails, on_error="ignore"))
     _fire(runner, "a", Desk())
@@ -219,14 +219,14 @@ def test_a_failure_can_be_ignored_and_the_hook_stays() -> None:
     assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["a"]
 
 
-def test_a_guard_that_was_muted_guards_no_more() -> None:
+def test_a_muted_guard_no_longer_fires() -> None:
     runner = _runner(a=Do(does=_fails, on_error="mute", guards=True), b=Do(guards=True))
     assert runner.order.guards(runner.memory) == ["a", "b"]
     _fire(runner, "a", Desk())
     assert runner.order.guards(runner.memory) == ["b"]
 
 
-def test_the_memory_of_hooks_begins_blank() -> None:
+def test_the_memory_of_hooks_starts_empty() -> None:
     runner = _runner(a=Do(does=_fails, on_error="mute", when=when("x").improves()))
     _fire(runner, "a", Desk({"x": 1.0}))
     assert runner.memory["a"]["criterion"]
@@ -235,7 +235,7 @@ def test_the_memory_of_hooks_begins_blank() -> None:
 
 # -- in a session ------------------------------------------------------------------------------------------------------
 class TwoWorkers(Sweep):
-    """Pretends that two workers had losses of their own."""
+    """Pretends that each of two workers has its own loss."""
 
     def train(self, session: Session) -> None:
         session.split(2)
@@ -244,7 +244,7 @@ class TwoWorkers(Sweep):
         super().train(session)
 
 
-def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> None:
+def test_a_local_hook_runs_for_each_worker_with_its_values_and_memory() -> None:
     seen: list[tuple[float, int]] = []
 
     def count(context: HookContext) -> None:
@@ -256,7 +256,7 @@ def test_a_local_hook_runs_for_each_worker_and_sees_its_values_and_memory() -> N
     with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         published = sigma.trainer("trainer").session.state.published
-        assert set(sigma.summary().metrics) == {"training.loss"}  # what is local is nobody's result
+        assert set(sigma.summary().metrics) == {"training.loss"}  # local values are not results
     assert seen == [(-1.0, 1), (-2.0, 1), (-1.0, 2), (-2.0, 2)]
     assert {"workers.0.counted": 2, "workers.1.counted": 2}.items() <= published.items()
 
@@ -305,7 +305,7 @@ class Broken(Hook):
         (lambda: Do(background="yes"), "Do.background: must be"),
     ],
 )
-def test_declarations_that_are_none_are_refused_with_their_place(make: Callable[[], Hook], message: str) -> None:
+def test_invalid_hook_declarations_are_refused_with_their_location(make: Callable[[], Hook], message: str) -> None:
     with (
         pytest.raises(SigmaConfigError, match=re.escape(message)),
         small_environment(Sweep(), hooks={"a": make()}) as s,
@@ -313,7 +313,7 @@ def test_declarations_that_are_none_are_refused_with_their_place(make: Callable[
         s.prepare()
 
 
-def test_a_hook_that_reads_what_nothing_publishes_is_refused_before_training() -> None:
+def test_a_hook_that_reads_an_unpublished_value_is_refused_before_training() -> None:
     with (
         small_environment(Sweep(), hooks={"it": Do(reads=["validation.los"])}) as sigma,
         pytest.raises(SigmaConfigError, match="trainer.hooks.it: reads 'validation.los', which nothing here publishes"),
@@ -321,7 +321,7 @@ def test_a_hook_that_reads_what_nothing_publishes_is_refused_before_training() -
         sigma.prepare()
 
 
-def test_what_one_hook_publishes_the_next_one_reads_at_the_same_moment() -> None:
+def test_a_hook_reads_values_published_by_an_earlier_hook_at_the_same_time() -> None:
     seen: list[Any] = []
     hooks = {
         "a": Do(does=lambda context: seen.append(context.read("twice")), reads=["twice"]),
@@ -333,7 +333,7 @@ def test_what_one_hook_publishes_the_next_one_reads_at_the_same_moment() -> None
     assert seen == [2, 4, 6]
 
 
-def test_training_goes_on_after_a_failure_that_is_ignored_and_people_are_told() -> None:
+def test_training_continues_after_an_ignored_failure_which_is_logged() -> None:
     with small_environment(Sweep(), hooks={"it": Do(does=_fails, on_error="ignore")}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         assert [text for _, text in sigma.messages.after(0)] == [
@@ -343,11 +343,11 @@ def test_training_goes_on_after_a_failure_that_is_ignored_and_people_are_told() 
 
 # -- hooks that detach themselves --------------------------------------------------------------------------------------
 def _leaves_and(does: Callable[[HookContext], Any], **settings: Any) -> Do:
-    """Return a hook that detaches itself and does something after that."""
+    """Return a hook that detaches itself and then does something else."""
     return Do(does=lambda context: [context.command("detach", name="it"), does(context)], **settings)
 
 
-def test_a_hook_that_detaches_itself_and_fails_ends_training_by_its_name() -> None:
+def test_a_hook_that_detaches_itself_and_then_fails_ends_training_and_is_named() -> None:
     with (
         small_environment(Sweep(), hooks={"it": _leaves_and(_fails)}) as sigma,
         pytest.raises(SigmaTrainingError, match="hook 'it' failed: KeyError: 'gone'. Set on_error = 'mute'"),
@@ -357,16 +357,14 @@ def test_a_hook_that_detaches_itself_and_fails_ends_training_by_its_name() -> No
 
 @pytest.mark.parametrize("scope", ["global", "local"])
 @pytest.mark.parametrize(("policy", "became"), [("ignore", "ignored"), ("mute", "muted")])
-def test_the_policy_of_a_hook_that_detached_itself_is_obeyed_and_it_runs_no_more(
-    policy: str, became: str, scope: str
-) -> None:
+def test_the_error_policy_applies_to_a_hook_that_detached_itself(policy: str, became: str, scope: str) -> None:
     with small_environment(TwoWorkers(), hooks={"it": _leaves_and(_fails, on_error=policy, scope=scope)}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
         assert [text for _, text in sigma.messages.after(0)] == [f"hook 'it' failed: KeyError: 'gone'; it is {became}"]
         assert sigma.trainer("trainer").session.state.memory == {}
 
 
-def test_a_hook_that_detached_itself_ends_what_it_does_and_publishes_nothing_any_more() -> None:
+def test_a_hook_that_detaches_itself_finishes_but_publishes_nothing_more() -> None:
     seen: list[Any] = []
 
     def last(context: HookContext) -> None:

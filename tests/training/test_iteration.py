@@ -1,4 +1,4 @@
-"""Repeating an iteration: what a hook is given, on which backend, and that training does not notice."""
+"""Repeating an iteration: the hook's view, the backend used, and no effect on training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Outcome = dict[str, np.ndarray]
 
 @define(eq=False, kw_only=True)
 class Repeat(Hook):
-    """Keep what the last iteration came to, and what comes of it when it is repeated."""
+    """Record the results of the last iteration, and of repeating it."""
 
     every: TimeStep = every(1, "iteration")
     repeats: bool = True
@@ -36,7 +36,7 @@ class Repeat(Hook):
 
 @define(eq=False, kw_only=True)
 class Meddle(Hook):
-    """Change what the next iteration goes by, before others are due."""
+    """Change the inputs of the next iteration before other hooks are due."""
 
     every: TimeStep = every(1, "iteration")
     priority: int = 10
@@ -50,7 +50,7 @@ def same(first: Outcome, second: Outcome) -> bool:
     return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 
-def test_an_iteration_comes_out_the_same_on_a_backend_that_computes_the_same() -> None:
+def test_repeating_an_iteration_on_an_equal_backend_gives_the_same_result() -> None:
     hook = Repeat()
     with small_environment(Sweep(), hooks={"repeat": hook}) as sigma:
         losses = sigma.trainer("trainer").fit(epochs=2)["training.loss"]
@@ -62,7 +62,9 @@ def test_an_iteration_comes_out_the_same_on_a_backend_that_computes_the_same() -
     assert hook.found[-1][1]["optimiser.step"] == 10
 
 
-def test_random_numbers_layer_state_and_slots_are_repeated(deep: Callable[..., Environment], metric: Any) -> None:
+def test_repeating_an_iteration_repeats_random_numbers_layer_state_and_slots(
+    deep: Callable[..., Environment], metric: Any
+) -> None:
     hook = Repeat(every=every(3, "iteration"))
     with deep(hooks={"repeat": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
@@ -71,8 +73,8 @@ def test_random_numbers_layer_state_and_slots_are_repeated(deep: Callable[..., E
     assert any("mean" in name for name in hook.found[0][1])
 
 
-def test_what_changes_afterwards_does_not_count() -> None:
-    """Parameters and learning rates are changed at the same boundary, before the hook is due."""
+def test_later_changes_do_not_affect_a_repeated_iteration() -> None:
+    """Parameters and learning rates change at the same boundary, before the hook is due."""
     hook = Repeat()
     with small_environment(Sweep(), hooks={"repeat": hook, "meddle": Meddle()}) as sigma:
         sigma.trainer("trainer").fit(iterations=4)
@@ -80,7 +82,7 @@ def test_what_changes_afterwards_does_not_count() -> None:
     assert not (hook.found[-1][1]["network.layers.weights"] == 0.5).any()
 
 
-def test_training_goes_on_from_its_own_state() -> None:
+def test_repeating_an_iteration_does_not_affect_training() -> None:
     found = []
     for hooks in ({}, {"repeat": Repeat(every=every(2, "iteration"))}):
         with small_environment(Sweep(), hooks=hooks) as sigma:
@@ -90,7 +92,7 @@ def test_training_goes_on_from_its_own_state() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"repeats": False}, {"background": True}, {"every": "start"}, {"every": "stop"}])
-def test_there_is_no_iteration_for_who_did_not_ask_nor_in_the_background_nor_at_events(
+def test_an_iteration_can_only_be_repeated_by_hooks_that_requested_it(
     settings: dict[str, Any],
 ) -> None:
     hook = Repeat(**settings)
@@ -99,7 +101,7 @@ def test_there_is_no_iteration_for_who_did_not_ask_nor_in_the_background_nor_at_
         assert hook.found == []
 
 
-def test_what_an_iteration_went_by_can_be_looked_at() -> None:
+def test_the_inputs_of_an_iteration_can_be_inspected() -> None:
     seen: list[Iteration] = []
 
     class Look(Repeat):

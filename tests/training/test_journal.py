@@ -1,4 +1,4 @@
-"""The files that grow: strict JSON lines, and no more rows of metrics than people can read."""
+"""Growing files: strict JSON lines, and a limited rate of metrics rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
-def test_the_first_line_says_the_format_and_only_once(tmp_path: Path) -> None:
+def test_the_first_journal_line_states_the_format_once(tmp_path: Path) -> None:
     for _ in range(2):
         Lines(tmp_path / "x.jsonl").append({"a": 1})
     assert _read(tmp_path / "x.jsonl") == [{"format": 1}, {"a": 1}, {"a": 1}]
@@ -37,7 +37,7 @@ def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.M
     assert not list(tmp_path.iterdir())
 
 
-def test_what_has_no_room_waits_for_it_in_order_leaves_no_half_row_and_alarms_once(
+def test_journal_rows_without_disk_space_wait_in_order_and_raise_one_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resource = pytest.importorskip("resource")
@@ -68,11 +68,11 @@ def test_what_has_no_room_waits_for_it_in_order_leaves_no_half_row_and_alarms_on
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=8,
 ))  # fmt: skip
-def test_what_is_strict_is_json_for_every_reader(value: Any) -> None:
+def test_strict_values_are_json_for_every_reader(value: Any) -> None:
     json.dumps(strict(value), allow_nan=False)
 
 
-def test_only_what_is_not_finite_is_left_out() -> None:
+def test_only_non_finite_numbers_become_null() -> None:
     assert strict({"a": {"b": float("nan"), "c": 1.5}, "d": float("-inf"), "e": [1]}) == {
         "a": {"b": None, "c": 1.5}, "d": None, "e": [1],
     }  # fmt: skip
@@ -82,7 +82,7 @@ def test_only_what_is_not_finite_is_left_out() -> None:
 
 
 class At:
-    """A clock that stands where it was put."""
+    """A clock with a settable time."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -96,7 +96,7 @@ def _samples(tmp_path: Path) -> tuple[Samples, At, Path]:
     return Samples(Lines(tmp_path / "metrics.jsonl"), now=now), now, tmp_path / "metrics.jsonl"
 
 
-def test_a_row_keeps_the_last_the_least_and_the_greatest_value(tmp_path: Path) -> None:
+def test_a_metrics_row_keeps_the_last_minimum_and_maximum_value(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)
     samples.add({"loss": np.array([3.0, 1.0, 2.0])})
     samples.add({"loss": np.array([5.0, 4.0]), "accuracy": np.array([0.5])})
@@ -108,7 +108,7 @@ def test_a_row_keeps_the_last_the_least_and_the_greatest_value(tmp_path: Path) -
     assert _read(path)[1:] == [{"iteration": 5, "values": wanted}]
 
 
-def test_at_most_ten_rows_a_second_are_written_and_no_extreme_is_lost(tmp_path: Path) -> None:
+def test_at_most_ten_metrics_rows_a_second_are_written_without_losing_extremes(tmp_path: Path) -> None:
     samples, now, path = _samples(tmp_path)
     values = np.random.default_rng(0).normal(size=5000)
     for i, value in enumerate(values):
@@ -121,7 +121,7 @@ def test_at_most_ten_rows_a_second_are_written_and_no_extreme_is_lost(tmp_path: 
     assert max(row["values"]["loss"]["high"] for row in rows) == values[: rows[-1]["iteration"] + 1].max()
 
 
-def test_a_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
+def test_a_metrics_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)
     for i in range(3):
         samples.add({"loss": np.array([float(i)])})
@@ -132,7 +132,7 @@ def test_a_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_value_that_is_not_finite_is_null_and_spoils_no_extreme(tmp_path: Path) -> None:
+def test_a_non_finite_value_is_null_in_json_and_ignored_by_minimum_and_maximum(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)
     samples.add({"loss": np.array([3.0, 1.0, np.nan])})
     samples.write({})

@@ -1,4 +1,4 @@
-"""The run folder while somebody removes it, or the disk is full: nothing is lost unsaid, and nothing is promised."""
+"""The run folder while it is removed or the disk is full: no loss is silent, and acknowledged commands are kept."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ REMOVED: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("how", list(REMOVED))
-def test_what_somebody_removes_from_a_run_folder_is_put_back_and_told(tmp_path: Path, how: str) -> None:
+def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path, how: str) -> None:
     script = {2: lambda s: s.send("save"), 4: rate(0.2), 6: lambda s: [s._written(), REMOVED[how](on(s))], 8: rate(0.1)}
     with steered(script, last=14) as sigma:
         sigma.folder, sigma.configuration = tmp_path / "runs", "name = 'x'\n"
@@ -82,7 +82,7 @@ def test_what_somebody_removes_from_a_run_folder_is_put_back_and_told(tmp_path: 
         assert late.get(RATE) == 0.1
 
 
-def test_a_folder_that_was_removed_is_kept_to_this_process_again(tmp_path: Path) -> None:
+def test_a_removed_run_folder_is_recreated_and_locked_again(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def look(sigma: Environment) -> None:
@@ -97,7 +97,7 @@ def test_a_folder_that_was_removed_is_kept_to_this_process_again(tmp_path: Path)
     assert seen
 
 
-def test_a_run_ends_with_an_error_where_its_folder_cannot_be_made_again(
+def test_a_run_ends_with_an_error_if_its_folder_cannot_be_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def remove(sigma: Environment) -> None:
@@ -117,7 +117,7 @@ def full(handle: int, data: bytes) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_kept_by_the_next_checkpoint(
+def test_a_command_that_cannot_be_journalled_is_refused_with_a_message_and_kept_by_the_next_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(sigma: Environment) -> None:
@@ -126,7 +126,7 @@ def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_k
             SigmaStateError, match=r"the last 1 rows cannot be written: No space left on device. They were"
         ):
             sigma.set(RATE, 0.2)
-        assert sigma.get(RATE) == 0.2  # questions are answered
+        assert sigma.get(RATE) == 0.2  # requests are answered
         with pytest.raises(SigmaStateError, match="cannot be written"):
             sigma.send("save")
         sigma.trainer("trainer").session.saver.wait()  # type: ignore[union-attr]
@@ -151,7 +151,7 @@ def test_a_command_that_cannot_be_written_down_is_answered_with_a_sentence_and_k
         assert 0.2 in [row.get("value") for row in journalled(tmp_path / "killed")]
 
 
-def test_a_command_is_answered_when_it_is_on_the_disk_and_training_does_not_wait_for_that(
+def test_a_command_is_acknowledged_once_it_is_on_disk_and_training_does_not_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_disk, came = threading.Event(), threading.Event()
@@ -169,7 +169,7 @@ def test_a_command_is_answered_when_it_is_on_the_disk_and_training_does_not_wait
             time.sleep(0.001)
 
     def look(sigma: Environment) -> None:
-        assert sigma.get(RATE) == 0.2  # it has acted, and training is three iterations further
+        assert sigma.get(RATE) == 0.2  # it has been applied, and training is three iterations further
         assert came.wait(30)
         assert threads[0].is_alive()
         on_disk.set()
@@ -182,7 +182,7 @@ def test_a_command_is_answered_when_it_is_on_the_disk_and_training_does_not_wait
         sigma.run()
 
 
-def test_a_run_that_nobody_steers_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_commands_never_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with steered() as sigma:
         sigma.folder = tmp_path
         trainer, waited = threading.current_thread(), []
@@ -204,7 +204,7 @@ def test_a_run_that_nobody_steers_waits_for_no_disk(tmp_path: Path, monkeypatch:
         session.end()
 
 
-def test_a_checkpoint_is_written_after_the_rows_that_lead_to_it(
+def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
@@ -228,12 +228,10 @@ def test_a_checkpoint_is_written_after_the_rows_that_lead_to_it(
     assert order
 
 
-# -- numbers that are not finite ---------------------------------------------------------------------------------------
+# -- non-finite numbers ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0])
 @pytest.mark.parametrize("saved", [False, True])
-def test_what_was_set_to_no_finite_number_comes_back_in_a_resume_and_a_replay(
-    tmp_path: Path, value: float, saved: bool
-) -> None:
+def test_non_finite_settings_survive_resume_and_replay(tmp_path: Path, value: float, saved: bool) -> None:
     def act(sigma: Environment) -> None:
         sigma.attach("s", {"type": "sigma-hooks:switch", "name": "s"})
         sigma.set("trainer.switch.s", value)
@@ -257,7 +255,7 @@ def test_what_was_set_to_no_finite_number_comes_back_in_a_resume_and_a_replay(
             assert not [text for text in told(again) if "differs" in text]
 
 
-def test_parameters_that_are_not_finite_come_back_to_the_bit(tmp_path: Path) -> None:
+def test_non_finite_parameters_round_trip_bit_for_bit(tmp_path: Path) -> None:
     wanted = np.array([[np.nan], [-0.0], [0.1]], np.float32)
 
     def act(sigma: Environment) -> None:

@@ -1,4 +1,4 @@
-"""Live values: rules, schedules, ranges; a change acts at the next boundary and compiles nothing."""
+"""Live values: rules, schedules, ranges; a change applies at the next boundary and does not recompile."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_number_that_the_precision_cannot_hold_is_refused_before_it_is_queued(
         assert state_bytes(sigma.trainer("trainer")) == before
 
 
-def test_the_same_number_is_taken_where_the_precision_can_hold_it(deep: Deep) -> None:
+def test_a_number_is_accepted_if_the_precision_can_represent_it(deep: Deep) -> None:
     with deep(precision="float64") as sigma:
         sigma.trainer("trainer").optimiser.transforms = {"scale": Scale()}
         sigma.prepare()
@@ -61,7 +61,7 @@ def test_arrays_that_do_not_fit_a_parameter_are_refused_before_they_are_queued(
 
 @define
 class Halving(Schedule):
-    """Half as much at each iteration, and a tenth in each epoch after the first."""
+    """Halves at each iteration, with a tenth in each epoch after the first."""
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         return 0.5**iterations * 0.1**epochs
@@ -79,7 +79,7 @@ class Scale(Transform):
 
 @define(eq=False, kw_only=True)
 class Watch(Hook):
-    """Keep the ratio of update to gradient in each parameter: its learning rate, where there is no momentum."""
+    """Record the ratio of update to gradient of each parameter: its learning rate, without momentum."""
 
     every: TimeStep = every(1, "iteration")
     rates: list[dict[str, float]] = field(factory=list)
@@ -105,31 +105,31 @@ def _rates(deep: Deep, optimiser: Any, iterations: int = 3, operator: Any = None
     return watch.rates
 
 
-# -- what is in force --------------------------------------------------------------------------------------------------
-def test_without_rules_every_parameter_has_the_groups_value(deep: Deep, momentum: Any) -> None:
+# -- effective values --------------------------------------------------------------------------------------------------
+def test_without_rules_every_parameter_has_the_value_of_its_group(deep: Deep, momentum: Any) -> None:
     (found, *_) = _rates(deep, momentum(momentum=0.0, learning_rate=0.07))
     assert set(found.values()) == {0.07}
 
 
-def test_the_most_specific_rule_decides_for_each_parameter(deep: Deep, momentum: Any) -> None:
+def test_the_most_specific_rule_applies_to_each_parameter(deep: Deep, momentum: Any) -> None:
     (found, *_) = _rates(deep, momentum(momentum=0.0, settings=BY_LAYER))
     assert found == {"1-dense.weights": 0.2, "1-dense.bias": 0.3, "4-dense.weights": 0.1, "4-dense.bias": 0.3}
 
 
-def test_of_equally_specific_rules_the_later_one_decides(deep: Deep, momentum: Any) -> None:
+def test_the_later_of_equally_specific_rules_applies(deep: Deep, momentum: Any) -> None:
     rules = {name: {"match": "**.bias", "learning_rate": rate} for name, rate in (("a", 0.5), ("b", 0.25))}
     (found, *_) = _rates(deep, momentum(momentum=0.0, settings=rules))
     assert found["1-dense.bias"] == 0.25
 
 
-def test_rules_may_ask_for_the_kind_of_a_layer(deep: Deep, momentum: Any) -> None:
+def test_rules_can_match_the_kind_of_a_layer(deep: Deep, momentum: Any) -> None:
     (found, *_) = _rates(
         deep, momentum(momentum=0.0, settings={"x": {"match": "<dense>.weights", "learning_rate": 0.4}})
     )
     assert found == {"1-dense.weights": 0.4, "1-dense.bias": 0.1, "4-dense.weights": 0.4, "4-dense.bias": 0.1}
 
 
-def test_the_value_in_force_is_the_base_times_the_schedule(deep: Deep, momentum: Any) -> None:
+def test_the_effective_value_is_the_base_times_the_schedule(deep: Deep, momentum: Any) -> None:
     found = _rates(deep, momentum(momentum=0.0, schedules={"learning_rate": Halving()}, settings=BY_LAYER), 7)
     factors = [0.5**i * 0.1 ** (i // 5) for i in range(7)]
     assert [rates["4-dense.weights"] for rates in found] == pytest.approx([0.1 * x for x in factors], abs=1e-6)
@@ -154,7 +154,7 @@ def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, mome
     assert found[0] == found[1]
 
 
-def test_the_values_of_iterations_ahead_can_be_asked_for(deep: Deep, momentum: Any) -> None:
+def test_effective_values_of_future_iterations_can_be_computed(deep: Deep, momentum: Any) -> None:
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
         session.state = evolve(session.state, moment=session.moment.advanced(1))
@@ -163,7 +163,7 @@ def test_the_values_of_iterations_ahead_can_be_asked_for(deep: Deep, momentum: A
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0
 
 
-def test_settings_of_transforms_are_live_too(deep: Deep, momentum: Any) -> None:
+def test_settings_of_transforms_are_live(deep: Deep, momentum: Any) -> None:
     optimiser = momentum(momentum=0.0, transforms={"scale": Scale(by=3.0)})
     watch = Watch()
     with deep(precision="float64", optimiser=optimiser, hooks={"watch": watch}) as sigma:
@@ -175,7 +175,7 @@ def test_settings_of_transforms_are_live_too(deep: Deep, momentum: Any) -> None:
 
 
 # -- freezing ----------------------------------------------------------------------------------------------------------
-def test_frozen_parameters_are_untouched_to_the_bit_and_have_no_slots(deep: Deep, momentum: Any) -> None:
+def test_frozen_parameters_are_untouched_bit_for_bit_and_have_no_slots(deep: Deep, momentum: Any) -> None:
     rules = {"all": {"match": "<dense>.*", "frozen": True}, "but": {"match": "4-dense.weights", "frozen": False}}
     with deep(optimiser=momentum(settings=rules)) as sigma:
         trainer = sigma.trainer("trainer")
@@ -187,7 +187,7 @@ def test_frozen_parameters_are_untouched_to_the_bit_and_have_no_slots(deep: Deep
     assert {name for name in before if "slots" in name} == {"optimiser.slots.4-dense.weights.velocity"}
 
 
-def test_freezing_one_parameter_leaves_the_others_as_they_would_be(deep: Deep, momentum: Any) -> None:
+def test_freezing_one_parameter_does_not_affect_the_others(deep: Deep, momentum: Any) -> None:
     found = []
     for settings in ({}, {"x": {"match": "1-dense.bias", "frozen": True}}):
         with deep(optimiser=momentum(settings=settings)) as sigma:
@@ -198,13 +198,13 @@ def test_freezing_one_parameter_leaves_the_others_as_they_would_be(deep: Deep, m
     assert {n for n in free if free[n] != held.get(n)} == {name, f"{LAYERS}1-dense.bias"}
 
 
-def test_the_group_of_parameters_that_are_all_frozen_still_has_a_value(deep: Deep, momentum: Any) -> None:
+def test_a_group_of_frozen_parameters_still_has_a_value(deep: Deep, momentum: Any) -> None:
     with deep(optimiser=momentum(settings={"x": {"match": "**", "frozen": True}})) as sigma:
         sigma.prepare()
         assert sigma.get("trainer.optimiser.learning_rate") == 0.1
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -219,7 +219,7 @@ def test_the_group_of_parameters_that_are_all_frozen_still_has_a_value(deep: Dee
         ({"match": None, "frozen": True}, "has no pattern. Add match = '**'."),
     ],
 )
-def test_rules_that_cannot_be_are_refused(deep: Deep, momentum: Any, settings: Any, message: str) -> None:
+def test_invalid_rules_are_refused(deep: Deep, momentum: Any, settings: Any, message: str) -> None:
     rule = {key: value for key, value in {"match": "**", **settings}.items() if value is not None}
     with deep(optimiser=momentum(settings={"x": rule})) as sigma:
         with pytest.raises((SigmaConfigError, SigmaAddressError)) as error:
@@ -228,7 +228,7 @@ def test_rules_that_cannot_be_are_refused(deep: Deep, momentum: Any, settings: A
         assert sigma.state == "created"
 
 
-def test_a_schedule_of_something_else_is_refused(deep: Deep, momentum: Any) -> None:
+def test_a_schedule_of_an_unknown_setting_is_refused(deep: Deep, momentum: Any) -> None:
     with (
         deep(optimiser=momentum(schedules={"learning": Halving()})) as sigma,
         pytest.raises(
@@ -257,7 +257,7 @@ def test_a_value_without_limits_must_still_be_finite(deep: Deep) -> None:
         assert sigma.get("trainer.optimiser.learning_rate") == 0.1
 
 
-def test_an_unknown_live_value_says_what_is_near(deep: Deep) -> None:
+def test_an_unknown_live_value_suggests_similar_names(deep: Deep) -> None:
     with deep() as sigma:
         sigma.prepare()
         with pytest.raises(SigmaAddressError, match="Did you mean 'learning_rate'"):
@@ -265,7 +265,7 @@ def test_an_unknown_live_value_says_what_is_near(deep: Deep) -> None:
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
-def test_setting_the_group_fans_out_and_setting_one_leaves_the_others(deep: Deep) -> None:
+def test_setting_a_group_sets_all_members_and_setting_one_leaves_the_others(deep: Deep) -> None:
     with deep() as sigma:
         sigma.prepare()
         assert sigma.set("trainer.optimiser.learning_rate", 0.4) == ["trainer.optimiser.learning_rate"]
@@ -279,7 +279,7 @@ def test_setting_the_group_fans_out_and_setting_one_leaves_the_others(deep: Deep
 
 @define(eq=False, kw_only=True)
 class Order(Hook):
-    """Set something after the second iteration."""
+    """Set a value after the second iteration."""
 
     every: TimeStep = every(2, "iteration")
     address: str = "optimiser.learning_rate"
@@ -290,7 +290,7 @@ class Order(Hook):
             context.command("set", pattern=self.address, value=self.value)
 
 
-def test_a_change_acts_at_the_next_boundary(deep: Deep, momentum: Any) -> None:
+def test_a_live_change_applies_at_the_next_boundary(deep: Deep, momentum: Any) -> None:
     watch = Watch()
     hooks = {"order": Order(), "watch": watch}
     with deep(precision="float64", optimiser=momentum(momentum=0.0), hooks=hooks) as sigma:
@@ -299,7 +299,7 @@ def test_a_change_acts_at_the_next_boundary(deep: Deep, momentum: Any) -> None:
 
 
 class Counting(NullBackend):
-    """Counts what it compiles."""
+    """Counts compilations."""
 
     def __init__(self) -> None:
         self.compiled = 0
@@ -312,12 +312,12 @@ class Counting(NullBackend):
 @pytest.mark.parametrize(
     "address", ["optimiser.learning_rate", "optimiser.1-dense.bias.momentum", f"{LAYERS}3-dropout.rate"]
 )
-def test_a_change_compiles_nothing(deep: Deep, address: str) -> None:
+def test_a_live_change_does_not_recompile(deep: Deep, address: str) -> None:
     found = []
     for hooks in ({}, {"order": Order(address=address)}):
         backend = Counting()
         with deep(backend=backend, hooks=hooks) as sigma:
             losses = sigma.trainer("trainer").fit(epochs=2)["training.loss"]
             found.append((backend.compiled, losses.tobytes()))
-    assert found[0][0] == found[1][0] == 2  # batches of 5, and of the 3 rows that are left
+    assert found[0][0] == found[1][0] == 2  # batches of 5, and of the remaining 3 rows
     assert found[0][1] != found[1][1]

@@ -1,4 +1,4 @@
-"""What can be told to go wrong in hooks and metrics is refused when training is prepared; all else has its place."""
+"""Foreseeable errors in hooks and metrics are raised when training is prepared, with their location."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Deep = Callable[..., Environment]
 
 
 class Wide(Metric):
-    """Wants two numbers for each row; there is one."""
+    """Requires two numbers per row, where there is one."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         return f.sum(f.narrow(prediction, 1, 0, 2))
 
 
 class Numpyish(Metric):
-    """Is written in what graphs do not know."""
+    """Uses an operation that graphs do not support."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         return prediction.mean  # type: ignore[attr-defined,no-any-return]
@@ -67,7 +67,7 @@ def test_metrics_of_the_training_step_are_traced_before_training(deep: Deep) -> 
         sigma.prepare()
 
 
-def test_a_metric_that_fails_is_told_with_its_place_and_the_class_of_what_it_raised(deep: Deep) -> None:
+def test_a_failing_metric_is_reported_with_its_place_and_the_exception_class(deep: Deep) -> None:
     text = r"^trainer\.hooks\.m: AttributeError: .*mean"
     with deep(hooks={"m": Measure(metric=Numpyish())}) as sigma, pytest.raises(SigmaConfigError, match=text):
         sigma.prepare()
@@ -78,7 +78,7 @@ def test_a_hook_may_refuse_the_shapes_of_a_network(deep: Deep) -> None:
         sigma.prepare()
 
 
-# -- what is given in place of something else --------------------------------------------------------------------------
+# -- wrong types of settings -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
@@ -86,7 +86,9 @@ def test_a_hook_may_refuse_the_shapes_of_a_network(deep: Deep) -> None:
         ({"when": 3}, r"^trainer\.hooks\.m\.when: must be a criterion, .* \(got 3\)"),
     ],
 )
-def test_what_is_no_time_and_no_criterion_is_refused(deep: Deep, settings: dict[str, Any], text: str) -> None:
+def test_a_hook_schedule_that_is_neither_time_nor_criterion_is_refused(
+    deep: Deep, settings: dict[str, Any], text: str
+) -> None:
     with deep(hooks={"m": Measure(**settings)}) as sigma, pytest.raises(SigmaConfigError, match=text):
         sigma.prepare()
 
@@ -99,7 +101,9 @@ def test_what_is_no_time_and_no_criterion_is_refused(deep: Deep, settings: dict[
         (lambda new: (new, None), "Node, NoneType"),
     ],
 )
-def test_an_optimiser_that_gives_no_pair_is_told_what_is_wanted(deep: Deep, given: Any, got: str) -> None:
+def test_an_optimiser_that_does_not_return_a_pair_is_reported_with_the_expected_form(
+    deep: Deep, given: Any, got: str
+) -> None:
     class Odd(Descent):
         def update(self, gradient: Node, parameter: Node, *others: Any) -> Any:
             return given(parameter - gradient)
@@ -113,7 +117,7 @@ def test_an_optimiser_that_gives_no_pair_is_told_what_is_wanted(deep: Deep, give
     ("value", "why"),
     [(object(), "Object of type object is not JSON serializable"), (Lock(), "Object of type lock is not JSON")],
 )
-def test_what_a_hook_remembers_and_cannot_be_saved_is_named(deep: Deep, tmp_path: Path, value: Any, why: str) -> None:
+def test_memory_of_a_hook_that_cannot_be_saved_is_reported(deep: Deep, tmp_path: Path, value: Any, why: str) -> None:
     @define(eq=False, kw_only=True)
     class Keeps(Hook):
         every: TimeStep = every(1, "epoch")

@@ -1,4 +1,4 @@
-"""The way from settings to a session: stages that raise the first mistake, or leave out what depends on one."""
+"""Preparation of a trainer in stages, which raise the first error or skip the stages that depend on one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ X, Y = np.eye(4, dtype=np.float32), np.array([0, 1, 1, 0])
 
 @define(eq=False, kw_only=True)
 class Quiet(Hook):
-    """Do nothing, at some time."""
+    """Do nothing, on a schedule."""
 
     every: Any = "2 epochs"
 
@@ -37,7 +37,7 @@ class Quiet(Hook):
 
 @define(eq=False)
 class Counting(Dataset):
-    """Rows whose sections are asked for, which fails."""
+    """Rows whose sections cannot be read; counts the attempts."""
 
     asked: list[str] = field(factory=list)
 
@@ -66,7 +66,7 @@ def trainer(**settings: Any) -> Trainer:
     return found
 
 
-# -- what was given ----------------------------------------------------------------------------------------------------
+# -- settings ----------------------------------------------------------------------------------------------------------
 def test_a_trainer_keeps_its_settings_as_they_were_given() -> None:
     hook = Quiet()
     given: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_a_trainer_keeps_its_settings_as_they_were_given() -> None:
     made.close()
 
 
-def test_settings_serve_two_trainers() -> None:
+def test_settings_can_be_shared_by_two_trainers() -> None:
     one = trainer(hooks={"quiet": Quiet()})
     one.fit(epochs=1)
     two = trainer(hooks=one.hooks, data=one.data, network=one.network)
@@ -94,21 +94,21 @@ def test_settings_serve_two_trainers() -> None:
 
 
 # -- stages ------------------------------------------------------------------------------------------------------------
-def test_a_stage_is_made_once_and_from_those_before_it() -> None:
+def test_a_preparation_stage_runs_once_and_uses_earlier_stages() -> None:
     stages = Stages(trainer())
     assert stages.model is stages.model is stages.fitting
     assert stages.model.network is stages.network
     assert {name: spec.shape for name, spec in stages.rows[1].items()} == {"inputs": (4,), "targets": ()}
 
 
-def test_without_a_collector_a_stage_raises_its_mistake_each_time() -> None:
+def test_a_failed_stage_raises_each_time_without_a_collector() -> None:
     stages = Stages(trainer(data=Counting()))
     for _ in range(2):
         with pytest.raises(SigmaDataError, match="the disk is gone"):
             _ = stages.model
 
 
-def test_a_stage_that_failed_is_reported_once_and_what_depends_on_it_is_left_out() -> None:
+def test_a_failed_stage_is_reported_once_and_dependent_stages_are_skipped() -> None:
     faults, data = Faults(), Counting()
     stages = Stages(trainer(data=data), faults)
     for name in ("rows", "fitting", "rows"):
@@ -119,10 +119,10 @@ def test_a_stage_that_failed_is_reported_once_and_what_depends_on_it_is_left_out
         _ = stages.rows
     assert [(path, str(error)) for path, error in faults.found] == [(("data", "dataset"), "the disk is gone")]
     assert len(data.asked) == asked
-    assert stages.model.sections["inputs"].shape == (4,)  # as its input layer states
+    assert stages.model.sections["inputs"].shape == (4,)  # as declared by its input layer
 
 
-def test_a_network_of_stated_shapes_needs_no_data() -> None:
+def test_a_network_with_declared_shapes_needs_no_data() -> None:
     data = Counting()
     stages = Stages(trainer(data=data))
     assert stages.own is not None
@@ -137,7 +137,7 @@ def found(made: Trainer, *left_out: str) -> dict[tuple[str | int, ...], str]:
     return {path: str(error) for path, error in examine(made, left_out)}
 
 
-def test_every_mistake_has_its_path_in_the_tables_of_the_trainer() -> None:
+def test_every_mistake_is_reported_with_its_path_in_the_trainers_tables() -> None:
     made = trainer(
         batch_size=5, precision="float16",
         initialisers={"a": ("9-*", "he_normal"), "b": ("**.weights", {"type": "constant", "value": 1.0})},
@@ -156,13 +156,13 @@ def test_every_mistake_has_its_path_in_the_tables_of_the_trainer() -> None:
     }
 
 
-def test_the_first_preprocessor_that_fails_is_to_blame_whether_it_learns_or_acts() -> None:
+def test_the_first_failing_preprocessor_is_reported_whether_it_fits_or_applies() -> None:
     for wrong in ({"type": "one_hot", "section": "inputs"}, {"type": "scale", "section": "image"}):
         made = trainer(preprocessors={"first": "scale", "wrong": wrong, "last": {"type": "one_hot", "section": "x"}})
         assert [path for path, _ in examine(made)] == [("data", "preprocessors", "wrong")]
 
 
-def test_parts_that_are_left_out_are_not_looked_at() -> None:
+def test_excluded_parts_are_not_examined() -> None:
     data = Counting()
     made = trainer(data=data, network=None, hooks={"quiet": Quiet(when="nothing reaches 1")})
     assert found(made, "data", "network", "hooks") == {}
@@ -171,12 +171,12 @@ def test_parts_that_are_left_out_are_not_looked_at() -> None:
     assert list(found(made, "data", "hooks")) == [("network", "architecture")]
 
 
-def test_a_rule_that_fails_for_several_parameters_is_to_blame_once() -> None:
+def test_a_rule_that_fails_for_several_parameters_is_reported_once() -> None:
     made = trainer(initialisers={"all": ("**", {"type": "warm_start", "run": "runs/none"})})
     assert list(found(made)) == [("initialisers", "all")]
     assert len(examine(made)) == 1
 
 
-def test_what_a_hook_reads_and_nobody_publishes_is_refused_with_what_is_near() -> None:
+def test_a_hook_that_reads_an_unpublished_value_is_refused_with_similar_names() -> None:
     with pytest.raises(SigmaConfigError, match="reads 'training.los', .* the address. Did you mean 'training.loss'?"):
         trainer(hooks={"quiet": Quiet(when="training.los reaches 1")}).fit(epochs=1)

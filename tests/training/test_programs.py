@@ -1,4 +1,4 @@
-"""Programs beside training: compiled when first wanted, once; evaluation, prediction, and what these refuse."""
+"""Programs other than the training step: compiled on first use, once; evaluation, prediction, and their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_MODEL: Any = None
 
 
 class Slow(NullBackend):
-    """Notes what it compiles, and takes its time."""
+    """Records what it compiles, slowly."""
 
     def __init__(self) -> None:
         self.compiled: list[Any] = []
@@ -39,7 +39,7 @@ def _step(model: Any, number: int) -> Any:
     return f"step {number}"
 
 
-def test_a_program_is_compiled_when_it_is_first_wanted_and_once_for_all_threads() -> None:
+def test_a_program_is_compiled_on_first_use_and_once_for_all_threads() -> None:
     backend = Slow()
     programs = Programs(NO_MODEL, backend)
     assert backend.compiled == []
@@ -49,7 +49,7 @@ def test_a_program_is_compiled_when_it_is_first_wanted_and_once_for_all_threads(
     assert found == [(f"step {i % 2}", f"program of step {i % 2}") for i in range(16)]
 
 
-def test_people_can_see_that_something_is_being_compiled() -> None:
+def test_programs_report_that_they_are_compiling() -> None:
     backend = Slow()
     programs, seen = Programs(NO_MODEL, backend), []
     thread = threading.Thread(target=lambda: programs.get(lambda _: seen.append(programs.compiling)))  # type: ignore[arg-type,return-value]
@@ -59,7 +59,7 @@ def test_people_can_see_that_something_is_being_compiled() -> None:
     assert not programs.compiling
 
 
-def test_what_cannot_be_compiled_leaves_no_trace() -> None:
+def test_a_failed_compilation_leaves_no_trace() -> None:
     programs = Programs(NO_MODEL, Slow())
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
@@ -67,12 +67,12 @@ def test_what_cannot_be_compiled_leaves_no_trace() -> None:
         assert not programs.compiling
 
 
-def test_rows_in_order_are_in_order() -> None:
+def test_sequential_rows_are_in_order() -> None:
     assert InOrder().indices(1, 2, 3, 4).tolist() == [0, 1, 2, 3]
 
 
 # -- evaluation --------------------------------------------------------------------------------------------------------
-def test_evaluation_compiles_each_size_once_however_often_it_is_asked_for(deep: Deep, metric: Metric) -> None:
+def test_evaluation_compiles_each_batch_size_once(deep: Deep, metric: Metric) -> None:
     class Counting(NullBackend):
         compiled = 0
 
@@ -84,7 +84,7 @@ def test_evaluation_compiles_each_size_once_however_often_it_is_asked_for(deep: 
     with deep(backend=backend) as sigma:
         for _ in range(3):
             sigma.trainer("trainer").evaluate("validation", {"distance": metric})
-    assert backend.compiled == 2  # batches of 5, and of the 3 rows that are left
+    assert backend.compiled == 2  # batches of 5, and of the remaining 3 rows
 
 
 def test_a_split_smaller_than_a_batch_can_be_evaluated(deep: Deep) -> None:
@@ -98,7 +98,7 @@ def test_a_split_smaller_than_a_batch_can_be_evaluated(deep: Deep) -> None:
     assert few == pytest.approx(np.mean(wrong**2), rel=1e-5)
 
 
-def test_a_split_that_is_not_there_says_which_are(deep: Deep) -> None:
+def test_a_missing_split_is_reported_with_the_available_ones(deep: Deep) -> None:
     with deep() as sigma, pytest.raises(SigmaConfigError) as error:
         sigma.trainer("trainer").evaluate("validaton")
     assert str(error.value) == ("data: the data has no split 'validaton'. Did you mean 'validation'?")
@@ -128,7 +128,7 @@ def test_samples_that_do_not_fit_are_refused(deep: Deep, samples: Any, message: 
         assert str(error.value) == message
 
 
-def test_samples_are_prepared_like_the_data(deep: Deep) -> None:
+def test_samples_are_preprocessed_like_the_training_data(deep: Deep) -> None:
     class Shift(Preprocessor):
         section = "inputs"
 
@@ -147,7 +147,7 @@ def test_samples_are_prepared_like_the_data(deep: Deep) -> None:
     np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
 
 
-def test_several_outputs_are_told_by_name(deep: Deep, layers: SimpleNamespace) -> None:
+def test_several_predictions_are_returned_by_name(deep: Deep, layers: SimpleNamespace) -> None:
     with deep() as sigma:
         trainer = sigma.trainer("trainer")
         start = layers.Input() + layers.Dense(4)

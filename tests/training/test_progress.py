@@ -1,4 +1,4 @@
-"""Tests of the state machine of training: what is legal when, what a snapshot keeps, and when training leaves."""
+"""The state machine of training: legal commands, the content of a snapshot, and when training ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, TrainingProgress, concerned
 
 
-def test_a_steering_command_keeps_the_state_of_an_environment_but_before_preparation_and_after_a_failure() -> None:
+def test_commands_do_not_change_the_state_of_an_environment_except_when_unprepared_or_failed() -> None:
     for command in STEERING:
         assert concerned(command) == ()
         assert {state for state, moves in LEGAL.items() if moves.get(command) == state} == {
@@ -26,11 +26,11 @@ def test_a_steering_command_keeps_the_state_of_an_environment_but_before_prepara
         ("set", ()),
     ],
 )
-def test_a_command_concerns_the_states_that_it_changes(command: str, states: tuple[str, ...]) -> None:
+def test_a_command_is_legal_in_the_states_that_the_table_lists(command: str, states: tuple[str, ...]) -> None:
     assert concerned(command) == states
 
 
-def test_training_leaves_in_all_phases_but_running_and_paused_and_when_it_is_interrupted() -> None:
+def test_training_ends_in_all_phases_but_running_and_paused_and_on_interruption() -> None:
     assert {phase for phase in Phase if not TrainingProgress(phase).over} == {Phase.RUNNING, Phase.PAUSED}
     assert all(TrainingProgress(phase, interrupted=True).over for phase in Phase)
 
@@ -56,6 +56,6 @@ def test_a_snapshot_of_training_in_progress_restores_phase_and_goals(phase: Phas
 
 
 @pytest.mark.parametrize("phase", [Phase.PREPARED, Phase.STOPPED, Phase.FAILED])
-def test_a_snapshot_of_training_that_is_not_in_progress_starts_anew(phase: Phase) -> None:
+def test_restoring_a_snapshot_of_finished_training_starts_anew(phase: Phase) -> None:
     assert TrainingProgress.restored(TrainingProgress(phase, 5, 9).saved()) == TrainingProgress()
     assert TrainingProgress.restored(None) == TrainingProgress()

@@ -1,4 +1,4 @@
-"""The queue: everything that is sent is answered, at a boundary while training goes on, at once while it does not."""
+"""The queue: every request is answered, at a boundary during training, and at once otherwise."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sigma_kernel.testing.steering import Slow, Sweep, small_environment
 from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.types import Go, Pause, Save, Set, StopTraining, command
 
-PATIENCE = 60.0  # seconds after which a test says that nobody answers
+PATIENCE = 60.0  # seconds after which a request counts as unanswered
 
 
 class Trainer:
-    """A training thread reduced to its boundaries."""
+    """The boundaries of a training thread."""
 
     def __init__(self) -> None:
         self.acted: list[tuple[Any, str]] = []
@@ -82,13 +82,13 @@ def _until(holds: Callable[[], Any]) -> None:
         time.sleep(0.001)
 
 
-def test_while_nothing_trains_whoever_asks_answers() -> None:
+def test_requests_are_answered_by_their_sender_while_nothing_trains() -> None:
     trainer = Trainer()
     assert trainer.send(Save()).future.result(0) == 0
     assert trainer.ask(lambda: threading.current_thread().name) == threading.current_thread().name
 
 
-def test_while_training_goes_on_the_training_thread_answers_between_bursts() -> None:
+def test_the_training_thread_answers_requests_between_bursts() -> None:
     trainer = Trainer()
     thread = trainer.start()
     assert trainer.ask(lambda: threading.current_thread().name) == "training"
@@ -99,7 +99,7 @@ def test_while_training_goes_on_the_training_thread_answers_between_bursts() -> 
     assert trainer.acted == [(Save(), "training"), (StopTraining(), "training")]
 
 
-def test_commands_act_in_the_order_in_which_they_were_sent() -> None:
+def test_commands_apply_in_the_order_in_which_they_were_sent() -> None:
     trainer = Trainer()
     thread = trainer.start()
     sent = [Set("x", i) for i in range(200)]
@@ -111,7 +111,7 @@ def test_commands_act_in_the_order_in_which_they_were_sent() -> None:
     assert moments == sorted(moments)
 
 
-def test_an_error_is_the_askers_and_training_goes_on() -> None:
+def test_an_error_of_a_request_goes_to_its_sender_and_training_continues() -> None:
     trainer = Trainer()
     thread = trainer.start()
     with pytest.raises(SigmaStateError, match="banana"):
@@ -124,7 +124,7 @@ def test_an_error_is_the_askers_and_training_goes_on() -> None:
     thread.join(PATIENCE)
 
 
-def test_a_pause_stops_the_bursts_but_not_the_answers() -> None:
+def test_a_paused_trainer_still_answers_requests() -> None:
     trainer = Trainer()
     thread = trainer.start()
     trainer.send(Pause()).future.result(PATIENCE)
@@ -140,10 +140,10 @@ def test_a_pause_stops_the_bursts_but_not_the_answers() -> None:
     assert not thread.is_alive()
 
 
-def test_a_pause_is_over_as_soon_as_it_is_told_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_ends_as_soon_as_training_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer()
     wait = trainer.queue._gate.wait
-    monkeypatch.setattr(trainer.queue._gate, "wait", lambda seconds: wait(4 * PATIENCE))  # it never looks by itself
+    monkeypatch.setattr(trainer.queue._gate, "wait", lambda seconds: wait(4 * PATIENCE))  # it never polls by itself
     thread = trainer.start()
     for _ in range(6):
         trainer.send(Pause()).future.result(PATIENCE)
@@ -152,9 +152,9 @@ def test_a_pause_is_over_as_soon_as_it_is_told_to_be(monkeypatch: pytest.MonkeyP
     thread.join(PATIENCE)
 
 
-def test_who_waits_when_training_ends_is_answered() -> None:
+def test_waiting_requests_are_answered_when_training_ends() -> None:
     trainer = Trainer()
-    trainer.queue.claim(threading.Thread())  # one that never comes to a boundary
+    trainer.queue.claim(threading.Thread())  # a thread that never reaches a boundary
     with ThreadPoolExecutor() as pool:
         answers = [pool.submit(trainer.ask, lambda: 7) for _ in range(5)]
         _until(lambda: len(trainer.queue._waiting) == 5)
@@ -162,7 +162,7 @@ def test_who_waits_when_training_ends_is_answered() -> None:
         assert [answer.result(PATIENCE) for answer in answers] == [7] * 5
 
 
-def test_what_is_sent_behind_a_stop_acts_after_the_end_and_finds_it_over() -> None:
+def test_commands_sent_after_a_stop_apply_after_the_end() -> None:
     trainer = Trainer()
     seen: list[Any] = []
     thread = threading.Thread(target=trainer.train, name="training", daemon=True)
@@ -178,7 +178,7 @@ def test_what_is_sent_behind_a_stop_acts_after_the_end_and_finds_it_over() -> No
     assert (stop.future.result(), seen) == (0, ["stopped"])
 
 
-def test_what_is_sent_to_a_thread_before_it_starts_waits_for_it() -> None:
+def test_commands_sent_before_the_training_thread_starts_are_queued() -> None:
     trainer = Trainer()
     thread = threading.Thread(target=lambda: trainer.boundary())
     trainer.queue.claim(thread)
@@ -198,7 +198,7 @@ def test_only_one_thread_trains() -> None:
     trainer.queue.claim()
 
 
-def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
+def test_endless_requests_do_not_block_training() -> None:
     trainer = Trainer()
     asked, over = [0] * 4, threading.Event()
 
@@ -206,7 +206,7 @@ def test_who_asks_on_and_on_does_not_hold_up_training() -> None:
         def ask() -> None:
             asked[i] += 1
             if not over.is_set():
-                trainer.queue._waiting.append(Request(ask))  # the next one is there before this one is answered
+                trainer.queue._waiting.append(Request(ask))  # the next request is queued before this one is answered
 
         trainer.queue._waiting.append(Request(ask))
 
@@ -255,7 +255,7 @@ def _bombard(seed: int, sigma: Environment, answers: list[Any], count: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_sequence_of_commands_from_several_threads_locks_anything_up(seed: int) -> None:
+def test_no_sequence_of_commands_from_several_threads_deadlocks(seed: int) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
         running = threading.Thread(target=sigma.run, daemon=True)
@@ -282,7 +282,7 @@ def test_no_sequence_of_commands_from_several_threads_locks_anything_up(seed: in
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_commands_of_one_thread_do_what_they_say_one_after_the_other(seed: int) -> None:
+def test_commands_of_one_thread_follow_the_lifecycle_model(seed: int) -> None:
     """Compare with a model of the lifecycle: state, and the iteration while paused."""
     draw = random.Random(seed)
     with small_environment(Sweep()) as sigma:
@@ -320,7 +320,7 @@ def test_commands_of_one_thread_do_what_they_say_one_after_the_other(seed: int) 
 
 
 class Noting(deque[Request]):
-    """Where commands wait, with a note of when they came."""
+    """A queue that records when commands arrive."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()
@@ -345,7 +345,7 @@ def test_a_command_waits_for_one_burst_at_most() -> None:
         running.join(PATIENCE)
 
 
-def test_an_answer_is_the_moment_at_which_the_command_acted() -> None:
+def test_a_request_is_answered_with_the_time_at_which_it_applied() -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=7)

@@ -1,4 +1,4 @@
-"""What a session leaves for people: its history, its messages and its files."""
+"""Records for users: history, messages and files."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _history() -> History:
 
 @define(eq=False, kw_only=True)
 class Say(Hook):
-    """Publish a value of some type each time."""
+    """Publish a value of a given type."""
 
     every: TimeStep = every(1, "iteration")
     value: Any = 0
@@ -130,7 +130,7 @@ class Say(Hook):
 
 
 @pytest.mark.parametrize("value", [0.5, 2, np.float32(0.5), np.float64(0.5), np.int64(2)])
-def test_every_number_that_is_published_is_remembered_and_is_plain(value: Any) -> None:
+def test_every_published_number_is_recorded_as_a_python_number(value: Any) -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=value)}) as sigma:
         history = sigma.trainer("trainer").fit(iterations=3)
         published = sigma.get("trainer.said")
@@ -140,7 +140,7 @@ def test_every_number_that_is_published_is_remembered_and_is_plain(value: Any) -
 
 
 @pytest.mark.parametrize("value", ["a text", True, [1, 2], None])
-def test_what_is_no_number_can_be_read_but_is_no_measurement(value: Any) -> None:
+def test_non_numeric_values_can_be_published_but_are_not_metrics(value: Any) -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=value)}) as sigma:
         history = sigma.trainer("trainer").fit(iterations=3)
         assert "said" not in history
@@ -149,7 +149,7 @@ def test_what_is_no_number_can_be_read_but_is_no_measurement(value: Any) -> None
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
-def test_each_reader_reads_on_from_where_it_was() -> None:
+def test_each_reader_of_a_stream_has_its_own_position() -> None:
     messages = Messages()
     messages.log("a")
     messages.log("b")
@@ -174,7 +174,7 @@ def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
-def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
+def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     records = Recorder("generator")
     records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
     moment = Moment(iteration=7, epoch=2, second=1.5)
@@ -188,7 +188,7 @@ def test_every_row_says_whose_it_is_and_when(tmp_path: Path) -> None:
     assert _rows(tmp_path / "metrics.jsonl") == [{"format": 1}, {**head, "values": values}]
 
 
-def test_a_hook_that_publishes_at_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:
+def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:
     hooks = {"say": Say(value=1.0)}
     with small_environment(Sweep(), rows=2000, hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
@@ -200,7 +200,7 @@ def test_a_hook_that_publishes_at_every_iteration_does_not_flood_the_metrics(tmp
     assert all(set(row["values"]) == {"training.loss", "said"} for row in rows)
 
 
-def test_the_row_of_an_epoch_holds_what_its_hooks_published(tmp_path: Path) -> None:
+def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path) -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=3, every=every(1, "epoch"))}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
@@ -213,7 +213,7 @@ def test_the_row_of_an_epoch_holds_what_its_hooks_published(tmp_path: Path) -> N
     assert rows[2]["values"]["training.loss"]["last"] == losses[-1]
 
 
-def test_what_was_measured_last_is_written_when_training_ends(tmp_path: Path) -> None:
+def test_the_last_metrics_are_written_when_training_ends(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
@@ -222,7 +222,7 @@ def test_what_was_measured_last_is_written_when_training_ends(tmp_path: Path) ->
     assert _rows(tmp_path / "metrics.jsonl")[-1]["iteration"] == 8
 
 
-def test_every_value_that_is_set_is_in_the_journal_whoever_set_it(tmp_path: Path) -> None:
+def test_every_set_value_is_journalled_whoever_set_it(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         sigma.prepare()
@@ -244,7 +244,7 @@ def test_every_value_that_is_set_is_in_the_journal_whoever_set_it(tmp_path: Path
     ]
 
 
-def test_every_command_is_in_the_journal_with_its_moment(tmp_path: Path) -> None:
+def test_every_command_is_journalled_with_its_iteration(tmp_path: Path) -> None:
     @define(eq=False, kw_only=True)
     class Steer(Hook):
         every: TimeStep = every(3, "iteration")

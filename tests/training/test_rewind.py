@@ -1,4 +1,4 @@
-"""Rewinding: the bits of a run that never took the way that was left, its branches, its checkpoints, its replay."""
+"""Rewind: the bits of a run that never took the abandoned branch, its branches, checkpoints and replay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Script = Mapping[int, Callable[[Environment], Any]]
 
 @pytest.fixture(autouse=True)
 def always_remember(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep a state at each epoch, however much of the time that takes: every fifth iteration."""
+    """Keep a snapshot of each epoch (every fifth iteration), whatever it costs."""
     monkeypatch.setattr(Past, "due", lambda self: True)
 
 
@@ -46,7 +46,7 @@ def journal(run: Path | None) -> list[dict[str, Any]]:
 
 
 def saved(run: Path | None) -> dict[str, int]:
-    """Return the branch of each checkpoint by the name of its folder."""
+    """Return the branch of each checkpoint by its folder name."""
     assert run is not None
     folders = sorted((run / "checkpoints" / "trainer").iterdir())
     return {path.name: read(path).values["branch"] for path in folders if "branch" not in path.name}
@@ -69,7 +69,7 @@ CHANGED: list[Callable[[Environment], Any]] = [
 
 
 @pytest.mark.parametrize("change", CHANGED)
-def test_what_was_done_on_the_branch_that_was_left_has_no_part_in_what_follows(
+def test_commands_on_an_abandoned_branch_have_no_later_effect(
     change: Callable[[Environment], Any],
 ) -> None:
     hooks = {"it": "count", "lower": {"type": "follow", "after": "training.loss"}}
@@ -82,7 +82,7 @@ def test_what_was_done_on_the_branch_that_was_left_has_no_part_in_what_follows(
 
 
 @pytest.mark.parametrize("change", CHANGED)
-def test_what_was_done_before_the_moment_stays(change: Callable[[Environment], Any]) -> None:
+def test_undo_keeps_earlier_changes(change: Callable[[Environment], Any]) -> None:
     with steered({3: change, 7: _rate(0.4), 9: lambda s: s.rewind(5)}, hooks={"it": "count"}) as sigma:
         sigma.run()
         found = decisive(trainer(sigma))
@@ -91,7 +91,7 @@ def test_what_was_done_before_the_moment_stays(change: Callable[[Environment], A
         assert decisive(trainer(plain)) == found
 
 
-def test_the_same_commands_after_a_rewind_give_the_bits_of_a_fresh_run(deep: Any) -> None:
+def test_the_same_commands_after_a_rewind_give_the_bits_of_a_new_run(deep: Any) -> None:
     found = []
     for ways in ([(20, 0.3)], [(20, 0.6), (20, 0.3)]):
         with deep() as sigma:
@@ -110,7 +110,7 @@ def test_the_same_commands_after_a_rewind_give_the_bits_of_a_fresh_run(deep: Any
     assert other["cursor"] == values["cursor"]
 
 
-def test_the_newest_state_that_is_no_later_is_gone_back_to() -> None:
+def test_a_rewind_restores_the_newest_snapshot_not_after_the_given_time() -> None:
     said: list[Any] = []
     script: Script = {
         9: lambda s: said.append(s.rewind(8)["trainer"].iteration),
@@ -121,7 +121,7 @@ def test_the_newest_state_that_is_no_later_is_gone_back_to() -> None:
     assert said == [5, 10]
 
 
-def test_a_moment_that_is_not_kept_is_refused_with_those_that_are() -> None:
+def test_a_rewind_to_a_time_without_snapshot_is_refused_with_the_available_ones() -> None:
     with steered() as sigma:
         sigma.run()
         before = decisive(trainer(sigma))
@@ -130,13 +130,13 @@ def test_a_moment_that_is_not_kept_is_refused_with_those_that_are() -> None:
         assert decisive(trainer(sigma)) == before
 
 
-def test_what_is_undone_after_a_rewind_is_what_came_before_the_moment() -> None:
+def test_undo_after_a_rewind_undoes_commands_before_that_time() -> None:
     with steered({3: _rate(0.2), 7: _rate(0.4), 9: lambda s: [s.rewind(5), s.undo()]}) as sigma:
         sigma.run()
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
 
 
-def test_a_run_that_was_rewound_goes_on_from_another_thread() -> None:
+def test_a_run_rewound_from_another_thread_continues() -> None:
     with steered(hooks={"slow": Slow()}, last=40) as sigma:
         sigma.run()
         assert sigma.rewind(20)["trainer"].iteration == 20
@@ -144,7 +144,7 @@ def test_a_run_that_was_rewound_goes_on_from_another_thread() -> None:
         assert trainer(sigma).session.moment.iteration == 40
 
 
-# -- the family tree ---------------------------------------------------------------------------------------------------
+# -- the tree of branches ----------------------------------------------------------------------------------------------
 TWICE: Script = {
     7: lambda s: [s.set("trainer.optimiser.learning_rate", 0.4), s.attach("it", "count")],
     8: lambda s: [s.send("save", trainer="trainer"), s.rewind(5)],
@@ -161,7 +161,7 @@ def _twice(folder: Path, script: Script = TWICE, last: int = 14) -> Environment:
     return sigma
 
 
-def test_the_journal_holds_the_family_tree(tmp_path: Path) -> None:
+def test_the_journal_records_the_tree_of_branches(tmp_path: Path) -> None:
     with _twice(tmp_path) as sigma:
         sigma.run()
         rows = journal(sigma.run_folder)
@@ -189,7 +189,7 @@ def test_the_newest_checkpoint_after_a_rewind_is_of_the_new_branch(tmp_path: Pat
     assert {"8.branch-0", "10.branch-2"} <= there
 
 
-def test_a_run_with_rewinds_comes_out_the_same_when_it_is_replayed(tmp_path: Path) -> None:
+def test_a_run_with_rewinds_replays_to_the_same_result(tmp_path: Path) -> None:
     with _twice(tmp_path) as sigma:
         sigma.run()
         wanted, run = decisive(trainer(sigma)), sigma.run_folder
@@ -204,8 +204,8 @@ def test_a_run_with_rewinds_comes_out_the_same_when_it_is_replayed(tmp_path: Pat
 LATER: Script = {7: TWICE[7], 9: lambda s: s.rewind(5), 12: lambda s: s.rewind(10), 13: TWICE[13]}
 
 
-@pytest.mark.parametrize("stopped", [5, 9, 10, 12, 13])  # where what is gone back to is kept after that
-def test_a_run_with_rewinds_resumes_to_the_bits_of_one_that_never_ended(tmp_path: Path, stopped: int) -> None:
+@pytest.mark.parametrize("stopped", [5, 9, 10, 12, 13])  # where the restored snapshot is kept afterwards
+def test_a_run_with_rewinds_resumes_to_the_bits_of_an_uninterrupted_one(tmp_path: Path, stopped: int) -> None:
     with _twice(tmp_path / "whole", LATER) as plain:
         plain.run()
         wanted = decisive(trainer(plain))
@@ -228,14 +228,14 @@ def _noted(done: list[int], at: int, steer: Callable[[Environment], Any]) -> Cal
 
 
 @pytest.mark.parametrize("set_aside", [True, False])
-def test_a_crash_after_a_rewind_is_made_good_from_the_journal(tmp_path: Path, set_aside: bool) -> None:
+def test_a_crash_after_a_rewind_is_recovered_from_the_journal(tmp_path: Path, set_aside: bool) -> None:
     script: Script = {
         6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5), 9: _rate(0.2), 11: crash,
     }  # fmt: skip
     with _twice(tmp_path, script) as sigma:
         run = crashed(sigma, tmp_path)
     checkpoints = run / "checkpoints" / "trainer"
-    if not set_aside:  # the crash came just before that
+    if not set_aside:  # the crash came immediately before it
         (checkpoints / "6.branch-0").rename(checkpoints / "6")
     with steered(last=12) as again, steered({9: _rate(0.2)}) as plain:
         again.resume(run)
@@ -268,7 +268,7 @@ OFTEN: Script = {
 
 
 def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
-    """Copy the run folder after each row of the journal, as a crash would leave it."""
+    """Copy the run folder after each journal row, as a crash would leave it."""
     append, save = Journal.append, Saver.save
 
     def copying(self: Journal, row: Mapping[str, Any]) -> None:
@@ -286,7 +286,7 @@ def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
 
 
 def _crashed_at_each_row(tmp_path: Path, script: Script, run: Path | None = None, **settings: Any) -> list[Path]:
-    """Train, or resume a run, and return what a crash after each row of the journal would leave."""
+    """Train or resume a run, and return the folders that a crash after each journal row would leave."""
     copies = tmp_path / "copies"
     copies.mkdir()
     with pytest.MonkeyPatch.context() as patch, steered(script, last=14, **settings) as sigma:
@@ -298,14 +298,14 @@ def _crashed_at_each_row(tmp_path: Path, script: Script, run: Path | None = None
     return sorted(copies.iterdir(), key=lambda path: int(path.name))
 
 
-def test_after_a_crash_at_any_row_a_run_with_rewinds_goes_on_and_is_replayed(tmp_path: Path) -> None:
+def test_a_run_with_rewinds_resumes_after_a_crash_at_any_journal_row(tmp_path: Path) -> None:
     runs = _crashed_at_each_row(tmp_path, OFTEN, hooks={"saves": Saves()})
     assert len(runs) > 40
     for run in runs[::2]:
         _resumed_and_replayed(run, hooks={"saves": Saves()})
 
 
-def test_after_a_crash_between_the_saves_of_two_hooks_a_run_goes_on_and_is_replayed(tmp_path: Path) -> None:
+def test_a_run_that_crashed_between_the_saves_of_two_hooks_resumes_and_is_replayed(tmp_path: Path) -> None:
     hooks: dict[str, Hook] = {"a": Saves(), "b": Saves(score=1.0), "c": Saves(every=every(8, "iteration"))}
     runs = _crashed_at_each_row(tmp_path, {6: _rate(0.4), 10: lambda s: s.rewind(8)}, hooks=hooks)
     rows = [row for row in journal(runs[-1]) if row["iteration"] == 8 and row.get("by")]
@@ -318,7 +318,7 @@ def test_after_a_crash_between_the_saves_of_two_hooks_a_run_goes_on_and_is_repla
 
 @define(eq=False, kw_only=True)
 class SavesAndSets(Hook):
-    """Save in the background, and change something after that."""
+    """Save in the background, and then change a value."""
 
     every: TimeStep = every(5, "iteration")
     background: bool = True
@@ -328,7 +328,7 @@ class SavesAndSets(Hook):
         context.command("set", pattern="optimiser.learning_rate", value=0.01 * context.moment.iteration)
 
 
-def test_after_a_crash_amid_what_a_hook_in_the_background_does_a_run_goes_on_and_is_replayed(tmp_path: Path) -> None:
+def test_a_run_that_crashed_during_a_background_hook_resumes_and_is_replayed(tmp_path: Path) -> None:
     hooks: dict[str, Hook] = {"it": SavesAndSets(), "slow": Slow()}
     runs = _crashed_at_each_row(tmp_path, {}, hooks=hooks)
     assert [row for row in journal(runs[-1]) if row.get("by") == "it" and row.get("command") == "set"]
@@ -336,8 +336,8 @@ def test_after_a_crash_amid_what_a_hook_in_the_background_does_a_run_goes_on_and
         _resumed_and_replayed(run, hooks=hooks)
 
 
-def test_hooks_of_an_event_that_others_bring_about_save_with_them(tmp_path: Path) -> None:
-    """A hook pauses training, and what hooks at that event save is saved together with what others do."""
+def test_saves_of_hooks_at_the_same_event_are_one_checkpoint(tmp_path: Path) -> None:
+    """A hook pauses training; the saves of hooks at that event are combined with those of the others."""
     pauses = Do(every=every(4, "iteration"), does=lambda context: context.command("pause"))
     goes = Do(every=TimeStep("pause"), does=lambda context: context.command("go"))
     hooks = {"a": pauses, "b": Saves(every=TimeStep("pause")), "c": goes, "d": Saves(score=1.0)}
@@ -348,7 +348,7 @@ def test_hooks_of_an_event_that_others_bring_about_save_with_them(tmp_path: Path
     assert (found.score, found.keep) == (1.0, True)
 
 
-def test_what_two_hooks_save_at_once_is_one_checkpoint_with_the_score_of_the_one_and_kept_for_the_other(
+def test_two_hooks_saving_at_once_make_one_checkpoint_with_both_policies(
     tmp_path: Path,
 ) -> None:
     with steered(last=5, hooks={"a": Saves(score=1.0), "b": Saves()}) as sigma:
@@ -359,7 +359,7 @@ def test_what_two_hooks_save_at_once_is_one_checkpoint_with_the_score_of_the_one
 
 
 def _resumed_and_replayed(run: Path, script: Script | None = None, **settings: Any) -> None:
-    """Resume a run that broke off, and replay it to the same bits."""
+    """Resume a crashed run, and replay it to the same bits."""
     with steered(script, last=14, **settings) as again:
         again.resume(run, log=lambda text: None)
         again.run()
@@ -370,7 +370,7 @@ def _resumed_and_replayed(run: Path, script: Script | None = None, **settings: A
         assert decisive(trainer(replayed)) == wanted, run.name
 
 
-def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tmp_path: Path) -> None:
+def test_a_rewind_without_a_later_checkpoint_is_replayed_from_the_beginning(tmp_path: Path) -> None:
     with _twice(tmp_path, {6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5)}) as sigma:
         sigma.run()
         wanted, run = decisive(trainer(sigma)), sigma.run_folder
@@ -390,7 +390,7 @@ def test_a_rewind_that_no_checkpoint_follows_is_done_again_from_the_beginning(tm
     assert "no checkpoint of 'trainer' to resume from: everything is replayed" in said[1]
 
 
-def test_a_rewind_is_done_again_under_other_settings(tmp_path: Path) -> None:
+def test_a_rewind_is_replayed_under_new_settings(tmp_path: Path) -> None:
     with steered({8: lambda s: s.rewind(5)}, last=14) as plain:
         plain.run()
         wanted = decisive(trainer(plain))
@@ -405,7 +405,7 @@ def test_a_rewind_is_done_again_under_other_settings(tmp_path: Path) -> None:
     assert [row["to"] for row in journal(run) if row.get("command") == "rewind"] == [5, 5]
 
 
-def test_where_every_checkpoint_is_damaged_nothing_is_done_again(tmp_path: Path) -> None:
+def test_nothing_is_replayed_if_every_checkpoint_is_damaged(tmp_path: Path) -> None:
     with _twice(tmp_path, {}) as sigma:
         sigma.run()
         run = sigma.run_folder
@@ -415,7 +415,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_done_again(tmp_path: Path)
         again.resume(run, log=lambda text: None)
 
 
-def test_a_run_that_was_resumed_can_be_rewound_to_where_it_was_taken_up(tmp_path: Path) -> None:
+def test_a_resumed_run_can_be_rewound_to_where_it_was_resumed(tmp_path: Path) -> None:
     with _twice(tmp_path, {}, last=7) as sigma:
         sigma.run()
         run = sigma.run_folder
@@ -428,7 +428,7 @@ def test_a_run_that_was_resumed_can_be_rewound_to_where_it_was_taken_up(tmp_path
 
 
 def _stopped(folder: Path, script: Script, run: Path | None = None) -> Path:
-    """Train, or resume a run, until the script stops it; return its folder."""
+    """Train or resume a run until the script stops it; return its folder."""
     with steered(script, last=14) as sigma:
         if run is None:
             sigma.folder = folder
@@ -443,7 +443,7 @@ BETWEEN: Script = {7: lambda s: [_rate(0.3)(s), s.stop()]}  # stopped between tw
 
 
 @pytest.mark.parametrize("more", [[], [7], [8], [7, 9]])  # stopped again
-def test_after_a_rewind_to_where_a_run_was_stopped_it_goes_on_and_is_replayed(tmp_path: Path, more: list[int]) -> None:
+def test_a_run_rewound_to_where_it_was_stopped_continues_and_is_replayed(tmp_path: Path, more: list[int]) -> None:
     run, to = _stopped(tmp_path, BETWEEN), max([7, *more])
     for at in more:
         run = _stopped(tmp_path, {at: lambda s, rate=0.2 + at / 100: [_rate(rate)(s), s.stop()]}, run)
@@ -452,7 +452,7 @@ def test_after_a_rewind_to_where_a_run_was_stopped_it_goes_on_and_is_replayed(tm
         _resumed_and_replayed(copy)
 
 
-def test_after_a_rewind_to_where_a_run_was_stopped_while_it_was_done_again_it_is_replayed(tmp_path: Path) -> None:
+def test_a_run_rewound_to_where_its_replay_was_stopped_is_replayed(tmp_path: Path) -> None:
     script = {2: lambda s: s.send("save"), 4: _rate(0.2), 8: _rate(0.4), 11: crash}
     with steered(script, last=14) as sigma:
         run = crashed(sigma, tmp_path)
@@ -463,8 +463,8 @@ def test_after_a_rewind_to_where_a_run_was_stopped_while_it_was_done_again_it_is
     _resumed_and_replayed(run)
 
 
-# -- a folder that cannot be written to --------------------------------------------------------------------------------
-def test_a_checkpoint_that_cannot_be_set_aside_is_told_and_the_rewind_acts(
+# -- a read-only folder ------------------------------------------------------------------------------------------------
+def test_a_checkpoint_that_cannot_be_set_aside_is_reported_and_the_rewind_still_applies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = Path.rename

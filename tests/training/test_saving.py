@@ -1,4 +1,4 @@
-"""Saving goes on beside training, keeps what is wanted, and what was saved is put back or refused."""
+"""Saving in the background, retention, and restoring valid checkpoints only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def numbers(home: Path) -> list[int]:
 
 
 class Disk:
-    """A disk that writes nothing until it is let, and records what it wrote and in which thread."""
+    """A disk that blocks until it is released, and records writes with their threads."""
 
     def __init__(self) -> None:
         self.free, self.begun = threading.Event(), threading.Semaphore(0)
@@ -71,8 +71,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk.free.set()
 
 
-# -- beside training ---------------------------------------------------------------------------------------------------
-def test_saving_returns_while_the_disk_is_still_at_work(tmp_path: Path, disk: Disk) -> None:
+# -- in the background -------------------------------------------------------------------------------------------------
+def test_saving_does_not_wait_for_the_disk(tmp_path: Path, disk: Disk) -> None:
     saver = Saver(tmp_path, pytest.fail)
     assert saver.save(1, state(1)) == tmp_path / "1"
     assert disk.begun.acquire(timeout=30)
@@ -84,7 +84,7 @@ def test_saving_returns_while_the_disk_is_still_at_work(tmp_path: Path, disk: Di
     assert checkpoint.read(tmp_path / "1").values == {"number": 1}
 
 
-def test_a_waiting_snapshot_gives_way_to_a_newer_one(tmp_path: Path, disk: Disk) -> None:
+def test_a_queued_snapshot_is_replaced_by_a_newer_one(tmp_path: Path, disk: Disk) -> None:
     saver = Saver(tmp_path, pytest.fail)
     saver.save(1, state(1))
     assert disk.begun.acquire(timeout=30)
@@ -96,9 +96,7 @@ def test_a_waiting_snapshot_gives_way_to_a_newer_one(tmp_path: Path, disk: Disk)
 
 
 @pytest.mark.parametrize("about", [{"keep": True}, {"score": 0.9}])
-def test_a_waiting_snapshot_that_is_to_be_kept_is_written_first(
-    tmp_path: Path, disk: Disk, about: dict[str, Any]
-) -> None:
+def test_a_queued_snapshot_marked_to_keep_is_written_first(tmp_path: Path, disk: Disk, about: dict[str, Any]) -> None:
     saver = keeping(tmp_path, last=5, best=1)
     saver.save(1, state(1, score=0.5))
     assert disk.begun.acquire(timeout=30)
@@ -113,7 +111,7 @@ def test_a_waiting_snapshot_that_is_to_be_kept_is_written_first(
     assert disk.wrote == [1, 2, 3]
 
 
-def test_leaving_without_waiting_loses_nothing(tmp_path: Path) -> None:
+def test_leaving_the_environment_without_waiting_loses_no_checkpoint(tmp_path: Path) -> None:
     script = (
         "import sys, numpy as np; from pathlib import Path\n"
         "from sigma_kernel.training.checkpoints.writer import Saver\n"
@@ -126,12 +124,12 @@ def test_leaving_without_waiting_loses_nothing(tmp_path: Path) -> None:
     assert checkpoint.read(tmp_path / "2").values == {"number": 2}
 
 
-def test_waiting_for_nothing_takes_no_time(tmp_path: Path) -> None:
+def test_waiting_without_pending_work_returns_at_once(tmp_path: Path) -> None:
     Saver(tmp_path, pytest.fail).flush()
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------------------
-def test_a_full_disk_is_an_alarm_and_the_next_save_works_once_there_is_room(tmp_path: Path, disk: Disk) -> None:
+# -- errors ------------------------------------------------------------------------------------------------------------
+def test_a_full_disk_raises_an_alarm_and_the_next_save_works_once_there_is_space(tmp_path: Path, disk: Disk) -> None:
     told: list[str] = []
     saver = Saver(tmp_path, told.append, retention=Retention(last=1))
     disk.free.set()
@@ -153,7 +151,7 @@ def test_a_full_disk_is_an_alarm_and_the_next_save_works_once_there_is_room(tmp_
     assert told[1:] == ["checkpoint 3: written; 1 before it failed."]
 
 
-def test_an_alarm_that_cannot_be_told_hangs_nobody(tmp_path: Path, disk: Disk) -> None:
+def test_an_alarm_that_cannot_be_printed_does_not_hang_training(tmp_path: Path, disk: Disk) -> None:
     def tell(text: str) -> None:
         if "ALARM" in text:
             raise BrokenPipeError("nobody listens")
@@ -170,7 +168,9 @@ def test_an_alarm_that_cannot_be_told_hangs_nobody(tmp_path: Path, disk: Disk) -
     assert numbers(tmp_path) == [2]
 
 
-def test_what_cannot_be_removed_is_told_and_saving_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_cannot_be_removed_is_reported_and_saving_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -197,7 +197,7 @@ def test_an_error_of_the_thread_that_nobody_expects_is_raised_at_the_end(
 
 
 # -- a branch that is left ---------------------------------------------------------------------------------------------
-def test_what_lies_on_a_branch_that_is_left_is_set_aside_and_stays_whole(tmp_path: Path) -> None:
+def test_checkpoints_of_an_abandoned_branch_are_set_aside_intact(tmp_path: Path) -> None:
     saver = Saver(tmp_path, pytest.fail)
     save_all(saver, [(n, {}) for n in (3, 5, 8, 13)])
     saver.set_aside(5, 0)
@@ -209,7 +209,7 @@ def test_what_lies_on_a_branch_that_is_left_is_set_aside_and_stays_whole(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {"3", "5", "8.branch-0", "13.branch-0", "8.branch-1"}
 
 
-def test_a_branch_is_left_only_once_what_is_being_saved_on_it_is_whole(tmp_path: Path, disk: Disk) -> None:
+def test_a_rewind_waits_for_checkpoints_being_written_on_the_abandoned_branch(tmp_path: Path, disk: Disk) -> None:
     saver = Saver(tmp_path, pytest.fail)
     saver.save(8, state(8))
     leaving = threading.Thread(target=saver.set_aside, args=(5, 0))
@@ -221,7 +221,7 @@ def test_a_branch_is_left_only_once_what_is_being_saved_on_it_is_whole(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["8.branch-0"]
 
 
-def test_what_was_set_aside_is_neither_counted_nor_removed(tmp_path: Path) -> None:
+def test_checkpoints_set_aside_are_neither_counted_nor_removed(tmp_path: Path) -> None:
     saver = keeping(tmp_path, last=1, best=1)
     save_all(saver, [(1, {"score": 0.1}), (2, {"score": 0.9})])
     saver.set_aside(1, 0)
@@ -229,7 +229,9 @@ def test_what_was_set_aside_is_neither_counted_nor_removed(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"2.branch-0", "3", "4"}
 
 
-def test_what_cannot_be_set_aside_is_an_alarm_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_cannot_be_set_aside_raises_an_alarm_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(path: Path, target: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -243,14 +245,14 @@ def test_what_cannot_be_set_aside_is_an_alarm_with_what_to_do(tmp_path: Path, mo
     assert "checkpoint 3 cannot be set aside" in told[1]
 
 
-# -- what is kept ------------------------------------------------------------------------------------------------------
+# -- retention ---------------------------------------------------------------------------------------------------------
 def save_all(saver: Saver, all_of_them: list[tuple[int, dict[str, Any]]]) -> None:
     for number, about in all_of_them:
         saver.save(number, state(number, **about))
         saver.flush()
 
 
-def test_all_are_kept_unless_something_else_is_said(tmp_path: Path) -> None:
+def test_all_checkpoints_are_kept_by_default(tmp_path: Path) -> None:
     save_all(Saver(tmp_path, pytest.fail), [(n, {}) for n in range(1, 7)])
     assert numbers(tmp_path) == [1, 2, 3, 4, 5, 6]
 
@@ -259,7 +261,7 @@ def test_all_are_kept_unless_something_else_is_said(tmp_path: Path) -> None:
     ("policy", "kept"),
     [
         ({"last": 2}, [5, 6]),
-        ({"last": 1, "best": 1}, [2, 6]),  # of equals the earlier
+        ({"last": 1, "best": 1}, [2, 6]),  # the earlier of equal ones
         ({"last": 1, "best": 2}, [2, 4, 6]),
         ({"last": 1, "best": 1, "prefer": "least"}, [1, 6]),
         ({"last": 2, "best": 3}, [2, 3, 4, 5, 6]),
@@ -274,31 +276,33 @@ def test_the_last_and_the_best_are_kept(tmp_path: Path, policy: dict[str, Any], 
     assert numbers(tmp_path) == kept
 
 
-def test_what_is_marked_to_keep_stays(tmp_path: Path) -> None:
+def test_checkpoints_marked_to_keep_are_kept(tmp_path: Path) -> None:
     save_all(keeping(tmp_path, last=1), [(1, {"keep": True}), (2, {}), (3, {})])
     assert numbers(tmp_path) == [1, 3]
 
 
-def test_another_saver_knows_the_best_from_the_files(tmp_path: Path) -> None:
+def test_a_new_writer_knows_the_best_checkpoints_from_the_files(tmp_path: Path) -> None:
     save_all(keeping(tmp_path, last=1, best=1), [(1, {"score": 0.9}), (2, {"score": 0.1})])
     save_all(keeping(tmp_path, last=1, best=1), [(3, {"score": 0.5}), (4, {})])
     assert numbers(tmp_path) == [1, 4]
 
 
-def test_a_number_that_is_saved_again_has_its_new_score(tmp_path: Path) -> None:
+def test_a_checkpoint_saved_again_has_its_new_score(tmp_path: Path) -> None:
     again = [(1, {"score": 0.9}), (2, {"score": 0.5}), (1, {"score": 0.1}), (3, {})]
     save_all(keeping(tmp_path, last=1, best=1), again)
     assert numbers(tmp_path) == [2, 3]
 
 
-def test_a_damaged_one_is_neither_good_nor_in_the_way(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_neither_used_nor_counted(tmp_path: Path) -> None:
     save_all(Saver(tmp_path, pytest.fail), [(1, {"score": 0.9}), (2, {"score": 0.8})])
     (tmp_path / "1" / checkpoint.MANIFEST).write_text("{}")
     save_all(keeping(tmp_path, last=1, best=1), [(3, {})])
     assert numbers(tmp_path) == [2, 3]
 
 
-def test_an_older_one_goes_only_when_the_newer_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_checkpoint_is_deleted_only_once_the_newer_one_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def remove(folder: Path) -> None:
         assert checkpoint.read(folder.with_name("2")).values == {"number": 2}
         gone.append(folder.name)
@@ -317,7 +321,7 @@ def test_an_older_one_goes_only_when_the_newer_one_is_whole(tmp_path: Path, monk
         ({"prefer": "largest"}, "Retention.prefer: must be 'greatest' or 'least' (got 'largest')."),
     ],
 )
-def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: dict[str, Any], message: str) -> None:
+def test_an_invalid_retention_policy_is_refused(tmp_path: Path, policy: dict[str, Any], message: str) -> None:
     class Keeps(Hook):
         retains = policy
 
@@ -327,10 +331,10 @@ def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: dict[str
         Saver(tmp_path, pytest.fail).retain([Keeps(every=every(1, "epoch"))])
 
 
-# -- putting back ------------------------------------------------------------------------------------------------------
+# -- restoring ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def trained(deep: Callable[..., Environment], tmp_path: Path) -> Environment:
-    """Return an environment after two epochs, whose state is saved after each."""
+    """Return an environment after two epochs, with a checkpoint after each."""
     sigma = deep()
     trainer = sigma.trainer("trainer")
     for number in (1, 2):
@@ -345,7 +349,9 @@ def prepared(deep: Callable[..., Environment]) -> Any:
     return sigma.trainer("trainer")
 
 
-def test_the_newest_is_put_back(trained: Environment, deep: Callable[..., Environment], tmp_path: Path) -> None:
+def test_the_newest_checkpoint_is_restored(
+    trained: Environment, deep: Callable[..., Environment], tmp_path: Path
+) -> None:
     fresh = prepared(deep)
     assert restore(tmp_path, fresh.session, pytest.fail)[0] == tmp_path / "checkpoints" / "trainer" / "2"
     assert state_bytes(fresh) == state_bytes(trained.trainer("trainer"))
@@ -354,7 +360,7 @@ def test_the_newest_is_put_back(trained: Environment, deep: Callable[..., Enviro
 
 
 def misfit(name: str, there: Checkpoint) -> Checkpoint:
-    """Return a whole checkpoint that no session could go on from."""
+    """Return a valid checkpoint that no session can resume from."""
     arrays, first = dict(there.arrays), min(there.arrays)
     match name:
         case "shape":
@@ -375,7 +381,7 @@ def misfit(name: str, there: Checkpoint) -> Checkpoint:
 
 
 @pytest.mark.parametrize("wrong", ["shape", "type", "missing", "more", "kept", "another", "values"])
-def test_what_does_not_fit_is_named_and_the_one_before_is_used(
+def test_a_checkpoint_that_does_not_fit_is_named_and_the_previous_one_is_used(
     trained: Environment, deep: Callable[..., Environment], tmp_path: Path, wrong: str
 ) -> None:
     newest = checkpoint.saved(tmp_path, "trainer")[-1]
@@ -387,7 +393,7 @@ def test_what_does_not_fit_is_named_and_the_one_before_is_used(
     assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
 
 
-def test_where_nothing_fits_the_session_stays_as_it_was(
+def test_the_session_is_unchanged_if_no_checkpoint_fits(
     trained: Environment, deep: Callable[..., Environment], tmp_path: Path
 ) -> None:
     for path in checkpoint.saved(tmp_path, "trainer"):
@@ -409,9 +415,7 @@ json_values = st.recursive(
 
 @settings(max_examples=100)
 @given(values=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), json_values, max_size=4))
-def test_whatever_the_values_are_they_are_taken_or_refused(
-    fuzzed: tuple[Path, Checkpoint, Any], values: dict[str, Any]
-) -> None:
+def test_any_values_are_accepted_or_refused(fuzzed: tuple[Path, Checkpoint, Any], values: dict[str, Any]) -> None:
     run, good, trainer = fuzzed
     checkpoint.write(run / "checkpoints" / "trainer" / "2", evolve(good, values={**good.values, **values}))
     said: list[str] = []
@@ -420,7 +424,7 @@ def test_whatever_the_values_are_they_are_taken_or_refused(
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Checkpoint, Any]:
-    """Return a run folder with one good checkpoint, that, and a trainer to put others into."""
+    """Return a run folder with one valid checkpoint, that checkpoint, and a trainer to restore others to."""
     run, sigma = tmp_path_factory.mktemp("fuzzed"), small_environment(Sweep())
     trainer = sigma.trainer("trainer")
     trainer.fit(epochs=1)
@@ -429,8 +433,8 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Checkpoint, 
     return run, good, trainer
 
 
-# -- what a checkpoint was made with -----------------------------------------------------------------------------------
-def test_a_checkpoint_says_what_it_was_made_with(tmp_path: Path) -> None:
+# -- recorded versions -------------------------------------------------------------------------------------------------
+def test_a_checkpoint_records_the_versions_that_wrote_it(tmp_path: Path) -> None:
     made = made_with("numpy", {"BLAS": "openblas 0.3"})
     assert made["BLAS"] == "openblas 0.3"
     assert made["sigma-kernel"] == sigma_kernel.__version__
@@ -441,7 +445,7 @@ def test_a_checkpoint_says_what_it_was_made_with(tmp_path: Path) -> None:
     assert checkpoint.read(tmp_path / "1").made_with == json.loads(json.dumps(made))
 
 
-def test_what_differs_from_then_is_said() -> None:
+def test_differences_from_the_recorded_versions_are_reported() -> None:
     then = {"python": "3.11.7", "numpy": "2.1.0", "gone": "1"}
     now = {"python": "3.11.7", "numpy": "2.4.6", "new": "1"}
     assert differences(then, now) == ["numpy was 2.1.0, and is 2.4.6 now"]

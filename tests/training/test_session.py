@@ -1,4 +1,4 @@
-"""A session: the same bits however it is cut, stopped, saved and put back; and when its hooks fire."""
+"""A session: the same bits for any bursts, stops and restores; and when its hooks fire."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Fading(Schedule):
 
 @define(eq=False)
 class Cut(Sweep):
-    """Bursts of these lengths in turn, or as long as may be."""
+    """Bursts of these lengths in turn, or the longest possible."""
 
     lengths: Sequence[int] = ()
     taken: list[int] = field(factory=list)
@@ -51,7 +51,7 @@ class Cut(Sweep):
 
 
 def _remember(context: HookContext) -> None:
-    """Let the learning rate follow what a memory holds, so that a wrong memory changes every bit."""
+    """Derive the learning rate from a hook's memory, so that a wrong memory changes every bit."""
     memory = context.memory
     memory["sum"] = memory.get("sum", 0.0) + context.read("training.loss")
     context.command("set", pattern="optimiser.learning_rate", value=0.1 / (1.0 + memory["sum"]))
@@ -65,7 +65,7 @@ def _best(context: HookContext) -> None:
 
 
 def _everything(deep: Deep, momentum: Any, operator: Any = None, **settings: Any) -> Environment:
-    """Return an environment with all that has state: dropout, orders, schedules, slots, memories, kept parameters."""
+    """Return an environment with every kind of state: dropout, orders, schedules, slots, memory, saved parameters."""
     hooks = {
         "memory": Do(does=_remember, every=every(3, "iteration"), reads=["training.loss"]),
         "criterion": Do(
@@ -90,11 +90,11 @@ def test_iterations_in_bursts_of_any_length_give_the_same_bits(deep: Deep, momen
     assert found[0] == found[1]
 
 
-def test_where_nothing_is_due_a_burst_lasts_an_epoch() -> None:
+def test_a_burst_lasts_an_epoch_if_nothing_is_due() -> None:
     operator = Cut()
     with small_environment(operator) as sigma:
         sigma.trainer("trainer").fit(iterations=12)
-    assert operator.taken == [4, 1, 4, 1, 2]  # an epoch is four whole batches and what is left
+    assert operator.taken == [4, 1, 4, 1, 2]  # an epoch is four whole batches and a remainder
 
 
 def test_a_burst_ends_where_a_hook_is_due() -> None:
@@ -106,7 +106,7 @@ def test_a_burst_ends_where_a_hook_is_due() -> None:
     assert operator.taken == [3, 1, 1, 1, 1, 2, 1]
 
 
-# -- how far -----------------------------------------------------------------------------------------------------------
+# -- goals -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("first", "then", "iterations", "epochs"),
     [
@@ -120,7 +120,7 @@ def test_a_burst_ends_where_a_hook_is_due() -> None:
         ({"iterations": 3}, {"epochs": 0}, 3, 0),
     ],
 )
-def test_training_goes_so_much_further_and_no_more(
+def test_fit_trains_for_the_given_amount(
     first: dict[str, int], then: dict[str, int], iterations: int, epochs: int
 ) -> None:
     with small_environment(Sweep()) as sigma:
@@ -134,14 +134,14 @@ def test_training_goes_so_much_further_and_no_more(
 
 @pytest.mark.parametrize("count", [-1, 1.5, True, "2"])
 @pytest.mark.parametrize("name", ["epochs", "iterations"])
-def test_an_amount_of_training_that_cannot_be_is_refused(name: str, count: Any) -> None:
+def test_an_invalid_amount_of_training_is_refused(name: str, count: Any) -> None:
     with small_environment(Sweep()) as sigma:
         with pytest.raises(SigmaConfigError, match=f"fit: {name} must be a whole number from 0 on"):
             sigma.trainer("trainer").fit(**{name: count})
         assert len(sigma.trainer("trainer").fit(epochs=1)["training.loss"]) == 5
 
 
-def test_the_goal_is_the_iteration_at_which_training_will_end() -> None:
+def test_the_goal_is_the_last_iteration() -> None:
     hooks = {
         "ends": Do(when=when("epoch").reaches(7) | when("training.loss").below(0), ends=True),
         "later": Do(every=after(40, "iteration"), ends=True),
@@ -157,7 +157,7 @@ def test_the_goal_is_the_iteration_at_which_training_will_end() -> None:
 
 
 class Pressed(NullBackend):
-    """Somebody presses Ctrl-C in the middle of a burst."""
+    """Send Ctrl-C in the middle of a burst."""
 
     taken = 0
 
@@ -168,7 +168,7 @@ class Pressed(NullBackend):
         return super().take(array, rows)
 
 
-def test_an_interruption_leaves_a_whole_state_to_go_on_from(deep: Deep, momentum: Any) -> None:
+def test_an_interruption_leaves_a_consistent_state_to_continue_from(deep: Deep, momentum: Any) -> None:
     before = signal.getsignal(signal.SIGINT)
     with _everything(deep, momentum) as sigma:
         sigma.trainer("trainer").fit(epochs=4)
@@ -185,7 +185,7 @@ def test_an_interruption_leaves_a_whole_state_to_go_on_from(deep: Deep, momentum
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_hooks_fire_at_the_same_iterations_however_the_bursts_are_cut(seed: int) -> None:
+def test_hooks_fire_at_the_same_iterations_for_any_division_into_bursts(seed: int) -> None:
     draw = np.random.default_rng(seed)
     steps = [
         TimeStep(
@@ -217,7 +217,7 @@ def test_an_epoch_hook_sees_the_state_at_the_end_of_its_epoch() -> None:
             assert state_bytes(sigma.trainer("trainer"))[f"{LAYERS}weights"] == bits
 
 
-def test_samples_count_what_was_really_trained_on() -> None:
+def test_samples_count_the_rows_actually_trained_on() -> None:
     hook = Note([], every=every(10, "sample"))
     with small_environment(Sweep(), hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
@@ -225,7 +225,7 @@ def test_samples_count_what_was_really_trained_on() -> None:
     assert [iteration for iteration, _ in hook.fired] == [2, 4, 7, 9]  # after 10, 20, 33 and 43
 
 
-def test_the_events_of_a_run_fire_when_they_happen() -> None:
+def test_hooks_fire_at_the_events_of_a_run() -> None:
     names = ("start", "stop", "pause", "resume", "reset")
     told: list[tuple[str, int]] = []
 
@@ -256,7 +256,7 @@ def test_a_hook_may_stop_training_and_those_due_with_it_still_run() -> None:
     assert [iteration for iteration, _ in late.fired] == [1, 2, 3]
 
 
-def test_a_hook_measures_the_present_parameters_and_speaks_to_people(deep: Deep, metric: Any) -> None:
+def test_a_hook_can_evaluate_current_parameters_and_log_messages(deep: Deep, metric: Any) -> None:
     found: list[dict[str, float]] = []
 
     def measure(context: HookContext) -> None:
@@ -270,7 +270,7 @@ def test_a_hook_measures_the_present_parameters_and_speaks_to_people(deep: Deep,
         assert [text for _, text in sigma.messages.after(0)] == ["epoch 1", "epoch 2"]
 
 
-def test_a_pattern_is_read_as_everything_that_it_matches() -> None:
+def test_reading_a_pattern_returns_all_matches() -> None:
     seen: list[dict[str, Any]] = []
     taking = ["said.*", "network.**"]
     hooks = {
@@ -286,9 +286,9 @@ def test_a_pattern_is_read_as_everything_that_it_matches() -> None:
     assert seen[2] == {}
 
 
-# -- saving and putting back -------------------------------------------------------------------------------------------
+# -- saving and restoring ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("done", [1, 4, 5, 11, 15, 23])
-def test_a_fresh_session_goes_on_with_the_same_bits(deep: Deep, momentum: Any, tmp_path: Path, done: int) -> None:
+def test_a_new_session_continues_with_the_same_bits(deep: Deep, momentum: Any, tmp_path: Path, done: int) -> None:
     with _everything(deep, momentum) as sigma:
         whole = sigma.trainer("trainer")
         whole.fit(iterations=28)
@@ -309,7 +309,7 @@ def test_a_fresh_session_goes_on_with_the_same_bits(deep: Deep, momentum: Any, t
     assert all(after[name] == values[name] for name in ("cursor", "live", "hooks", "streams"))
 
 
-def test_a_snapshot_does_not_change_with_what_follows(deep: Deep, momentum: Any) -> None:
+def test_a_snapshot_does_not_change_during_later_training(deep: Deep, momentum: Any) -> None:
     with _everything(deep, momentum) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=12)
@@ -318,7 +318,7 @@ def test_a_snapshot_does_not_change_with_what_follows(deep: Deep, momentum: Any)
         trainer.fit(iterations=12)
         later = state_bytes(trainer)
         assert json.dumps(snapshot.values) == values
-        for _ in range(2):  # and may be put back more than once
+        for _ in range(2):  # and may be restored more than once
             trainer.session.restore(snapshot)
             assert state_bytes(trainer) == arrays
             trainer.fit(iterations=12)
@@ -326,7 +326,7 @@ def test_a_snapshot_does_not_change_with_what_follows(deep: Deep, momentum: Any)
         assert json.dumps(snapshot.values) == values
 
 
-def test_what_a_hook_kept_is_saved_and_brought_back(deep: Deep) -> None:
+def test_parameters_kept_by_a_hook_are_saved_and_restored(deep: Deep) -> None:
     kept: list[bytes] = []
 
     def keep(context: HookContext) -> None:
@@ -346,7 +346,7 @@ def test_what_a_hook_kept_is_saved_and_brought_back(deep: Deep) -> None:
         assert state_bytes(trainer)[f"{LAYERS}4-dense.bias"] == kept[0]
 
 
-def test_a_reset_undoes_everything_live_changes_too(deep: Deep, momentum: Any) -> None:
+def test_a_reset_also_undoes_live_changes(deep: Deep, momentum: Any) -> None:
     with _everything(deep, momentum) as sigma:
         trainer = sigma.trainer("trainer")
         start = json.dumps({**trainer.session.snapshot().values, "clock": None, "goals": None})
@@ -373,7 +373,7 @@ class TwoBlocks(Rows):
         return {name: values[:3] if block == 0 else values[3:] for name, values in super().block(0).items()}
 
 
-def test_a_first_block_that_no_batch_fits_into_is_left_out_from_the_start_and_after_a_reset(deep: Deep) -> None:
+def test_a_first_block_smaller_than_a_batch_is_skipped_from_the_start_and_after_a_reset(deep: Deep) -> None:
     with deep(last_batch="drop") as sigma:
         trainer = sigma.trainer("trainer")
         trainer.data = TwoBlocks(trainer.data["training"].block(0))
@@ -384,7 +384,7 @@ def test_a_first_block_that_no_batch_fits_into_is_left_out_from_the_start_and_af
         assert trainer.fit(epochs=2)["training.loss"][8:].tobytes() == losses.tobytes()
 
 
-def test_a_parameter_can_be_set_from_outside(deep: Deep) -> None:
+def test_a_parameter_can_be_set_by_a_command(deep: Deep) -> None:
     address = f"trainer.{LAYERS}4-dense.bias"
     with deep() as sigma:
         sigma.prepare()
@@ -407,7 +407,7 @@ class Knobs(Hook):
         """Do nothing."""
 
 
-def test_a_pattern_changes_all_its_addresses_at_once(deep: Deep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_a_pattern_changes_all_its_addresses_together(deep: Deep, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     changed = Live.changed
     monkeypatch.setattr(Live, "changed", lambda live, base: calls.append(len(base)) or changed(live, base))
@@ -415,14 +415,14 @@ def test_a_pattern_changes_all_its_addresses_at_once(deep: Deep, monkeypatch: py
         sigma.prepare()
         calls.clear()
         assert len(sigma.set("trainer.optimiser.**.*.momentum", 0.125)) == 4
-        assert len(calls) == 1  # not one for each: that is quadratic
+        assert len(calls) == 1  # not one per parameter, which would be quadratic
         assert sigma.get("trainer.optimiser.4-dense.bias.momentum") == 0.125
         assert set(sigma.set("trainer.*.here", 3.0)) == {"trainer.a.here", "trainer.b.here"}
         assert sigma.get("trainer.b.here") == 3.0
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], "banana", True, [[0.5]]])
-def test_a_parameter_takes_only_what_has_its_shape(deep: Deep, value: Any) -> None:
+def test_a_parameter_only_accepts_arrays_of_its_shape(deep: Deep, value: Any) -> None:
     with deep() as sigma:
         sigma.prepare()
         with pytest.raises(KeyError, match=r"4-dense.bias: holds float32 of shape \(1,\) \(got"):
@@ -436,7 +436,7 @@ def test_saving_needs_a_folder() -> None:
             sigma.send("save")
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 def _explosive(**settings: Any) -> Environment:
     environment = small_environment(Sweep(), **settings)
     environment.trainer("trainer").optimiser.learning_rate = 1e12
@@ -444,7 +444,7 @@ def _explosive(**settings: Any) -> Environment:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_loss_that_is_not_finite_ends_training_with_its_iteration_and_advice() -> None:
+def test_a_non_finite_loss_ends_training_with_its_iteration_and_advice() -> None:
     with _explosive() as sigma:
         with pytest.raises(
             SigmaTrainingError, match="trainer: the loss is (nan|inf) at iteration [0-9]+ .epoch"
@@ -458,7 +458,7 @@ def test_a_loss_that_is_not_finite_ends_training_with_its_iteration_and_advice()
 
 @define(eq=False, kw_only=True)
 class Watch(Do):
-    """Wants to see gradients."""
+    """Observes gradients."""
 
     @property
     def reads(self) -> Sequence[str]:
@@ -467,7 +467,7 @@ class Watch(Do):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("every_", [1, 2, 3, 5])
-def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) -> None:
+def test_observing_values_does_not_let_training_continue_after_a_non_finite_loss(every_: int) -> None:
     ends = []
     for hooks in ({}, {"watch": Watch(every=every(every_, "iteration"))}):
         with _explosive(hooks=hooks) as sigma:
@@ -479,14 +479,14 @@ def test_watching_does_not_let_training_go_on_behind_such_a_loss(every_: int) ->
 
 @define(eq=False, kw_only=True)
 class Guard(Do):
-    """Runs at once when the loss is not finite."""
+    """Fires at once when the loss is not finite."""
 
     every: TimeStep = every(1000, "epoch")
     guards: bool = True
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_guard_decides_what_happens_then_before_all_others() -> None:
+def test_a_guarding_hook_runs_before_all_others() -> None:
     told: list[str] = []
     hooks = {
         "due": Do(every=every(1, "iteration"), does=lambda context: told.append("due")),
@@ -499,7 +499,7 @@ def test_a_guard_decides_what_happens_then_before_all_others() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_guard_that_fails_says_what_to_do_in_its_own_words() -> None:
+def test_the_error_of_a_failing_guard_is_the_guards_own() -> None:
     def fail(context: HookContext) -> None:
         raise SigmaTrainingError("the loss is gone. Look for it.")
 
@@ -511,7 +511,7 @@ def test_a_guard_that_fails_says_what_to_do_in_its_own_words() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_training_goes_on_after_such_a_loss_once_its_cause_is_gone() -> None:
+def test_training_can_continue_after_a_non_finite_loss_once_the_cause_is_fixed() -> None:
     with _explosive(hooks={"watch": Watch(every=every(1, "iteration"))}) as sigma:
         trainer = sigma.trainer("trainer")
         with pytest.raises(SigmaTrainingError):
@@ -528,7 +528,7 @@ def _fail(context: HookContext) -> None:
 
 
 @pytest.mark.parametrize("event", ["start", "stop"])
-def test_who_waits_is_answered_though_training_failed_to_begin_or_to_end(event: str) -> None:
+def test_waiting_requests_are_answered_even_if_training_fails_to_start_or_end(event: str) -> None:
     with small_environment(Sweep(), hooks={"it": Do(every=TimeStep(event), does=_fail)}) as sigma:
         trainer = sigma.trainer("trainer")
         with pytest.raises(SigmaTrainingError, match="no"):
@@ -540,7 +540,7 @@ def test_who_waits_is_answered_though_training_failed_to_begin_or_to_end(event: 
         assert answer == [1]
 
 
-def test_an_operator_that_is_none_leaves_nobody_waiting() -> None:
+def test_an_invalid_operator_leaves_no_request_unanswered() -> None:
     with small_environment({"type": "locul"}) as sigma:  # type: ignore[arg-type]
         trainer = sigma.trainer("trainer")
         with pytest.raises(Exception, match="locul"):
@@ -548,7 +548,7 @@ def test_an_operator_that_is_none_leaves_nobody_waiting() -> None:
         assert not trainer.session.queue.busy
 
 
-def test_a_session_that_trains_cannot_be_trained_by_another() -> None:
+def test_a_session_cannot_be_trained_by_two_threads() -> None:
     errors: list[BaseException] = []
 
     def again(context: HookContext) -> None:

@@ -1,4 +1,4 @@
-"""The step: its parts make the whole, and what is computed beside it neither lies nor disturbs."""
+"""The step: its parts make up the whole, and observed values are correct and do not affect training."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _hosts(session: Session) -> dict[str, np.ndarray]:
 
 
 # -- parts and whole ---------------------------------------------------------------------------------------------------
-def test_gradients_and_update_apart_make_the_whole_step(deep: Deep) -> None:
+def test_separate_gradients_and_update_equal_the_whole_step(deep: Deep) -> None:
     whole, apart = _session(deep(precision="float64")), _session(deep(precision="float64"))
     for _ in range(7):
         whole.advance(1)
@@ -69,7 +69,7 @@ def _in_parts(session: Session) -> None:
     session.advance(1, parts)
 
 
-def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
+def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
     model = _session(deep()).setup.model
     assert set(model.evaluation(5).state) == {LAYERS + address for address in WEIGHTS}
     assert model.evaluation(5).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
@@ -77,14 +77,14 @@ def test_what_a_step_does_not_use_is_not_among_its_inputs(deep: Deep) -> None:
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
 
 
-def test_a_training_step_writes_every_entry_of_the_state_but_the_key(deep: Deep) -> None:
+def test_a_training_step_writes_every_state_entry_except_the_key(deep: Deep) -> None:
     session = _session(deep())
     step = session.setup.model.training(5)
     assert set(step.writes) == set(session.state.arrays) - {"random.key"}
     assert step.ring == ("loss",)
 
 
-def test_the_update_of_a_batch_of_another_size_is_the_same_step_with_another_batch(deep: Deep) -> None:
+def test_the_step_for_another_batch_size_differs_only_in_the_batch(deep: Deep) -> None:
     model = _session(deep()).setup.model
     assert (model.training(5).state, model.training(3).state) == (model.training(3).state,) * 2
     assert {node.shape[0] for node in _inputs(model.training(3))} == {3}
@@ -114,7 +114,7 @@ def test_evaluation_is_the_mean_over_all_rows_without_dropout(deep: Deep, metric
     assert found["distance"] == pytest.approx(np.mean(np.abs(wrong)), rel=1e-12)
 
 
-def test_evaluation_leaves_the_state_alone(deep: Deep) -> None:
+def test_evaluation_does_not_change_the_state(deep: Deep) -> None:
     with deep() as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=1)
@@ -123,7 +123,7 @@ def test_evaluation_leaves_the_state_alone(deep: Deep) -> None:
         assert state_bytes(trainer) == before
 
 
-def test_predictions_come_one_row_a_sample_whatever_the_batch(deep: Deep) -> None:
+def test_predictions_have_one_row_per_sample_for_any_batch_size(deep: Deep) -> None:
     with deep(precision="float64") as sigma:
         trainer = sigma.trainer("trainer")
         x = np.random.default_rng(1).normal(size=(13, 3))
@@ -157,7 +157,7 @@ def test_a_smaller_last_batch_counts_its_own_rows(deep: Deep) -> None:
         assert session.state.published["training.loss"] == pytest.approx(np.mean(wrong**2), rel=1e-12)
 
 
-def test_dropout_draws_anew_at_every_iteration_and_only_in_training(deep: Deep, momentum: Any) -> None:
+def test_dropout_draws_new_elements_at_every_iteration_of_training_only(deep: Deep, momentum: Any) -> None:
     with deep(batch_size=23, optimiser=momentum(learning_rate=0.0)) as sigma:
         trainer = sigma.trainer("trainer")
         assert len(set(trainer.fit(iterations=5)["training.loss"])) == 5
@@ -169,7 +169,7 @@ def test_dropout_draws_anew_at_every_iteration_and_only_in_training(deep: Deep, 
 # -- observing ---------------------------------------------------------------------------------------------------------
 @define(eq=False, kw_only=True)
 class Watch(Hook):
-    """Keep what it sees."""
+    """Record the observed values."""
 
     every: TimeStep = every(3, "iteration")
     what: str = "gradients.**"
@@ -184,14 +184,14 @@ class Watch(Hook):
 
 
 def _before(deep: Deep, iteration: int) -> Session:
-    """Return a session just before an iteration."""
+    """Return a session immediately before an iteration."""
     session = _session(deep(precision="float64"))
     while session.moment.iteration < iteration - 1:
         session.advance(1)
     return session
 
 
-def test_observed_gradients_are_those_of_that_iteration_by_finite_differences(deep: Deep) -> None:
+def test_observed_gradients_agree_with_finite_differences(deep: Deep) -> None:
     hook = Watch()
     with deep(precision="float64", hooks={"watch": hook}) as sigma:
         sigma.trainer("trainer").fit(iterations=6)
@@ -204,7 +204,7 @@ def test_observed_gradients_are_those_of_that_iteration_by_finite_differences(de
 
 
 def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
-    """Return the loss's slope in each element by central differences, dropout and all."""
+    """Return the loss's derivative by each element by central differences, with the same dropout."""
     batches, start = session.batches(1), session.snapshot().arrays
     traced, program = session.setup.programs.get(Model.training, batches.rows.shape[1])
 
@@ -220,7 +220,7 @@ def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
     return slopes
 
 
-def test_observed_updates_are_the_changes_that_the_iteration_makes(deep: Deep) -> None:
+def test_observed_updates_equal_the_changes_of_the_iteration(deep: Deep) -> None:
     hook = Watch(what="updates.**")
     with deep(precision="float64", hooks={"watch": hook}) as sigma:
         sigma.trainer("trainer").fit(iterations=6)
@@ -233,7 +233,7 @@ def test_observed_updates_are_the_changes_that_the_iteration_makes(deep: Deep) -
         np.testing.assert_allclose(hook.seen[1][1][f"updates.{address}"], change, rtol=1e-9, atol=1e-15)
 
 
-def test_observed_activations_are_those_of_that_very_batch(deep: Deep) -> None:
+def test_observed_activations_are_those_of_the_same_batch(deep: Deep) -> None:
     hook = Watch(what="activations.1-dense")
     with deep(precision="float64", hooks={"watch": hook}) as sigma:
         sigma.trainer("trainer").fit(iterations=3)
@@ -252,7 +252,7 @@ def test_observed_activations_are_those_of_that_very_batch(deep: Deep) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_watching_never_changes_the_bits_of_a_run(deep: Deep, due: TimeStep) -> None:
+def test_observing_values_never_changes_the_bits_of_a_run(deep: Deep, due: TimeStep) -> None:
     found, hook = [], Watch(every=due)
     for hooks in ({}, {"a": hook, "b": Watch(every=due, what="updates.**"), "c": Watch(what="activations.4-dense")}):
         with deep(hooks=hooks) as sigma:
@@ -264,7 +264,7 @@ def test_watching_never_changes_the_bits_of_a_run(deep: Deep, due: TimeStep) -> 
 
 
 @pytest.mark.parametrize("due", [every(2, "iteration"), every(12, "sample"), every(1e-9, "second")], ids=str)
-def test_every_scale_sees_the_very_iteration_after_which_it_fires(deep: Deep, due: TimeStep) -> None:
+def test_hooks_of_every_time_scale_see_the_iteration_that_just_ended(deep: Deep, due: TimeStep) -> None:
     all_of_them, some = Watch(every=every(1, "iteration")), Watch(every=due)
     with deep(hooks={"all": all_of_them}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
@@ -277,14 +277,14 @@ def test_every_scale_sees_the_very_iteration_after_which_it_fires(deep: Deep, du
         assert all(value.tobytes() == wanted[iteration][name].tobytes() for name, value in seen.items())
 
 
-def test_what_was_seen_of_an_earlier_iteration_is_not_shown_later(deep: Deep) -> None:
+def test_observed_values_of_an_earlier_iteration_are_not_shown_later(deep: Deep) -> None:
     hook, late = Watch(every=every(2, "iteration")), Watch(every=TimeStep("stop"), what="gradients.4-dense.bias")
     with deep(hooks={"watch": hook, "late": late}) as sigma:
         sigma.trainer("trainer").fit(iterations=3)
     assert late.seen == [(3, None)]
 
 
-def test_frozen_parameters_have_no_gradients_to_see(deep: Deep, momentum: Any) -> None:
+def test_frozen_parameters_have_no_observable_gradients(deep: Deep, momentum: Any) -> None:
     hook = Watch(every=every(1, "iteration"))
     with deep(hooks={"watch": hook}, optimiser=momentum(settings={"x": {"match": "1-*.**", "frozen": True}})) as sigma:
         sigma.trainer("trainer").fit(iterations=1)
@@ -294,7 +294,7 @@ def test_frozen_parameters_have_no_gradients_to_see(deep: Deep, momentum: Any) -
 # -- optimisers --------------------------------------------------------------------------------------------------------
 @define(eq=False, kw_only=True)
 class Twice(Optimiser):
-    """Asks for the gradients at another place, as line searches do."""
+    """Evaluates the gradients at another point, as line searches do."""
 
     def build(self, objective: Objective) -> Update:
         ahead = {a: p - 0.1 * g for (a, p), g in zip(
@@ -304,7 +304,7 @@ class Twice(Optimiser):
         return Update({a: p - 0.1 * slopes[a] for a, p in objective.parameters.items()})
 
 
-def test_an_optimiser_may_ask_for_gradients_at_other_parameters(deep: Deep) -> None:
+def test_an_optimiser_may_evaluate_gradients_at_other_parameters(deep: Deep) -> None:
     with deep(optimiser=Twice(), precision="float64") as sigma:
         session = _session(sigma)
         start, slopes = _hosts(session), _seen(session, GRADIENTS)
@@ -325,14 +325,14 @@ def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
     return session.setup.evaluator.observe(session.steps(), session.batches(1), [f"{head}**"])
 
 
-def test_such_an_optimiser_cannot_be_given_merged_gradients(deep: Deep) -> None:
+def test_an_optimiser_that_evaluates_gradients_cannot_use_shards(deep: Deep) -> None:
     with pytest.raises(SigmaStateError, match="it asks for the loss again.*Use shards = 1."):
         _session(deep(optimiser=Twice())).setup.model.update()
 
 
 @define(eq=False, kw_only=True)
 class Wrong(Optimiser):
-    """Builds what is no update of what there is."""
+    """Builds updates that do not match the parameters."""
 
     gives: Callable[[Any], Any]
 
@@ -396,7 +396,7 @@ class Halve(Modifier):
         return parameter * 0.5
 
 
-def test_modifiers_change_the_parameters_that_they_match(deep: Deep, momentum: Any) -> None:
+def test_modifiers_change_the_matching_parameters(deep: Deep, momentum: Any) -> None:
     plain = momentum(learning_rate=0.0)
     halving = momentum(learning_rate=0.0, modifiers={"halve": Halve(match="*<dense>.weights")})
     found = []
@@ -437,7 +437,7 @@ def test_an_optimiser_may_write_a_slot_that_it_never_reads(deep: Deep, momentum:
         assert np.any(_session(sigma).host("optimiser.slots.4-dense.bias.velocity"))
 
 
-def test_an_optimiser_that_would_reshape_its_state_is_refused_with_its_name(deep: Deep, momentum: Any) -> None:
+def test_an_optimiser_that_reshapes_its_state_is_refused_by_name(deep: Deep, momentum: Any) -> None:
     class Wrong(momentum):  # type: ignore[misc]
         def update(self, gradient: Node, *_: Any) -> Any:
             return gradient, {"velocity": f.sum(gradient)}

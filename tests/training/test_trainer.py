@@ -1,4 +1,4 @@
-"""A trainer: settings until it is used, errors for what is missing or cannot be, and the values it starts from."""
+"""A trainer: its settings before use, errors for missing or invalid ones, and initial values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Deep = Callable[..., Environment]
 
 @frozen
 class Fill(Initialiser):
-    """The same value everywhere, or a shape of its own."""
+    """Fill with one value, or with a wrong shape."""
 
     value: float = 1.0
     shape: tuple[int, ...] | None = None
@@ -39,13 +39,13 @@ class Fill(Initialiser):
 
 
 class Draws(Initialiser):
-    """What it was given to draw from."""
+    """Records its random source."""
 
     def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
         return np.asarray(draws.uniform(parameter.shape))
 
 
-# -- what is missing or cannot be --------------------------------------------------------------------------------------
+# -- missing or invalid settings ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -62,7 +62,7 @@ class Draws(Initialiser):
         ({"backend": {"device": 1}}, SigmaConfigError, "backend: {'device': 1} has no type. Add its 'type'."),
     ],
 )  # fmt: skip
-def test_a_setting_that_is_missing_or_cannot_be_is_refused(
+def test_a_missing_or_invalid_setting_is_refused(
     settings: dict[str, Any], error: type[SigmaError], message: str
 ) -> None:
     with small_environment(Sweep()) as sigma:
@@ -74,7 +74,7 @@ def test_a_setting_that_is_missing_or_cannot_be_is_refused(
         assert sigma.state == "created"
 
 
-def test_what_was_refused_can_be_put_right() -> None:
+def test_a_refused_configuration_can_be_corrected() -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         network, trainer.network = trainer.network, None
@@ -149,7 +149,7 @@ def test_components_are_objects_names_or_tables(backend: Any) -> None:
     assert trainer.session.backend_name in ("device", "Device")
 
 
-def test_settings_that_a_component_refuses_name_it() -> None:
+def test_settings_that_a_component_refuses_are_reported_with_its_name() -> None:
     sigma = Environment("small", catalogue=Catalogue())  # type: ignore[arg-type]
     wrong = [({"device": 9}, "there is no device 9. Check its"), ({"divice": 0}, "has no setting 'divice'. Did")]
     for table, what in wrong:
@@ -159,13 +159,13 @@ def test_settings_that_a_component_refuses_name_it() -> None:
             ).prepare()
 
 
-# -- the values it starts from -----------------------------------------------------------------------------------------
+# -- initial values ----------------------------------------------------------------------------------------------------
 def _start(deep: Deep, **settings: Any) -> dict[str, np.ndarray]:
     with deep(**settings) as sigma:
         return dict(sigma.trainer("trainer").session.snapshot().arrays)
 
 
-def test_the_most_specific_initialiser_decides_and_kinds_of_layers_may_be_asked_for(deep: Deep) -> None:
+def test_the_most_specific_initialiser_applies_and_may_match_kinds_of_layers(deep: Deep) -> None:
     rules = {
         "all": ("**", Fill(1.0)),
         "weights": ("<dense>.weights", Fill(2.0)),
@@ -178,19 +178,19 @@ def test_the_most_specific_initialiser_decides_and_kinds_of_layers_may_be_asked_
     }  # fmt: skip
 
 
-def test_without_a_rule_the_layers_own_initialiser_decides(deep: Deep) -> None:
+def test_a_layers_own_initialiser_applies_without_a_rule(deep: Deep) -> None:
     found = _start(deep)
     assert set(found[f"{LAYERS}1-dense.bias"]) == {np.float32(0.1)}
     assert len(set(found[f"{LAYERS}1-dense.weights"].ravel())) == 12
 
 
-def test_each_parameter_draws_numbers_of_its_own(deep: Deep) -> None:
+def test_each_parameter_draws_its_own_numbers(deep: Deep) -> None:
     found = _start(deep, initialisers={"all": ("**", Draws())})
     firsts = [float(v.ravel()[0]) for name, v in found.items() if name.startswith(LAYERS)]
     assert len(set(firsts)) == len(firsts) == 5
 
 
-def test_the_seed_decides_what_is_drawn(deep: Deep) -> None:
+def test_the_seed_determines_the_drawn_data(deep: Deep) -> None:
     one, again, other = (_start(deep, seed=seed) for seed in (5, 5, 5 + 2**40))
     name = f"{LAYERS}1-dense.weights"
     assert one[name].tobytes() == again[name].tobytes()
@@ -203,7 +203,7 @@ def test_an_initialiser_of_another_shape_is_refused(deep: Deep) -> None:
         _start(deep, initialisers={"x": ("1-dense.bias", Fill(shape=(2,)))})
 
 
-def test_an_initialiser_that_concerns_nothing_is_refused(deep: Deep) -> None:
+def test_an_initialiser_that_matches_nothing_is_refused(deep: Deep) -> None:
     with pytest.raises(SigmaConfigError, match="trainer.initialisers.x: '9-dense.bias' matches no parameter."):
         _start(deep, initialisers={"x": ("9-dense.bias", Fill())})
 

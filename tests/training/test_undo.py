@@ -1,4 +1,4 @@
-"""Undoing: what a command changed is as it was, and everything else goes on."""
+"""Undo: the change of a command is reverted, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def trainer(sigma: Environment) -> Trainer:
         lambda s: s.swap("iterator", "backwards"),
     ],
 )
-def test_what_is_undone_has_never_been(deep: Callable[..., Environment], change: Callable[[Environment], Any]) -> None:
+def test_a_run_with_an_undone_command_equals_one_without_it(
+    deep: Callable[..., Environment], change: Callable[[Environment], Any]
+) -> None:
     hooks = {"it": COUNT, "keep": "keep", "knob": "knob"}
     with deep(hooks=hooks) as sigma:
         sigma.prepare()
@@ -57,7 +59,7 @@ def test_what_is_undone_has_never_been(deep: Callable[..., Environment], change:
         assert sorted(sigma.registry.addresses()) == addresses
 
 
-def test_values_that_differed_below_one_that_was_set_differ_again(deep: Callable[..., Environment]) -> None:
+def test_undo_restores_different_values_below_an_address_that_was_set(deep: Callable[..., Environment]) -> None:
     with deep() as sigma:
         sigma.prepare()
         sigma.set("trainer.optimiser.1-dense.weights.learning_rate", 0.7)
@@ -67,7 +69,7 @@ def test_values_that_differed_below_one_that_was_set_differ_again(deep: Callable
         assert sigma.get("trainer.optimiser.1-dense.bias.learning_rate") == 0.1
 
 
-def test_commands_are_undone_one_after_the_other_the_last_one_first() -> None:
+def test_commands_are_undone_one_by_one_last_first() -> None:
     with steered() as sigma:
         for rate in (0.1, 0.2, 0.3):
             sigma.set("trainer.optimiser.learning_rate", rate)
@@ -80,31 +82,31 @@ def test_commands_are_undone_one_after_the_other_the_last_one_first() -> None:
             sigma.undo()
 
 
-def test_training_that_went_on_is_not_undone() -> None:
+def test_undo_does_not_undo_training() -> None:
     with steered({3: lambda s: s.set("trainer.optimiser.learning_rate", 0.0), 9: lambda s: s.undo()}) as sigma:
         sigma.run()
         assert trainer(sigma).session.moment.iteration == 12
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
         weights = trainer(sigma).session.host(WEIGHTS)
-    with steered(last=6) as plain:  # six iterations on their way, six with a rate of nothing
+    with steered(last=6) as plain:  # six iterations with the original rate, six with rate 0
         plain.run()
         assert not np.array_equal(weights, trainer(plain).session.host(WEIGHTS))
 
 
-def test_a_hook_that_comes_back_remembers_what_it_knew() -> None:
+def test_a_reattached_hook_keeps_its_memory() -> None:
     with steered({4: lambda s: s.detach("it"), 8: lambda s: s.undo()}, hooks={"it": COUNT}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * (4 + 4)
 
 
-def test_a_hook_whose_criterion_is_as_it_was_keeps_what_it_learnt_since() -> None:
+def test_undo_keeps_the_memory_of_a_hook_whose_criterion_is_unchanged() -> None:
     script = {4: lambda s: s.set("trainer.hooks.it.when", "iteration reaches 2"), 8: lambda s: s.undo()}
     with steered(script, hooks={"it": COUNT}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * 12
 
 
-def test_the_optimiser_that_comes_back_has_its_slots_and_its_count() -> None:
+def test_undoing_a_swap_restores_the_optimisers_slots_and_step_count() -> None:
     with steered() as sigma:
         sigma.swap("optimiser", HEAVY)
         trainer(sigma).fit(iterations=4)
@@ -118,14 +120,14 @@ def test_the_optimiser_that_comes_back_has_its_slots_and_its_count() -> None:
         assert np.any(held)
 
 
-def test_what_hooks_set_by_themselves_is_not_undone() -> None:
+def test_values_set_by_hooks_are_not_undone() -> None:
     with steered(hooks={"it": "count", "follow": "follow"}) as sigma:
         trainer(sigma).fit(iterations=3)
         with pytest.raises(SigmaStateError, match="nothing to undo"):
             sigma.undo()
 
 
-def test_what_is_refused_is_nothing_to_undo() -> None:
+def test_refused_commands_are_not_undone() -> None:
     with steered() as sigma:
         sigma.set("trainer.optimiser.learning_rate", 0.2)
         with pytest.raises(SigmaAddressError):
@@ -134,7 +136,7 @@ def test_what_is_refused_is_nothing_to_undo() -> None:
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
 
 
-def test_only_so_many_commands_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_undoable_commands_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(undoing, "MOST", 2)
     with steered() as sigma:
         for value in (0.1, 0.2, 0.3):
@@ -147,7 +149,7 @@ def test_only_so_many_commands_can_be_undone(monkeypatch: pytest.MonkeyPatch) ->
             sigma.undo()
 
 
-def test_a_state_that_is_too_large_is_not_kept_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_too_large_for_snapshots_is_not_kept_and_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(undoing, "MOST_BYTES", 11)
     with steered() as sigma:
         sigma.set("trainer.**.weights", 0.1)
@@ -156,14 +158,14 @@ def test_a_state_that_is_too_large_is_not_kept_and_that_is_said(monkeypatch: pyt
         assert trainer(sigma).session.host(WEIGHTS).tolist() == [[np.float32(0.1)]] * 3
 
 
-def test_of_several_trainers_one_has_to_be_named() -> None:
+def test_one_of_several_trainers_has_to_be_named() -> None:
     with small_environment(Sweep()) as sigma:
         first = trainer(sigma)
         about = {name: getattr(first, name) for name in ("backend", "network", "data", "optimiser")}
         sigma.create_trainer("other", **about)
         sigma.prepare()
         sigma.set("trainer.optimiser.learning_rate", 0.2)
-        sigma.undo()  # only one has something
+        sigma.undo()  # only one trainer has something to undo
         sigma.set("**.learning_rate", 0.2)
         with pytest.raises(SigmaStateError, match=r"trainer, other have something to undo. Name one: undo\(trainer="):
             sigma.undo()
@@ -186,7 +188,7 @@ def test_the_journal_holds_each_command_once_and_what_was_undone(tmp_path: Path)
     ]
 
 
-def test_a_run_that_was_taken_up_again_can_undo_what_was_done_before(tmp_path: Path) -> None:
+def test_a_resumed_run_can_undo_earlier_commands(tmp_path: Path) -> None:
     script = {3: lambda s: s.swap("optimiser", HEAVY), 6: lambda s: s.swap("optimiser", "plain"), 8: lambda s: s.stop()}
     with steered(script) as sigma:
         sigma.folder = tmp_path
@@ -202,7 +204,7 @@ def test_a_run_that_was_taken_up_again_can_undo_what_was_done_before(tmp_path: P
         assert decisive(trainer(plain)) == found
 
 
-def test_a_setting_is_as_it_was_though_the_optimiser_that_was_swapped_in_had_it_too(
+def test_undoing_a_swap_restores_a_setting_that_both_optimisers_have(
     deep: Callable[..., Environment],
 ) -> None:
     with deep() as sigma:

@@ -1,4 +1,4 @@
-"""Costs whose rows do not count alike are means over the batch, or over the split, however rows are cut."""
+"""Costs with weighted rows are means over the batch or the split, however rows are divided."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = RNG.normal(size=(100, 3))
 
 
 def by_size(output, targets):
-    """Count rows by the squares of their targets, which differ by orders of magnitude."""
+    """Weight rows by the squares of their targets, which differ by orders of magnitude."""
     weights = f.sum(f.square(f.square(targets)), axis=1)
     return Totals(f.sum(weights * f.sum(f.square(output - targets), axis=1)), f.sum(weights))
 
@@ -30,7 +30,7 @@ def classifier(**settings):
 
 
 def mixed():
-    """Three costs on one output: one by class weights, one of equal rows, one by weights of its own."""
+    """Three costs on one output: class weights, equal rows, and custom weights."""
     scores = Input(4) + Output(3, name="scores")
     return [
         scores + SoftmaxCrossEntropy(class_weights=CLASSES, weight=0.7),
@@ -81,7 +81,7 @@ def test_an_optimiser_with_slots_trains_the_same_on_shards():
     assert_same(trained(mixed(), shards=7, optimiser=Adam(0.05)), whole, rtol=1e-8, atol=1e-9)
 
 
-def test_one_update_on_shards_is_the_closed_form():
+def test_one_update_on_shards_equals_the_closed_form():
     start = {"w": np.zeros((4, 3))}
     weights = np.array(CLASSES)[LABELS]
 
@@ -106,18 +106,18 @@ def test_an_evaluation_does_not_depend_on_the_size_of_its_batches(network):
     np.testing.assert_allclose(found, found[0], rtol=1e-13)
 
 
-def test_an_evaluation_is_the_mean_by_weights_times_the_cost_s_own_weight():
+def test_an_evaluation_is_the_weighted_mean_times_the_costs_weight():
     with Environment("weighted", precision="float64") as sigma:
         made = trainer(sigma, classifier(weight=0.5), batch=7)
-        scores = np.log(made.predict(X))  # of softmax, which adds the same to all scores of a row
+        scores = np.log(made.predict(X))  # of softmax, which is invariant under an offset of all scores of a row
         weights = np.array(CLASSES)[LABELS]
         picked = (scores - np.log(np.exp(scores).sum(1, keepdims=True)))[np.arange(100), LABELS]
         wanted = -0.5 * (weights * picked).sum() / weights.sum()
         assert made.evaluate("training")["loss"] == pytest.approx(wanted, rel=1e-12)
 
 
-def test_a_shard_without_any_weight_adds_nothing():
-    """Some of the shards hold rows of class 0 only, whose weight is 0."""
+def test_a_shard_of_total_weight_zero_adds_nothing():
+    """Some shards only hold rows of class 0, whose weight is 0."""
     labels = np.zeros(40, np.int32)
     labels[[3, 5]] = 1, 2
     network = Input(4) + Output(3) + SoftmaxCrossEntropy(class_weights=[0.0, 1.0, 2.0])
@@ -128,7 +128,7 @@ def test_a_shard_without_any_weight_adds_nothing():
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_a_batch_without_any_weight_costs_nothing_and_changes_nothing(shards):
+def test_a_batch_of_total_weight_zero_has_no_cost_and_changes_nothing(shards):
     network = Input(4) + Output(3) + SoftmaxCrossEntropy(class_weights=[0.0, 1.0, 2.0])
     data = {"inputs": X, "targets": np.zeros(100, np.int32)}
     (before, _), (after, losses) = (trained(network, count, shards=shards, data=data) for count in (0, 5))

@@ -1,4 +1,4 @@
-"""The backend as the kernel sees it: compile graphs and steps, copy arrays to and from it."""
+"""The backend's interface to the kernel: compile graphs and steps, copy arrays to and from the device."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class NumbaBackend(Backend):
 
     @property
     def about(self) -> Mapping[str, str]:
-        """Return the library that computes matrix products, with its version."""
+        """Return the library for matrix products, with its version."""
         return {"BLAS": str(blas())}
 
     @property
     def function_error(self) -> float:
-        """Return what ``approximate`` allows."""
+        """Return the relative error that ``approximate`` allows."""
         return 1e-4 if self.approximate else 0.0
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> LoweredFunction:
@@ -52,7 +52,7 @@ class NumbaBackend(Backend):
         return CompiledProgram(step, machine(step_job(step, self.approximate), self.threads), in_place)
 
     def to_device(self, host: np.ndarray) -> np.ndarray:
-        """Return a copy that starts at a cache line."""
+        """Return a copy that is aligned to a cache line."""
         return copy(np.asarray(host))
 
     def to_host(self, array: Any) -> np.ndarray:

@@ -29,13 +29,13 @@ def literal(value: float, dtype: str) -> str:
 
 
 def lowest(dtype: str) -> str:
-    """Return the number that no number of a dtype lies below."""
+    """Return the lowest number of a dtype."""
     least = {"int32": -(2**31), "int64": -(2**63), "uint32": 0}
     return literal(least.get(dtype, -math.inf), dtype) if dtype != "int64" else "i8(-9223372036854775807 - 1)"
 
 
 def converted(text: str, source: str, to: str) -> str:
-    """Return a value in another dtype: integers wrap, floats are cut off, at the ends of a range too."""
+    """Return a value in another dtype: integers wrap, floats are clamped to the range of an integer dtype."""
     if source == to:
         return text
     if source == "bool":
@@ -57,7 +57,7 @@ def _arithmetic(node: Node, x: Sequence[str]) -> str:
 
 
 def _larger(node: Node, x: Sequence[str]) -> str:
-    """Compare with a number in one instruction: it is not NaN."""
+    """Compare with a literal in one instruction: it is not NaN."""
     compared = {"maximum": "<=", "minimum": ">="}[node.op]
     second = node.inputs[1]
     if second.op == "constant" and second.attrs["value"] == second.attrs["value"]:
@@ -108,7 +108,7 @@ class Scalar:
 
 
 def _function(symbol: str, fast: str = "") -> Scalar:
-    """Return a function of the C library, or of our own for float32."""
+    """Return a call of a C library function, or of our own for float32."""
 
     def text(node: Node, x: Sequence[str]) -> str:
         return f"{fast if fast and node.dtype == 'float32' else symbol}({', '.join(x)})"
@@ -141,7 +141,7 @@ SCALARS: dict[str, Scalar] = {
     "logical_not": Scalar(_pattern("(not {0})")),
     "is_finite": Scalar(_pattern("(abs({0}) < inf)")),
     "where": Scalar(_pattern("sel({0}, {1}, {2})")),
-    "iota": Scalar(lambda node, x: literal(0, node.dtype)),  # of one element: of more, nests count
+    "iota": Scalar(lambda node, x: literal(0, node.dtype)),  # scalars only: larger ones are computed in nests
     "cast": Scalar(lambda node, x: converted(x[0], node.inputs[0].dtype, node.dtype)),
     "copy": Scalar(lambda node, x: x[0]),
     "call": Scalar(lambda node, x: f"{node.attrs['symbol']}({', '.join(x)})", costly=True),  # see ``kernels``
@@ -151,5 +151,5 @@ FROM_C = tuple(row.symbol for row in SCALARS.values() if row.symbol)
 
 
 def text(node: Node, operands: Sequence[str]) -> str:
-    """Return the value of an elementwise node, given those of its operands."""
+    """Return the expression of an elementwise node, given those of its operands."""
     return SCALARS[node.op].text(node, operands)

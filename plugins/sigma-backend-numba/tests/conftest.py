@@ -11,7 +11,7 @@ from sigma_backend_numba.cache import files
 
 @pytest.fixture(scope="session", autouse=True)
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Keep compiled programs in a folder of this session."""
+    """Keep compiled programs in a directory of this test session."""
     folder = tmp_path_factory.mktemp("programs", numbered=True)
     folder.chmod(0o700)
     patch = pytest.MonkeyPatch()
@@ -21,7 +21,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _interrupts_arrive() -> Iterator[None]:
-    """Let Ctrl-C reach the tests also where a shell started them in the background, whose children ignore it."""
+    """Let Ctrl-C reach the tests if a shell started them in the background, where processes ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -17,7 +17,7 @@ ROWS = 64
 def finished(
     parameters: dict[str, Node], slots: bool, data: dict[str, Node], loss: Node, extra: dict[str, Node]
 ) -> Step:
-    """Return the step of an optimiser: plain descent, or Adagrad with one slot a parameter."""
+    """Return the step of an optimiser: plain descent, or Adagrad with one slot per parameter."""
     rate, writes, state = symbol(()), {}, dict(parameters)
     for (name, parameter), slope in zip(
         parameters.items(), gradient(loss, list(parameters.values())), strict=True
@@ -71,7 +71,7 @@ def convolutional(batch: int = 7, filters: int = 8, side: int = 12) -> Step:
 
 
 def start(backend: Backend, step: Step, steps: int = 6) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
-    """Return state, block and rows, drawn by a seed."""
+    """Return state, block and rows, drawn from a seed."""
     draw = np.random.default_rng(0)
     state = {}
     for name, node in zip(step.state, step.graph.inputs, strict=False):
@@ -90,7 +90,7 @@ def start(backend: Backend, step: Step, steps: int = 6) -> tuple[dict[str, Any],
 
 
 def train(backend: Backend, step: Step, parts: tuple[int, ...] = (6,), program: Any = None) -> Burst:
-    """Return the last of several bursts, with all losses."""
+    """Return the result of the last of several bursts, with all losses."""
     state, block, rows = start(backend, step, sum(parts))
     program = program or backend.compile(step)
     done, losses = 0, []
@@ -102,5 +102,5 @@ def train(backend: Backend, step: Step, parts: tuple[int, ...] = (6,), program: 
 
 
 def bits(burst: Burst) -> dict[str, bytes]:
-    """Return everything that a burst leaves behind."""
+    """Return everything that a burst writes, as bytes."""
     return {name: np.asarray(value).tobytes() for name, value in (burst.state | burst.ring).items()}

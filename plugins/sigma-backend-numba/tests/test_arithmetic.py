@@ -35,7 +35,7 @@ def drawn(name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("approximate", [False, True])
-def test_errors_stay_within_their_bounds(name, approximate):
+def test_approximation_errors_stay_within_their_bounds(name, approximate):
     values = drawn(name)
     values = values[values > 0] if name == "log" else values
     wanted = exact(name, values)
@@ -45,7 +45,7 @@ def test_errors_stay_within_their_bounds(name, approximate):
 
 @pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("approximate", [False, True])
-def test_nothing_that_is_not_finite_is_hidden(name, approximate):
+def test_non_finite_results_are_not_hidden(name, approximate):
     with np.errstate(over="ignore"):
         wanted = exact(name, SPECIAL).astype(np.float32)
     found = computed(name, SPECIAL, approximate)

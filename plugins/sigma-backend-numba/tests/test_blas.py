@@ -21,17 +21,17 @@ def _absent(name: str) -> None:
     raise metadata.PackageNotFoundError(name)
 
 
-def test_openblas_is_there_always(monkeypatch):
+def test_openblas_is_always_available(monkeypatch):
     monkeypatch.setattr(metadata, "distribution", _absent)
     assert str(blas_library.blas()).startswith("OpenBLAS 0.")
 
 
-def test_a_wheel_of_mkl_without_its_library_is_passed_by(monkeypatch):
+def test_an_mkl_wheel_without_its_library_is_skipped(monkeypatch):
     monkeypatch.setattr(metadata, "distribution", lambda name: SimpleNamespace(files=[], version="1"))
     assert blas_library.blas().name == "OpenBLAS"
 
 
-def test_mkl_is_used_where_its_wheel_is_installed_and_asked_for_one_thread(monkeypatch, tmp_path):
+def test_mkl_is_used_with_one_thread_if_its_wheel_is_installed(monkeypatch, tmp_path):
     layers = []
     library = SimpleNamespace(cblas_sgemm="s", cblas_dgemm="d", MKL_Set_Threading_Layer=layers.append)
     opened = []

@@ -1,4 +1,4 @@
-"""Programs on disk: found by a second process, never those of others, and never needed."""
+"""Programs on disk: a second process finds them, never trusts those of others, and never depends on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ for factor in map(float, sys.argv[1:]):
     print(float(NumbaBackend().lower(Graph((x,), (x * factor + 1.0,)), {})(np.ones(17, "f4"))[0].sum()))
 print(int("sigma_backend_numba.compiler.translate" in sys.modules))
 """
-POSIX = pytest.mark.skipif(os.name != "posix", reason="owners, modes and links are those of POSIX")
+POSIX = pytest.mark.skipif(os.name != "posix", reason="needs POSIX owners, modes and links")
 ROOT = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away")
 UNUSABLE = "the cache of compiled programs cannot be used"
 
@@ -38,7 +38,7 @@ def _nothing_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def process(folder: Path, *factors: float, before: Callable[[], None] | None = None, **variables: str) -> list[str]:
-    """Compile programs in a process of its own; return their results, whether it compiled, and its warnings' number."""
+    """Compile programs in another process; return their results, whether it compiled, and its number of warnings."""
     environment = {**os.environ, files.VARIABLE: str(folder), **variables}
     environment = {name: value for name, value in environment.items() if value != "unset"}
     command = [sys.executable, "-c", CODE, *map(str, factors or (3.25,))]
@@ -58,18 +58,18 @@ def programs_in(folder: Path) -> list[Path]:
 
 
 def is_used(folder: Path) -> bool:
-    """Return whether a second process finds what a first one keeps."""
+    """Return whether a second process finds the programs of a first one."""
     return [process(folder)[1:], process(folder)[1:]] == [["1"], ["0"]]
 
 
-def test_a_second_process_finds_the_program_compiled(tmp_path):
+def test_a_second_process_loads_the_compiled_program(tmp_path):
     folder = tmp_path / "programs"
     assert process(folder) == ["72.25", "1"]
     assert folder.stat().st_mode & 0o777 == 0o700
     assert process(folder) == ["72.25", "0"]
 
 
-def test_programs_that_changed_places_are_compiled_anew_and_not_run(tmp_path):
+def test_renamed_cached_programs_are_compiled_again_and_not_run(tmp_path):
     folder = tmp_path / "programs"
     assert process(folder, 3.25, 5.25) == ["72.25", "106.25", "1"]
     one, other = programs_in(folder)
@@ -81,7 +81,7 @@ def test_programs_that_changed_places_are_compiled_anew_and_not_run(tmp_path):
     assert process(folder, 3.25, 5.25) == ["72.25", "106.25", "0"]
 
 
-def test_a_program_of_which_any_byte_was_changed_is_not_run(programs):
+def test_a_cached_program_with_a_changed_byte_is_not_run(programs):
     result(7.125)
     path = max(programs_in(programs), key=lambda path: path.stat().st_mtime_ns)
     held = path.read_bytes()
@@ -93,7 +93,7 @@ def test_a_program_of_which_any_byte_was_changed_is_not_run(programs):
 
 
 @pytest.mark.parametrize("left", [0, 1, files.DIGEST - 1, files.DIGEST, files.DIGEST + 1, -1])
-def test_a_program_that_was_cut_is_compiled_anew(left, tmp_path):
+def test_a_truncated_cached_program_is_compiled_again(left, tmp_path):
     folder = tmp_path / "programs"
     process(folder)
     (path,) = programs_in(folder)
@@ -123,7 +123,7 @@ def given_away(path: Path, elsewhere: Path) -> None:
     ],
     ids=["a link to it", "a link to itself", "a pipe", "open to others", "another user's"],
 )
-def test_a_file_that_is_not_the_users_own_is_replaced_and_not_run(done, tmp_path):
+def test_a_cached_program_of_another_user_is_replaced_and_not_run(done, tmp_path):
     folder, elsewhere = tmp_path / "programs", tmp_path / "elsewhere"
     process(folder)
     (path,) = programs_in(folder)
@@ -135,7 +135,7 @@ def test_a_file_that_is_not_the_users_own_is_replaced_and_not_run(done, tmp_path
 
 
 @POSIX
-def test_a_folder_at_the_place_of_a_program_is_no_hindrance(tmp_path):
+def test_a_folder_in_place_of_a_cached_program_does_not_prevent_compiling(tmp_path):
     folder = tmp_path / "programs"
     process(folder)
     (path,) = programs_in(folder)
@@ -144,7 +144,7 @@ def test_a_folder_at_the_place_of_a_program_is_no_hindrance(tmp_path):
     assert process(folder) == ["72.25", "1", "warned"]
 
 
-def test_a_folder_that_is_a_file_is_no_hindrance(tmp_path, monkeypatch, caplog):
+def test_a_file_in_place_of_the_cache_does_not_prevent_compiling(tmp_path, monkeypatch, caplog):
     path = tmp_path / "file"
     path.write_text("")
     monkeypatch.setenv(files.VARIABLE, str(path))
@@ -156,7 +156,7 @@ def test_a_folder_that_is_a_file_is_no_hindrance(tmp_path, monkeypatch, caplog):
 
 @POSIX
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o755, 0o701, 0o1777])
-def test_a_folder_that_others_can_open_is_not_used(mode, tmp_path, monkeypatch, caplog):
+def test_a_cache_that_others_can_open_is_not_used(mode, tmp_path, monkeypatch, caplog):
     tmp_path.chmod(mode)
     monkeypatch.setenv(files.VARIABLE, str(tmp_path))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
@@ -168,7 +168,7 @@ def test_a_folder_that_others_can_open_is_not_used(mode, tmp_path, monkeypatch, 
 
 @POSIX
 @ROOT
-def test_a_folder_of_another_user_is_not_used_nor_a_link_of_theirs(tmp_path):
+def test_a_cache_owned_or_linked_by_another_user_is_not_used(tmp_path):
     folder, link = tmp_path / "programs", tmp_path / "link"
     assert is_used(folder)
     link.symlink_to(folder)
@@ -180,13 +180,13 @@ def test_a_folder_of_another_user_is_not_used_nor_a_link_of_theirs(tmp_path):
 
 
 @POSIX
-def test_a_folder_of_ones_own_below_one_that_everybody_may_write_to_is_used(tmp_path):
+def test_a_private_cache_below_a_world_writable_folder_is_used(tmp_path):
     tmp_path.chmod(0o1777)
     assert is_used(tmp_path / "programs")
 
 
 @POSIX
-def test_a_folder_that_cannot_be_written_to_costs_one_warning(tmp_path, monkeypatch, caplog):
+def test_an_unwritable_cache_gives_one_warning(tmp_path, monkeypatch, caplog):
     def refuse(name, flags, *rest, **more):
         if flags & os.O_CREAT:
             raise OSError(30, "Read-only file system", name)
@@ -203,8 +203,8 @@ def test_a_folder_that_cannot_be_written_to_costs_one_warning(tmp_path, monkeypa
 
 
 @POSIX
-def test_a_disk_that_is_full_costs_one_warning_and_leaves_nothing_behind(tmp_path):
-    resource = pytest.importorskip("resource", reason="limits are those of POSIX")
+def test_a_full_disk_gives_one_warning_and_leaves_no_file(tmp_path):
+    resource = pytest.importorskip("resource", reason="needs POSIX resource limits")
     folder = tmp_path / "programs"
 
     def full() -> None:
@@ -215,7 +215,7 @@ def test_a_disk_that_is_full_costs_one_warning_and_leaves_nothing_behind(tmp_pat
 
 
 @POSIX
-def test_the_folder_is_found_among_the_users_caches(tmp_path):
+def test_the_cache_directory_is_below_the_users_cache_directory(tmp_path):
     home = tmp_path / "home"
     own = {"HOME": str(home), files.VARIABLE: "", "XDG_CACHE_HOME": "unset"}
     assert process(tmp_path, **own) == ["72.25", "1"]
@@ -226,7 +226,7 @@ def test_the_folder_is_found_among_the_users_caches(tmp_path):
     assert programs_in(tmp_path / "xdg" / "sigma" / "numba")
 
 
-def test_a_user_without_a_home_gets_one_warning(monkeypatch, caplog):
+def test_a_user_without_a_home_directory_gets_one_warning(monkeypatch, caplog):
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -249,7 +249,7 @@ for turn in range(300):
 """
 
 
-def test_processes_that_write_at_once_read_whole_files_only(tmp_path):
+def test_concurrent_processes_only_read_complete_files(tmp_path):
     environment = {**os.environ, files.VARIABLE: str(tmp_path / "programs")}
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER], env=environment, stderr=subprocess.PIPE) for _ in range(3)
@@ -266,7 +266,7 @@ def test_equal_graphs_are_compiled_once(programs):
     assert len(list(programs.glob("*.o"))) == before
 
 
-def test_the_oldest_programs_go(tmp_path, monkeypatch):
+def test_the_oldest_cached_programs_are_removed(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
     monkeypatch.setenv(files.VARIABLE, str(tmp_path))
     monkeypatch.setattr(files, "KEPT", 2)

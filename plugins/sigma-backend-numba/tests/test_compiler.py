@@ -1,4 +1,4 @@
-"""The language of generated programs against Python and NumPy."""
+"""The language of generated programs agrees with Python and NumPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOATS = [-math.inf, -2.5, -0.0, 0.0, 0.75, 3.0, math.inf, math.nan]
 
 
 def run(lines: list[str], n: int, *arrays: np.ndarray) -> int:
-    """Run lines of a burst that knows arrays as a0, a1 and so on."""
+    """Run lines as the body of a burst that has the arrays a0, a1 and so on."""
     short = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint32": "u4"}
     names = [f"a{i} = as_{short[str(x.dtype)]}(tab[{i}])" for i, x in enumerate(arrays)]
     body = ["tab = as_i8(table)", *names, *lines]
@@ -26,7 +26,7 @@ def run(lines: list[str], n: int, *arrays: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("sign", ["+", "-", "*", "//", "%", "&", "|", "^", "<", "<=", "==", "!=", ">="])
-def test_operators_of_integers_are_those_of_python(sign):
+def test_integer_operators_agree_with_python(sign):
     pairs = [(x, y) for x in INTEGERS for y in INTEGERS if y or sign not in ("//", "%")]
     x, y = (np.array(side, np.int64) for side in zip(*pairs, strict=True))
     out = np.zeros(len(pairs), np.int64)
@@ -35,7 +35,7 @@ def test_operators_of_integers_are_those_of_python(sign):
 
 
 @pytest.mark.parametrize("sign", ["+", "-", "*", "/", "<", "<=", "==", "!=", ">="])
-def test_operators_of_floats_are_those_of_numpy(sign):
+def test_float_operators_agree_with_numpy(sign):
     pairs = [(x, y) for x in FLOATS for y in FLOATS]
     x, y = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
     out = np.zeros(len(pairs))
@@ -44,7 +44,7 @@ def test_operators_of_floats_are_those_of_numpy(sign):
         np.testing.assert_array_equal(out, eval(f"x {sign} y", {"x": x, "y": y}).astype(float))
 
 
-def test_words_wrap_and_unsigned_numbers_stay_so():
+def test_unsigned_integers_wrap_and_stay_unsigned():
     x, out = np.array([2**32 - 1, 7], np.uint32), np.zeros(4, np.uint32)
     run(
         ["a1[0] = u4(a0[0] + a0[1])", "a1[1] = a0[0] >> 4", "a1[2] = u4(f4(a0[1]))", "a1[3] = a0[0] > a0[1]"], 0, x, out
@@ -52,7 +52,7 @@ def test_words_wrap_and_unsigned_numbers_stay_so():
     assert out.tolist() == [6, (2**32 - 1) >> 4, 7, 1]
 
 
-def test_loops_end_and_go_on_as_in_python():
+def test_break_and_continue_work_as_in_python():
     lines = """total = 0
     for i in range(1, n, 2):
         if i == 5:
@@ -75,7 +75,7 @@ def test_a_variable_keeps_its_kind():
         compiled("def burst(table):\n    x = 1\n    x = f4(2.0)\n    return x\n", {"f4": f4})
 
 
-def test_routines_are_for_compiled_code_only():
+def test_routines_cannot_be_called_from_python():
     with pytest.raises(TypeError, match="compiled code only"):
         f4(1.0)
     with pytest.raises(TypeError, match="burst runs in compiled code only"):
@@ -83,4 +83,4 @@ def test_routines_are_for_compiled_code_only():
 
 
 def burst() -> None:
-    """Stand for a routine."""
+    """A routine for the tests."""

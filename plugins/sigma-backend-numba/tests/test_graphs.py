@@ -1,4 +1,4 @@
-"""Random graphs against the reference: what fuses, what is updated in place, what lies where."""
+"""Random graphs agree with the reference: fusion, updates in place, and storage."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def check(graph: Graph, donate: dict[int, int], tolerance: float, seed: int) -> 
         for position in set(range(len(kept))) - set(donate.values()):
             np.testing.assert_array_equal(given_[position], kept[position])
         for memory in call.machine.idle():
-            memory.view(np.float32)[:] = np.nan  # what one call leaves behind must not matter to the next
+            memory.view(np.float32)[:] = np.nan  # what a previous call left in memory must not matter
 
 
 slow = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -103,5 +103,5 @@ def test_any_graph_with_any_donations_gives_what_the_reference_gives(made, seed)
 
 @given(graphs("float32"), st.integers(0, 99))
 @slow
-def test_the_same_holds_in_float32(made, seed):
+def test_derivatives_also_agree_in_float32(made, seed):
     check(*made, tolerance=2e-3, seed=seed)

@@ -1,4 +1,4 @@
-"""Planning, writing and translating grow like the graph, and are not done again for a program that is known."""
+"""Planning, writing and translating take time linear in the graph, and are not repeated for a known program."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def deep(layers: int, width: int = 6, batch: int = 8) -> Step:
 
 
 def wide(branches: int, width: int = 4, batch: int = 8) -> Step:
-    """Return the step of a net of many layers side by side."""
+    """Return the step of a net with many parallel layers."""
     x, y = symbol((batch, 5)), symbol((batch,), "int32")
     parameters = {f"weights.{i}": symbol((5, width)) for i in range(branches)}
     parts: list[Node] = [f.tanh(x @ weights) for weights in parameters.values()]
@@ -52,7 +52,7 @@ def wide(branches: int, width: int = 4, batch: int = 8) -> Step:
 
 
 def summed(branches: int, width: int = 4, batch: int = 8) -> Step:
-    """Return the step of a net whose layers side by side are added up: their gradients are one value."""
+    """Return the step of a net that sums parallel layers, whose gradients are one value."""
     x, y = symbol((batch, 5)), symbol((batch,), "int32")
     parameters = {f"weights.{i}": symbol((5, width)) for i in range(branches)}
     parameters |= {f"bias.{i}": symbol((width,)) for i in range(branches)}
@@ -63,7 +63,7 @@ def summed(branches: int, width: int = 4, batch: int = 8) -> Step:
 
 
 def normalised(layers: int, width: int = 6, batch: int = 8) -> Step:
-    """Return the step of a net that reduces the same rows again and again."""
+    """Return the step of a net that reduces the same rows repeatedly."""
     x, y = symbol((batch, 5)), symbol((batch,), "int32")
     parameters = {"weights": symbol((5, width))}
     value = x @ parameters["weights"]
@@ -73,7 +73,7 @@ def normalised(layers: int, width: int = 6, batch: int = 8) -> Step:
 
 
 def looping(scans: int) -> Step:
-    """Return the step of a net of scans, one after the other."""
+    """Return the step of a net of consecutive scans."""
     x, y = symbol((8, 5)), symbol((8,), "int32")
     parameters = {f"weights.{i}": symbol((5, 5)) for i in range(scans)}
     value = x
@@ -83,7 +83,7 @@ def looping(scans: int) -> Step:
 
 
 @pytest.mark.parametrize(("net", "size"), [(deep, 60), (wide, 40)])
-def test_planning_and_writing_grow_like_the_graph(net: Callable[[int], Step], size: int) -> None:
+def test_planning_and_writing_take_time_linear_in_the_graph(net: Callable[[int], Step], size: int) -> None:
     def planned(count: int) -> Callable[[], Any]:
         job = step_job(net(count))
         return lambda: source(job)
@@ -91,7 +91,7 @@ def test_planning_and_writing_grow_like_the_graph(net: Callable[[int], Step], si
     assert growth(planned, size) < TWICE
 
 
-def test_grouping_grows_like_the_graph() -> None:
+def test_grouping_takes_time_linear_in_the_graph() -> None:
     def grouped(layers: int) -> Callable[[], Any]:
         job = step_job(deep(layers))
         form = Form(job.graph, job.frame)
@@ -100,7 +100,7 @@ def test_grouping_grows_like_the_graph() -> None:
     assert growth(grouped, 60) < TWICE
 
 
-def test_ordering_and_placing_grow_like_the_graph() -> None:
+def test_ordering_and_placing_take_time_linear_in_the_graph() -> None:
     def scheduled(layers: int) -> Callable[[], Any]:
         job = step_job(deep(layers))
         form = Form(job.graph, job.frame)
@@ -111,7 +111,7 @@ def test_ordering_and_placing_grow_like_the_graph() -> None:
 
 
 @pytest.mark.parametrize(("net", "size"), [(deep, 60), (wide, 40)])
-def test_looking_a_program_up_grows_like_the_graph(net: Callable[[int], Step], size: int) -> None:
+def test_looking_a_program_up_takes_time_linear_in_the_graph(net: Callable[[int], Step], size: int) -> None:
     def looked(count: int) -> Callable[[], Any]:
         step = net(count)
         return lambda: lookup.key(str(step_job(step)))
@@ -119,7 +119,7 @@ def test_looking_a_program_up_grows_like_the_graph(net: Callable[[int], Step], s
     assert growth(looked, size) < TWICE
 
 
-def test_translating_grows_like_the_graph() -> None:
+def test_translating_takes_time_linear_in_the_graph() -> None:
     def translated(layers: int) -> Callable[[], Any]:
         text = source(step_job(deep(layers))).text
         return lambda: Module(KNOWN).program(text)
@@ -128,7 +128,7 @@ def test_translating_grows_like_the_graph() -> None:
 
 
 @pytest.mark.parametrize("step", [deep(60), deep(20, width=128, batch=64), wide(90), wide(90, width=64, batch=64)])
-def test_no_function_calls_more_tasks_than_is_said(step: Step) -> None:
+def test_no_function_calls_more_tasks_than_the_limit(step: Step) -> None:
     made = source(step_job(step))
     functions = [part for part in made.text.split("\n\n") if part.strip().startswith(("def leg", "def burst"))]
     calls = [sum(line.strip().startswith("task") for line in part.splitlines()) for part in functions]
@@ -136,21 +136,21 @@ def test_no_function_calls_more_tasks_than_is_said(step: Step) -> None:
 
 
 @pytest.mark.parametrize("net", [deep, wide, summed, normalised])
-def test_no_function_grows_with_the_graph(net: Callable[[int], Step]) -> None:
+def test_the_size_of_functions_does_not_grow_with_the_graph(net: Callable[[int], Step]) -> None:
     def longest(count: int) -> int:
         return max(text.count("\n") for text in source(step_job(net(count))).text.split("\n\n"))
 
     assert longest(320) < 1.1 * longest(160)
 
 
-def test_layers_side_by_side_share_their_functions() -> None:
+def test_equal_parallel_layers_share_their_functions() -> None:
     def tasks(branches: int) -> int:
         return source(step_job(wide(branches))).text.count("def task")
 
     assert tasks(128) == tasks(64) < 20
 
 
-def test_a_function_starts_with_what_it_reads_alone() -> None:
+def test_a_function_unpacks_only_the_pointers_that_it_uses() -> None:
     text = source(step_job(wide(90, width=64, batch=64))).text
     for function in text.split("\n\n"):
         own = re.findall(r"^ +((?:in|out)put\d+) = as_", function, re.MULTILINE)
@@ -172,18 +172,18 @@ def test_a_program_of_few_tasks_is_one_function() -> None:
         pytest.param(summed(70), id="summed"),
     ],
 )
-def test_a_burst_in_legs_computes_what_the_reference_does(step: Step) -> None:
+def test_a_burst_split_into_legs_agrees_with_the_reference(step: Step) -> None:
     assert "leg1" in source(step_job(step)).text
     _computes_what_the_reference_does(step)
 
 
-def test_rows_reduced_in_several_nests_are_what_the_reference_has() -> None:
+def test_rows_reduced_in_several_nests_agree_with_the_reference() -> None:
     _computes_what_the_reference_does(normalised(30))
 
 
-def test_parts_of_a_value_are_read_where_they_lie() -> None:
+def test_slices_of_a_value_are_read_without_a_copy() -> None:
     x, draw = symbol((6, 9)), np.random.default_rng(0).normal(size=(6, 9)).astype("f4")
-    places = (5, 2, 0, 6)  # before and behind the first one that is read
+    places = (5, 2, 0, 6)  # before and after the first one that is read
     parts = [ops.slice(f.tanh(x), start=(0, k), stop=(6, k + 3), step=(1, 1)) for k in places]
     graph = Graph((x,), (parts[0] + parts[1] * parts[2] - parts[3], parts[1] @ f.swap_axes(parts[3], 0, 1)))
     found = NumbaBackend().lower(graph, {})(draw)
@@ -226,8 +226,8 @@ def test_an_arena_is_packed_first_fit() -> None:
     assert arena.size == max(end for _, end, *_ in placed)
 
 
-# -- what is known already ---------------------------------------------------------------------------------------------
-def test_a_known_program_is_neither_planned_nor_written_again(monkeypatch: pytest.MonkeyPatch, programs: Any) -> None:
+# -- known programs ----------------------------------------------------------------------------------------------------
+def test_a_cached_program_is_neither_planned_nor_written_again(monkeypatch: pytest.MonkeyPatch, programs: Any) -> None:
     step = deep(3, width=7)
     first = NumbaBackend().compile(step)
     monkeypatch.setattr(lookup, "_loaded", {})  # as in another process
@@ -242,7 +242,7 @@ def test_a_known_program_is_neither_planned_nor_written_again(monkeypatch: pytes
 
 
 def jobs() -> dict[str, Job]:
-    """Return jobs that are nearly the same."""
+    """Return jobs that differ in one respect each."""
     a, b = symbol((4, 3), name="a"), symbol((4, 3), name="b")
     (c, d), (e, g) = (symbol((4, 3), "float64"), symbol((4, 3), "float64")), (symbol((3, 4)), symbol((3, 4)))
     step, rows = deep(2), symbol((4, 3))
@@ -274,7 +274,7 @@ def jobs() -> dict[str, Job]:
     }  # fmt: skip
 
 
-def test_whatever_decides_a_program_has_a_part_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_that_determines_a_program_is_part_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {what: lookup.key(str(job)) for what, job in jobs().items()}
     assert len(set(names.values())) == len(names)
     assert {what: lookup.key(str(job)) for what, job in jobs().items()} == names
@@ -286,7 +286,7 @@ def test_whatever_decides_a_program_has_a_part_in_its_name(monkeypatch: pytest.M
     assert len({*others, *names.values()}) == len(others) + len(names)
 
 
-def test_what_inputs_are_called_decides_nothing() -> None:
+def test_names_of_inputs_do_not_affect_the_program() -> None:
     def named(name: str) -> str:
         x = symbol((4,), name=name)
         return str(graph_job(Graph((x,), (x + 1.0,)), {}))
@@ -294,14 +294,14 @@ def test_what_inputs_are_called_decides_nothing() -> None:
     assert named("one") == named("another")
 
 
-def test_numbers_of_numpy_among_attributes_are_numbers() -> None:
+def test_numpy_numbers_are_valid_attributes() -> None:
     x = symbol((4, 3))
     texts = {str(graph_job(Graph((x,), (ops.reshape(x, shape=(side, 2)),)), {})) for side in (6, np.int64(6))}
     assert len(texts) == 1
     assert json.loads(texts.pop())
 
 
-def test_the_text_of_what_makes_programs_is_known_in_whole() -> None:
+def test_the_cache_key_covers_the_whole_source_of_the_package() -> None:
     text = lookup.makers()
     for word in (
         "class GroupSchedule",

@@ -1,4 +1,4 @@
-"""Ops of plugins: kernels that Numba compiles, and meanings that Python is called for, in the midst of programs."""
+"""Ops of plugins: kernels that Numba compiles, and meanings that run in Python in the middle of a program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from sigma_kernel.graph import (
 
 
 def rows_kept(x: tuple[int, ...], *others: tuple[int, ...], **attrs: Any) -> tuple[int, ...]:
-    """Keep the shape of the first operand; what the op does to a row is its own affair."""
+    """Keep the shape of the first operand; the op may do anything to a row."""
     return x
 
 
@@ -68,7 +68,7 @@ def bent_number(x):
 
 
 def gamma_number(x):
-    return math.gamma(x)  # Numba has one of its own: it stays outside of the program
+    return math.gamma(x)  # Numba has its own implementation, which stays external
 
 
 def unit_row(x, scale, out, epsilon):
@@ -91,7 +91,7 @@ MEANT = {
 
 @pytest.fixture
 def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
-    """Return a function that says which ops have kernels; meanings are there in any case."""
+    """Return a function that registers kernels for ops; meanings are registered in any case."""
 
     def offer(found: dict[str, Any]) -> None:
         for module in (kernels, canonical):
@@ -114,7 +114,7 @@ def arrays(precision: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def many(x: Node, s: Node) -> tuple[Node, ...]:
-    """Return values of all kinds: among others, beside products, of views, of numbers, in the body of a scan."""
+    """Return values of all kinds: next to others, next to products, of views, of scalars, in the body of a scan."""
     (total,), (each,) = f.scan(lambda c, row, s: ([c + unit(row, s, epsilon=1.0)], [meant(c)]), [s], [x], [s])
     return (
         bend(x * 2.0) + 1.0, unit(x, s, epsilon=0.5), gamma(f.abs(x) + 1.5), meant(x),
@@ -126,7 +126,7 @@ def many(x: Node, s: Node) -> tuple[Node, ...]:
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 3e-5), ("float64", 1e-12)])
 @pytest.mark.parametrize("known", [KERNELS, {}], ids=["with kernels", "without"])
-def test_ops_with_a_kernel_and_without_give_what_the_reference_gives(offer, known, precision, tolerance):
+def test_ops_with_and_without_kernels_agree_with_the_reference(offer, known, precision, tolerance):
     offer(known)
     inputs = symbols(precision)
     graph = Graph(inputs, many(*inputs))
@@ -137,7 +137,7 @@ def test_ops_with_a_kernel_and_without_give_what_the_reference_gives(offer, know
         np.testing.assert_allclose(a, b, tolerance, tolerance * 10, err_msg=f"output {number}")
 
 
-def test_a_kernel_is_what_computes_an_op(offer):
+def test_a_kernel_computes_its_op(offer):
     offer({"acme-ops:bend": lambda x: x + 100, "acme-ops:unit": constant_row})
     x, s = symbols("float32")
     call = NumbaBackend().lower(Graph((x, s), (bend(x), unit(x, s, epsilon=7.0))), {})
@@ -151,7 +151,7 @@ def constant_row(x, scale, out, epsilon):
 
 
 def step() -> Step:
-    """Return a training step that goes through kernels and through Python."""
+    """Return a training step with kernels and with ops in Python."""
     weights, bias = symbol((37, 5)), symbol((5,))
     x, y, rate = symbol((16, 37)), symbol((16, 5)), symbol(())
     value = unit(bend(x @ weights), meant(bias), epsilon=0.1)
@@ -173,7 +173,7 @@ def trained(parts: tuple[int, ...], threads: int) -> dict[str, bytes]:
     return {name: x.tobytes() for name, x in state.items()}
 
 
-def test_a_burst_equals_single_steps_to_the_bit_on_any_number_of_threads(offer):
+def test_a_burst_equals_single_steps_bit_for_bit_on_any_number_of_threads(offer):
     wanted = trained((12,), 1)
     assert trained((1,) * 12, 1) == wanted
     assert trained((5, 7), 2) == wanted
@@ -181,7 +181,7 @@ def test_a_burst_equals_single_steps_to_the_bit_on_any_number_of_threads(offer):
     assert trained((12,), 1) == trained((1,) * 12, 2)
 
 
-# -- what is compiled again --------------------------------------------------------------------------------------------
+# -- what is recompiled ------------------------------------------------------------------------------------------------
 def helped(factor: float) -> Callable[..., Any]:
     def helper(x):
         return x * factor
@@ -189,7 +189,7 @@ def helped(factor: float) -> Callable[..., Any]:
     return lambda x: helper(x)
 
 
-def test_a_kernel_that_changed_makes_another_program_also_where_a_constant_or_a_helper_changed(offer):
+def test_a_changed_kernel_constant_or_helper_gives_another_program(offer):
     x, keys = symbol((3,)), set()
     for number, kernel in enumerate((lambda x: x * 2.0, lambda x: x * 3.0, lambda x: x * 4.0, lambda x: x * 2.0)):
         offer({"acme-ops:bend": kernel})
@@ -233,7 +233,7 @@ print(*found, "numba" in sys.modules)
 """
 
 
-def test_a_second_process_finds_kernels_compiled_and_does_without_numba(tmp_path: Path):
+def test_a_second_process_loads_compiled_kernels_without_numba(tmp_path: Path):
     folder = {**os.environ, files.VARIABLE: str(tmp_path / "programs")}
     said = [
         subprocess.run([sys.executable, "-c", SECOND], env=folder, capture_output=True, text=True, check=True).stdout
@@ -242,7 +242,7 @@ def test_a_second_process_finds_kernels_compiled_and_does_without_numba(tmp_path
     assert said == ["3.0 2.0 1.0 True\n", "3.0 2.0 1.0 False\n"]
 
 
-def test_a_program_on_disk_finds_kernels_of_rows_and_meanings_again(offer, monkeypatch):
+def test_a_cached_program_finds_its_row_kernels_and_meanings(offer, monkeypatch):
     x, s = symbols("float32")
     graph = Graph((x, s), (unit(x, s, epsilon=0.25), meant(x), gamma(f.abs(x) + 1.0)))
     first = NumbaBackend().lower(graph, {})(*arrays("float32"))
@@ -257,7 +257,7 @@ def twice(x):
     return x * np.float32(2)
 
 
-def test_functions_that_a_kernel_calls_become_part_of_the_program_too(offer, monkeypatch):
+def test_functions_called_by_a_kernel_are_linked_into_the_program(offer, monkeypatch):
     outside: list[str] = []
 
     def loaded(code: bytes, addresses: dict[str, int]) -> Any:
@@ -274,18 +274,18 @@ def test_functions_that_a_kernel_calls_become_part_of_the_program_too(offer, mon
     assert len(outside) == 1
 
 
-# -- what Python is called for -----------------------------------------------------------------------------------------
-def test_an_op_without_expansion_and_kernel_is_computed_by_python_and_that_is_logged_once(offer, caplog):
+# -- ops that run in Python --------------------------------------------------------------------------------------------
+def test_an_op_without_expansion_and_kernel_runs_in_python_and_is_logged_once(offer, caplog):
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         for shape in ((3,), (0, 2), ()):
             x = symbol(shape)
             (found,) = NumbaBackend().lower(Graph((x,), (meant(meant(x)),)), {})(np.ones(shape, "f4"))
             np.testing.assert_allclose(found, np.full(shape, math.exp(-math.exp(-2))), rtol=1e-6)
-    assert caplog.text.count("acme-ops:meant is computed by Python, which is slow") == 1
+    assert caplog.text.count("acme-ops:meant runs in Python, which is slow") == 1
     assert "no lowering 'meant.numba'" in caplog.text
 
 
-def test_an_elementwise_op_of_the_kernel_without_a_row_among_the_scalars_is_computed_by_python(monkeypatch, caplog):
+def test_an_elementwise_op_without_a_scalar_row_runs_in_python(monkeypatch, caplog):
     monkeypatch.setitem(OPS, "sinh", Op("sinh", shapes.same, dtypes.floating))
     monkeypatch.setitem(MEANINGS, "sinh", lambda ns, x: ns.xp.sinh(x))
     monkeypatch.setattr(kernels, "_warned", set())
@@ -293,10 +293,10 @@ def test_an_elementwise_op_of_the_kernel_without_a_row_among_the_scalars_is_comp
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         (found,) = NumbaBackend().lower(Graph((x,), (OPS["sinh"](x) * 2.0,)), {})(np.ones(3, "f4"))
     np.testing.assert_allclose(found, np.full(3, 2 * math.sinh(1)), rtol=1e-6)
-    assert "sinh is computed by Python, which is slow: it has no row in SCALARS" in caplog.text
+    assert "sinh runs in Python, which is slow: it has no row in SCALARS" in caplog.text
 
 
-def test_operands_that_are_no_rows_are_left_to_python(offer, caplog):
+def test_operands_that_are_not_rows_are_computed_in_python(offer, caplog):
     x, s = symbol((4, 3, 5)), symbol((3, 5))
     with caplog.at_level(logging.WARNING, logger="sigma.numba"):
         (found,) = NumbaBackend().lower(Graph((x, s), (unit(x, s, epsilon=1.0),)), {})(
@@ -306,7 +306,7 @@ def test_operands_that_are_no_rows_are_left_to_python(offer, caplog):
     assert "its kernel takes numbers or rows, and these operands are neither" in caplog.text
 
 
-def test_numbers_made_of_live_values_go_through_kernels_too(offer):
+def test_kernels_accept_scalars_computed_from_live_values(offer):
     x, rate = symbol((5, 7)), symbol(())
     outputs = (x * bend(rate * 2.0), meant(rate) + x, x * unit(f.expand(rate, 0), f.constant(3.0), epsilon=0.5))
     graph, given = Graph((x, rate), outputs), (np.ones((5, 7), "f4"), np.array(0.25, "f4"))
@@ -316,7 +316,7 @@ def test_numbers_made_of_live_values_go_through_kernels_too(offer):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_a_meaning_raises_reaches_the_caller_and_the_next_call_is_well_again(offer, monkeypatch, threads):
+def test_an_exception_of_a_meaning_reaches_the_caller_and_the_next_call_works(offer, monkeypatch, threads):
     def raising(ns: Any, x: Any) -> Any:
         if x[0] > 1:
             raise ZeroDivisionError("as it happens")
@@ -331,7 +331,7 @@ def test_what_a_meaning_raises_reaches_the_caller_and_the_next_call_is_well_agai
         assert call(np.ones(3, "f4"))[0].tolist() == [4.0] * 3
 
 
-def test_what_was_raised_in_a_burst_that_was_interrupted_is_forgotten(offer):
+def test_an_exception_raised_in_an_interrupted_burst_is_discarded(offer):
     x = symbol((3,))
     call = NumbaBackend().lower(Graph((x,), (meant(x),)), {})
     call(np.ones(3, "f4"))
@@ -341,8 +341,8 @@ def test_what_was_raised_in_a_burst_that_was_interrupted_is_forgotten(offer):
     assert kernels._raised == {}
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
-def test_an_op_that_nobody_can_compute_is_refused_with_what_helps():
+# -- errors ------------------------------------------------------------------------------------------------------------
+def test_an_op_that_cannot_be_computed_is_refused_with_a_remedy():
     x = symbol((3,))
     with pytest.raises(
         SigmaGraphError, match=r"nothing: the numba .* a meaning, an expansion or a lowering 'nothing.n"

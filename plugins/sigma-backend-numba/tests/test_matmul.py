@@ -1,4 +1,4 @@
-"""Large products without BLAS agree with NumPy's, also where they are cut, added, and where no tile fits."""
+"""Large products without BLAS agree with NumPy's, also if they are cut, added, or do not fill a tile."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sigma_kernel.graph import Graph, symbol
 
 @pytest.fixture(autouse=True)
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do without BLAS, on every processor."""
+    """Use our own product on every processor."""
     monkeypatch.setattr(matmul, "small", lambda *sides: False)
     monkeypatch.setattr(matmul, "faster", lambda *sides: True)
-    monkeypatch.setattr(lookup, "makers", lambda: "without BLAS")  # these programs are not those of others
+    monkeypatch.setattr(lookup, "makers", lambda: "without BLAS")  # do not reuse cached programs of other tests
 
 
 def lowered(x: Any, w: Any, first: bool, second: bool) -> tuple[LoweredFunction, list[Any]]:
@@ -46,7 +46,7 @@ def operands(rows: int, columns: int, inner: int, dtype: str) -> tuple[Any, Any]
     ("rows", "columns", "inner"),
     [(6, 16, 1), (7, 5, 3), (11, 17, 513), (100, 64, 512), (193, 131, 70), (400, 209, 90)],
 )
-def test_a_product_of_any_shape_is_numpys(rows: int, columns: int, inner: int, first: bool, second: bool) -> None:
+def test_a_product_of_any_shape_equals_numpys(rows: int, columns: int, inner: int, first: bool, second: bool) -> None:
     dtype = "float64" if rows == 193 else "float32"
     x, w = operands(rows, columns, inner, dtype)
     function, laid = lowered(x, w, first, second)
@@ -58,7 +58,7 @@ def test_a_product_of_any_shape_is_numpys(rows: int, columns: int, inner: int, f
 
 
 @pytest.mark.parametrize(("inner", "columns", "batch"), [(300, 210, 97), (97, 210, 300), (130, 64, 1100)])
-def test_a_step_along_a_product_is_added_once(inner: int, columns: int, batch: int) -> None:
+def test_an_update_by_a_product_is_added_once(inner: int, columns: int, batch: int) -> None:
     draw = np.random.default_rng(0)
     values = {"p": draw.standard_normal((inner, columns)), "x": draw.standard_normal((batch, inner))}
     values |= {"g": draw.standard_normal((batch, columns))}
@@ -71,7 +71,7 @@ def test_a_step_along_a_product_is_added_once(inner: int, columns: int, batch: i
     assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-11)
 
 
-def test_a_number_is_the_same_wherever_a_product_is_cut() -> None:
+def test_an_element_of_a_product_does_not_depend_on_the_cut() -> None:
     x, w = operands(96, 300, 700, "float32")
     whole, laid = lowered(x, w, False, False)
     assert whole.machine.needs["threads"] > 2
@@ -81,7 +81,7 @@ def test_a_number_is_the_same_wherever_a_product_is_cut() -> None:
         assert np.array_equal(part(*laid)[0], found[:rows, :columns])
 
 
-def test_what_is_not_finite_stays_where_it_belongs() -> None:
+def test_non_finite_elements_do_not_spread() -> None:
     x, w = operands(30, 70, 40, "float32")
     x[3, 5], w[7, 9] = np.nan, np.inf
     function, laid = lowered(x, w, False, False)
@@ -90,7 +90,7 @@ def test_what_is_not_finite_stays_where_it_belongs() -> None:
     assert np.array_equal(np.isinf(found), np.isinf(x @ w))
 
 
-def test_blas_does_what_it_is_faster_at() -> None:
-    assert not faster(16, 1024, 0)  # too few rows to repay laying out columns
-    assert not faster(100, 1024, 4096)  # rows that lie pages apart are in each other's way
+def test_blas_is_used_where_it_is_faster() -> None:
+    assert not faster(16, 1024, 0)  # too few rows for packing to pay off
+    assert not faster(100, 1024, 4096)  # rows that are pages apart conflict in the cache
     assert not faster(100, 10, 0)

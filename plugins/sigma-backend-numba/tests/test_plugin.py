@@ -11,6 +11,6 @@ class TestPlugin(PluginSuite):
     plugin = plugin
 
 
-def test_the_backend_costs_no_import_of_its_compiler():
+def test_the_backend_does_not_import_its_compiler_before_use():
     code = "import sys, sigma_backend_numba.backend; assert 'llvmlite' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""Whole steps: against the reference, in bursts of any length, on any number of threads."""
+"""Whole steps agree with the reference, in bursts of any length and on any number of threads."""
 
 from __future__ import annotations
 
@@ -71,27 +71,27 @@ def test_several_steps_follow_the_reference(name):
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_any_cut_into_bursts_and_any_number_of_threads_give_the_same_bits(name, three):
+def test_any_division_into_bursts_and_any_number_of_threads_give_the_same_bits(name, three):
     backends = [NumbaBackend(threads=count) for count in (1, 2, 3)]
     runs = [nets.bits(nets.train(b, STEPS[name], parts)) for b in backends for parts in ((6,), (1,) * 6, (2, 4))]
     assert all(run == runs[0] for run in runs)
 
 
 @pytest.mark.parametrize("name", ["dense", "convolutional"])
-def test_a_thread_that_never_comes_holds_up_nobody(name, monkeypatch):
+def test_a_thread_that_never_starts_does_not_block_a_burst(name, monkeypatch):
     wanted = nets.bits(nets.train(NumbaBackend(threads=1), STEPS[name]))
     monkeypatch.setattr(thread_pool.ThreadPool, "run", lambda self, part, threads: part(1, 3))  # the second of three
     assert nets.bits(nets.train(NumbaBackend(threads=3), STEPS[name])) == wanted
 
 
-def test_the_large_steps_are_cut_into_chunks():
+def test_large_steps_are_cut_into_chunks():
     for name, most in {"dense": 2, "wide": 2, "convolutional": 3}.items():
         assert NumbaBackend().compile(STEPS[name]).machine.needs["threads"] >= most
     assert NumbaBackend().compile(STEPS["one"]).machine.needs["threads"] == 1
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_what_memory_holds_before_a_step_does_not_matter(name):
+def test_uninitialised_memory_does_not_affect_a_step(name):
     program = NumbaBackend().compile(STEPS[name])
     first = nets.bits(nets.train(NumbaBackend(), STEPS[name], program=program))
     for memory in program.machine.idle():
@@ -99,7 +99,7 @@ def test_what_memory_holds_before_a_step_does_not_matter(name):
     assert nets.bits(nets.train(NumbaBackend(), STEPS[name], (1,) * 6, program=program)) == first
 
 
-def test_a_program_that_may_not_write_leaves_the_state_alone():
+def test_an_evaluation_program_leaves_the_state_unchanged():
     backend, step = NumbaBackend(), STEPS["wide"]
     program = backend.compile(step, in_place=False)
     state, block, rows = nets.start(backend, step)
@@ -109,7 +109,7 @@ def test_a_program_that_may_not_write_leaves_the_state_alone():
     assert nets.bits(nets.train(backend, step))["weights.0"] == burst.state["weights.0"].tobytes()
 
 
-def test_state_that_cannot_be_written_to_is_copied():
+def test_read_only_state_is_copied():
     backend, step = NumbaBackend(), STEPS["odd"]
     state, block, rows = nets.start(backend, step)
     for value in state.values():
@@ -129,18 +129,18 @@ def test_a_row_that_the_block_does_not_have_is_refused():
             backend.compile(step).run(state, block, rows, {"rate": np.float32(0.05)}, 6)
 
 
-def test_an_index_outside_of_its_axis_is_refused_and_the_program_stays_usable():
+def test_an_index_outside_its_axis_is_refused_and_the_program_stays_usable():
     x, i = symbol((4,)), symbol((2,), "int32")
     call = NumbaBackend().lower(Graph((x, i), (ops.take(x, i, axis=0),)), {})
     for wrong in (4, -1):
-        with pytest.raises(SigmaGraphError, match="a place that its side does not have"):
+        with pytest.raises(SigmaGraphError, match="an index is outside its axis"):
             call(np.ones(4, "f4"), np.array([0, wrong], "i4"))
     assert call(np.arange(4, dtype="f4"), np.array([3, 1], "i4"))[0].tolist() == [3, 1]
 
 
 @pytest.mark.parametrize("op", ["sum", "max"])
 @pytest.mark.parametrize("shape", [(300, 400), (1, 301, 1, 17, 23), (200_003,)])
-def test_a_large_value_becomes_one_number(op, shape, three):
+def test_a_large_array_is_reduced_to_one_number(op, shape, three):
     x = symbol(shape, "float64")
     call = NumbaBackend().lower(Graph((x,), (getattr(ops, op)(x * 2.0, axis=tuple(range(len(shape)))),)), {})
     array = np.random.default_rng(0).normal(size=shape)
@@ -152,7 +152,7 @@ def test_a_large_value_becomes_one_number(op, shape, three):
 
 @pytest.mark.parametrize("sides", [(4, 16, 1), (12, 32, 7), (8, 48, 33), (132, 16, 5), (5, 16, 3), (8, 17, 3)])
 @pytest.mark.parametrize("turned", [(), (0,), (1,)])
-def test_small_products_are_right_whichever_way_their_operands_lie(sides, turned):
+def test_small_products_are_correct_for_all_operand_layouts(sides, turned):
     m, n, k = sides
     shapes = [(k, m) if 0 in turned else (m, k), (n, k) if 1 in turned else (k, n)]
     symbols = [*map(symbol, shapes), symbol((m, n))]
@@ -165,7 +165,7 @@ def test_small_products_are_right_whichever_way_their_operands_lie(sides, turned
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_no_steps_are_no_work():
+def test_minimising_for_zero_steps_changes_nothing():
     backend, step = NumbaBackend(), STEPS["one"]
     state, block, rows = nets.start(backend, step)
     burst = backend.compile(step).run(state, block, rows[:0], {"rate": np.float32(0.1)}, 0)
@@ -179,14 +179,14 @@ def test_live_values_of_another_length_are_refused():
         backend.compile(step).run(state, block, rows, {"rate": np.ones(5, "f4")}, 6)
 
 
-def test_parameters_may_change_places():
+def test_parameters_may_be_swapped():
     p, q = symbol((3,)), symbol((3,))
     arrays = [np.zeros(3, "f4"), np.ones(3, "f4")]
     NumbaBackend().lower(Graph((p, q), (q, p)), {0: 0, 1: 1})(*arrays)
     assert [x.tolist() for x in arrays] == [[1, 1, 1], [0, 0, 0]]
 
 
-def test_an_update_that_reads_elsewhere_does_not_read_what_it_wrote():
+def test_an_update_that_reads_other_elements_does_not_read_its_own_writes():
     p = symbol((3, 3))
     graph = Graph((p,), (p + ops.permute(p, axes=(1, 0)) + ops.sum(p, axis=(0,)),))
     array = np.arange(9, dtype="f4").reshape(3, 3)
@@ -215,9 +215,9 @@ def _in_child(queue: multiprocessing.Queue) -> None:
     queue.put(nets.bits(nets.train(NumbaBackend(), STEPS["wide"]))["loss"])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_process_that_forks_goes_on_in_both_halves():
+def test_both_processes_can_train_after_a_fork():
     before = nets.bits(nets.train(NumbaBackend(), STEPS["wide"]))["loss"]
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
@@ -228,7 +228,7 @@ def test_a_process_that_forks_goes_on_in_both_halves():
     assert nets.bits(nets.train(NumbaBackend(), STEPS["wide"]))["loss"] == before
 
 
-def test_denormal_numbers_count_as_zero_and_only_inside():
+def test_denormals_are_zero_inside_programs_only():
     x = symbol((4,))
     call = NumbaBackend().lower(Graph((x,), (x * 0.5,)), {})
     tiny = np.full(4, 1e-39, np.float32)
@@ -248,7 +248,7 @@ def test_peak_bytes_are_known_before_the_run():
     assert held < program.peak_bytes < held + 8192
 
 
-def test_arrays_that_come_again_are_known_again_and_others_are_checked():
+def test_arrays_seen_before_are_recognised_and_others_are_checked():
     step = STEPS["odd"]
     program, (state, block, rows) = NumbaBackend().compile(step), nets.start(NumbaBackend(), step, 4)
     steer = {"rate": np.asarray(0.05, np.float32)}

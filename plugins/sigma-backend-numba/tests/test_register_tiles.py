@@ -1,4 +1,4 @@
-"""Small products, in registers, agree with NumPy's in every shape, and each number is summed in the same order."""
+"""Small products in registers agree with NumPy's in every shape, and always sum in the same order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXACT = {"float32": 2e-6, "float64": 2e-15}
 
 
 def product(x: Any, w: Any, first: bool, second: bool) -> Any:
-    """Return a product whose operands lie transposed or not."""
+    """Return a product, compiled, with operands transposed or not."""
     a, b = symbol(x.shape, str(x.dtype)), symbol(w.shape, str(w.dtype))
     result = (f.swap_axes(a, 0, 1) if first else a) @ (f.swap_axes(b, 0, 1) if second else b)
     (found,) = NumbaBackend().lower(Graph((a, b), (result,)), {})(x, w)
@@ -31,7 +31,7 @@ def product(x: Any, w: Any, first: bool, second: bool) -> Any:
     st.sampled_from(SIDES), st.sampled_from(SIDES), st.sampled_from(SIDES), st.booleans(), st.booleans(),
     st.sampled_from(["float32", "float64"]),
 )  # fmt: skip
-def test_a_product_of_any_small_shape_is_numpys(
+def test_a_small_product_of_any_shape_equals_numpys(
     rows: int, columns: int, inner: int, first: bool, second: bool, dtype: str
 ) -> None:
     draw = np.random.default_rng(rows * 10_000 + columns * 100 + inner)
@@ -45,7 +45,7 @@ def test_a_product_of_any_small_shape_is_numpys(
 
 @pytest.mark.parametrize("columns", [3, 10, 15, 16, 31])
 @pytest.mark.parametrize("inner", [4, 9, 130])
-def test_a_step_along_a_product_adds_every_column_once(columns: int, inner: int) -> None:
+def test_an_update_by_a_product_adds_every_column_once(columns: int, inner: int) -> None:
     draw = np.random.default_rng(0)
     values = {"p": draw.standard_normal((inner, columns)), "x": draw.standard_normal((20, inner))}
     values |= {"g": draw.standard_normal((20, columns))}
@@ -59,7 +59,7 @@ def test_a_step_along_a_product_adds_every_column_once(columns: int, inner: int)
     assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-13)
 
 
-def test_a_number_does_not_depend_on_the_tile_it_lies_in() -> None:
+def test_an_element_of_a_product_does_not_depend_on_its_tile() -> None:
     draw = np.random.default_rng(0)
     x, w = (draw.standard_normal(shape).astype("float32") for shape in ((24, 50), (50, 31)))
     whole = product(x, w, False, False)
@@ -69,7 +69,7 @@ def test_a_number_does_not_depend_on_the_tile_it_lies_in() -> None:
 
 
 @pytest.mark.parametrize("columns", range(1, 16))
-def test_columns_that_are_left_over_are_covered_and_no_others(columns: int) -> None:
+def test_packing_covers_exactly_the_remaining_columns(columns: int) -> None:
     for parts in (powers(columns), covering(columns)):
         assert {place + k for place, width in parts for k in range(width)} == set(range(columns))
     assert sum(width for _, width in powers(columns)) == columns

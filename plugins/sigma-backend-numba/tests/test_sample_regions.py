@@ -1,4 +1,4 @@
-"""Regions: what takes turns sample by sample, and what must not."""
+"""Sample regions: which groups may alternate sample by sample, and which must not."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_whatever_takes_turns_the_result_is_that_of_the_reference(name):
+def test_any_sample_regions_give_the_result_of_the_reference(name):
     x, k = symbol(SHAPE), symbol((4, 4, 3, 3))
     graph = Graph((x, k), (GRAPHS[name](x, k),))
     draw = np.random.default_rng(0)
@@ -68,18 +68,18 @@ def test_whatever_takes_turns_the_result_is_that_of_the_reference(name):
     np.testing.assert_allclose(NumbaBackend().lower(graph, {})(*arrays)[0], wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_convolution_and_pooling_take_turns():
+def test_convolution_and_pooling_alternate_sample_by_sample():
     x, k = symbol(SHAPE), symbol((4, 4, 3, 3))
     assert ops_of_regions(Graph((x, k), (GRAPHS["in turn"](x, k),))) == [{"max_pool", "convolution"}]
 
 
-def test_a_step_keeps_what_it_can_in_the_room_of_one_sample():
+def test_a_step_keeps_intermediate_values_in_memory_for_one_sample():
     found = schedule(nets.convolutional(batch=20, filters=16, side=16).graph)
     assert {node.op for node in found.locals} == {"maximum", "pool_scatter", "convolution_input"}
     assert 0 < found.local_bytes < found.arena_bytes
 
 
-def test_values_of_one_sample_do_not_overlap():
+def test_local_values_of_one_sample_do_not_overlap():
     found = schedule(nets.convolutional(batch=20, filters=16, side=16).graph)
     for region in set(found.regions.values()):
         mine = {node: start for node, start in found.locals.items() if found.regions[found.grouping.of[node]] is region}

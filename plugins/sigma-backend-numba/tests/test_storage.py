@@ -1,4 +1,4 @@
-"""Values that share storage, or a loop, and are read in more than one way: each of these was wrong once."""
+"""Values that share storage or a loop and are read in several ways; each case is a regression test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def accumulated(x: Node, u: Node) -> Node:
 
 
 def slopes_of_slopes(x: Node, u: Node) -> tuple[Node, ...]:
-    """Return gradients of the second order through a scan."""
+    """Return second-order gradients through a scan."""
     (end,), _ = f.scan(lambda h, part, u: ([f.tanh(h @ u + part)], []), [u], [x], [u])
     (first,) = gradient(f.sum(f.square(end)), [u])
     return gradient(f.sum(f.square(first)), [x, u])
@@ -40,13 +40,13 @@ def attended(q: Node, k: Node, v: Node) -> tuple[Node, ...]:
 
 
 def first_sample(x: Node) -> Node:
-    """Return what pooling makes of the parts of one sample, as many as there are samples."""
+    """Pool the parts of one sample, of which there are as many as samples."""
     whole = ops.sum_pool(f.tanh(x), window=(1, 1), stride=(1, 1), padding=((0, 0), (0, 0)))
     return ops.max_pool(f.reshape(f.narrow(whole, 0, 0, 1), (3, 3, 3)), **PAIRS)
 
 
 def crossed(x: Node, y: Node, z: Node) -> list[Node]:
-    """Return what two batches come to, each with a sum over the other, so that no two regions can come first."""
+    """Return values of two batches, each plus a sum over the other, so that the two regions depend on each other."""
     a, b, c = (ops.sum_pool(part, **PAIRS) for part in (x, y, z))
     over_a, over_b = f.sum(a, 0, keepdims=True), f.sum(ops.sum_pool(b, **PAIRS), 0, keepdims=True)
     last = [ops.sum_pool(part, **PAIRS) for part in (a + over_b, b + over_a, ops.sum_pool(c, **PAIRS))]
@@ -54,25 +54,25 @@ def crossed(x: Node, y: Node, z: Node) -> list[Node]:
 
 
 def again_by_rows(x: Node) -> list[Node]:
-    """Return what replaces a value, and that value less a sum of its row, known after a first walk over it."""
+    """Return the new value of an input, and that value minus its row sum, which needs a first pass over the row."""
     new = f.tanh(x) * 0.5
     return [new, new * (x - f.sum(x, 1, keepdims=True))]
 
 
 def product_by_rows(x: Node, y: Node) -> list[Node]:
-    """Return a product doubled, which lies where the product does, and the product less sums of its rows."""
+    """Return a product doubled in place, and the product minus its row sums."""
     z = x @ y
     return [z * 2.0, z - f.sum(z, 1, keepdims=True)]
 
 
 def rearranged(x: Node) -> list[Node]:
-    """Return a value added to its own elements in another order, which only a copy can have."""
+    """Return a value plus its own elements in another order, which requires a copy."""
     doubled = x * 2.0
     return [doubled + f.reshape(f.permute(doubled, (1, 2, 0)), x.shape)]
 
 
 def repeated(x: Node) -> list[Node]:
-    """Return a sum that is repeated along an axis of the loop that adds it up, and lies in memory."""
+    """Return a sum that is repeated along an axis of the loop that computes it, and is stored in memory."""
     total = f.stretch(f.sum(x), (3,)) * 2.0
     return [f.concat(total, total), f.sum(x)]
 
@@ -109,7 +109,7 @@ GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_a_value_may_be_read_in_any_way(name: str) -> None:
+def test_a_value_may_be_read_through_any_view(name: str) -> None:
     build, shapes = GRAPHS[name]
     inputs = tuple(symbol(shape, "float64") for shape in shapes)
     graph, draw = Graph(inputs, tuple(build(*inputs))), np.random.default_rng(0)
@@ -129,7 +129,7 @@ REPLACED: dict[str, tuple[Built, tuple[int, int]]] = {
 
 
 @pytest.mark.parametrize("name", REPLACED)
-def test_a_value_that_is_replaced_may_be_read_in_any_way(name: str) -> None:
+def test_an_overwritten_input_may_be_read_through_any_view(name: str) -> None:
     build, shape = REPLACED[name]
     given = symbol(shape, "float64")
     graph, array = Graph((given,), tuple(build(given))), np.random.default_rng(0).normal(size=shape) / shape[-1]

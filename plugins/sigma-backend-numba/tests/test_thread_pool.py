@@ -1,4 +1,4 @@
-"""The threads behind bursts: all of them or none, whatever interrupts the one that waits."""
+"""The thread pool of bursts: all threads take part or none, whatever interrupts the caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from sigma_backend_numba.execute import thread_pool
 
 
-def test_every_part_is_run_once_and_the_first_answers():
+def test_every_part_runs_once_and_the_result_of_the_first_is_returned():
     team, seen = thread_pool.ThreadPool(most=3), []
     lock = threading.Lock()
 
@@ -26,10 +26,10 @@ def test_every_part_is_run_once_and_the_first_answers():
     assert sorted(seen) == [(0, 3), (1, 3), (2, 3)]
 
 
-def test_a_burst_takes_what_is_free():
+def test_a_burst_uses_the_free_workers():
     team = thread_pool.ThreadPool(most=3)
     taken = team.take(2)
-    assert team.run(lambda number, count: count, 3) == 1  # one helper alone is no help
+    assert team.run(lambda number, count: count, 3) == 1  # a single helper does not help
     team.give_back(taken)
     assert team.run(lambda number, count: count, 3) == 3
 
@@ -52,8 +52,8 @@ print(team.run(lambda number, count: count, 2))
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
-def test_an_interrupt_waits_until_all_parts_are_over():
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_an_interrupt_waits_until_all_parts_have_finished():
     assert signal.SIGINT
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == ["interrupted after [0, 1]", "2"]

@@ -1,4 +1,4 @@
-"""Whole runs of recipes, against the reference backend."""
+"""Whole runs of recipes agree with the reference backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.rooms
 
 
 @pytest.mark.parametrize("recipe", ["iris", "digits"])
-def test_a_run_of_a_recipe_ends_where_the_reference_ends(recipe, tmp_path, monkeypatch, capsys):
+def test_a_recipe_run_ends_with_the_results_of_the_reference(recipe, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     summaries = {}
     for backend in ("numpy", "numba"):
@@ -28,7 +28,7 @@ def test_a_run_of_a_recipe_ends_where_the_reference_ends(recipe, tmp_path, monke
     assert summaries["numba"]["metrics"] == pytest.approx(summaries["numpy"]["metrics"], rel=1e-3)
 
 
-def test_a_step_pools_before_it_rectifies_and_so_does_its_gradient():
+def test_pooling_is_moved_before_relu_in_the_step_and_its_gradient():
     with Environment("images", seed=0) as sigma:
         trainer = sigma.create_trainer("trainer", backend="numba")
         images = Input(1, 8, 8) + Conv2d(2, 3, padding=1, activation="relu") + MaxPool(2)

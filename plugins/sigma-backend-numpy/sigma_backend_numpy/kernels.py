@@ -22,15 +22,15 @@ from sigma_kernel.graph import FLOATS, INTEGERS, STANDARD, Node, erf, inside, me
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
 LOWERINGS = Lowerings("numpy")
-CHUNK = 1 << 14  # elements per block if there are several passes: what the L1 and L2 caches hold
-SMALL = 1 << 12  # elements below which one call of NumPy's own is the fastest
+CHUNK = 1 << 14  # elements per block if there are several passes: what fits into the L1 and L2 caches
+SMALL = 1 << 12  # elements below which one call of NumPy's own function is fastest
 
 
 def prepare(node: Node, scratch: np.ndarray) -> Call:
-    """Return what computes a node into a given array.
+    """Return a function that computes a node into a given array.
 
     A plugin's op may have a kernel of its own: a function of arrays, and of attributes by name, that returns an array.
-    Another op that is not in the table is NumPy's function of that name if there is one, or is run by its meaning.
+    Any other op that is not in the table is computed by NumPy's function of that name, or by its meaning.
     """
     if own := LOWERINGS.get(node.op):
         return _returned(node, partial(own, **node.attrs))
@@ -68,7 +68,7 @@ def _returned(node: Node, run: Call) -> Call:
 # -- elementwise -------------------------------------------------------------------------------------------------------
 def _named(node: Node, scratch: np.ndarray) -> Call:
     function = getattr(np, node.op)
-    return lambda x, y, out: function(x, y, out=out)  # where NumPy takes no third operand
+    return lambda x, y, out: function(x, y, out=out)  # for which NumPy takes no third operand
 
 
 def _erf(node: Node, scratch: np.ndarray) -> Call:
@@ -135,9 +135,9 @@ def _argmax(node: Node, scratch: np.ndarray) -> Call:
     return lambda x, out: np.copyto(out, np.argmax(x, axis, keepdims=True), "unsafe")
 
 
-# -- form --------------------------------------------------------------------------------------------------------------
+# -- shape -------------------------------------------------------------------------------------------------------------
 def _reshape(node: Node, scratch: np.ndarray) -> Call:
-    shape = node.inputs[0].shape  # the operand is a view without a shape of its own in memory
+    shape = node.inputs[0].shape  # the operand is a view that does not exist in memory
     return lambda x, out: np.copyto(out.reshape(shape), x)
 
 
@@ -164,7 +164,7 @@ def _take(node: Node, scratch: np.ndarray) -> Call:
 
     def call(x: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
         inside(node.op, places, side)
-        np.take(x, places, axis, out, "clip")  # with any other mode NumPy writes to a buffer first
+        np.take(x, places, axis, out, "clip")  # in any other mode, NumPy writes to a buffer first
 
     return call
 

@@ -26,7 +26,7 @@ def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
 
 
 def piece(memory: np.ndarray, storage: Storage) -> np.ndarray:
-    """Return the bytes that a plan gave to a value."""
+    """Return the bytes that the plan assigned to a value."""
     return memory[storage.offset : storage.end]
 
 

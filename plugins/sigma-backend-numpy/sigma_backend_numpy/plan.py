@@ -16,13 +16,13 @@ from attrs import frozen
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Graph, Node
 
-LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: they take no part in the plan
+LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: not part of the plan
 STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides
 FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
 
 
 def elementwise(node: Node) -> bool:
-    """Return whether an op reads an operand only where it writes, so that the result may take its storage."""
+    """Return whether an op reads each element of an operand only where it writes, so that it can run in place."""
     return node.op in OPS and OPS[node.op].shape in ELEMENTWISE
 
 
@@ -75,7 +75,7 @@ def plan(
 
     ``in_place`` maps an output to the input whose storage it may take: it does where the value is computed after the
     last reader of the input, else it is copied there at the end.  ``views`` are the ops that a backend need not
-    compute; ``scratch`` says how many bytes a node needs beside its operands and its result.  A donation that does
+    compute; ``scratch`` says how many bytes a node needs besides its operands and its result.  A donation that does
     not fit is a SigmaGraphError.
     """
     donated = _donations(graph, in_place or {})
@@ -106,7 +106,7 @@ def _donations(graph: Graph, in_place: Mapping[int, int]) -> dict[int, Node]:
 
 def _owners(graph: Graph, views: frozenset[str]) -> dict[Node, Node]:
     owner = {node: node for node in graph.inputs}
-    regular = set(graph.inputs)  # values whose elements lie one after the other
+    regular = set(graph.inputs)  # values whose elements are contiguous
     for node in graph:
         flat = node.op in FLAT and node.inputs[0] in regular
         is_view = node.op in views and (flat or node.op != "reshape")
@@ -144,9 +144,9 @@ def _harmless(value: Node, given: Node, owner: Mapping[Node, Node]) -> bool:
 def _schedule(
     nodes: Sequence[Node], wanted: Mapping[Node, Node], owner: Mapping[Node, Node]
 ) -> tuple[tuple[Node, ...], dict[Node, Node]]:
-    """Return an order in which readers of a donated input come before its writer, and the writers that this is true of.
+    """Return an order in which readers of a donated input precede its writer, and the writers for which this holds.
 
-    Where readers and writers wait for each other in a circle, a writer is let go and writes elsewhere.
+    If readers and writers depend on each other in a cycle, a writer is given up and gets other storage.
     """
     place = {node: i for i, node in enumerate(nodes)}
     waits, blocks = _waits(nodes, wanted, owner)
@@ -188,7 +188,7 @@ def _waits(
 def _endings(
     graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, Node], updated: Mapping[Node, Node]
 ) -> tuple[dict[Node, int], tuple[int, ...]]:
-    """Return the owners that are computed straight into an output's new array, and the outputs to be copied."""
+    """Return the owners that are computed directly into an output's new array, and the outputs to be copied."""
     results: dict[Node, int] = {}
     copies = []
     for out, node in enumerate(graph.outputs):
@@ -207,7 +207,7 @@ def _arena(
     graph: Graph, schedule: Sequence[Node], owner: Mapping[Node, Node], elsewhere: Iterable[Node],
     scratch: Callable[[Node], int],
 ) -> tuple[dict[Node, Storage], dict[Node, Storage]]:  # fmt: skip
-    """Return the bytes of every value and of every node's scratch, first fit in the order of the schedule."""
+    """Return the offsets of all values and of all nodes' scratch, first fit in the order of the schedule."""
     apart, shelf = frozenset(elsewhere), _Shelf()
     last = {owner[x]: step for step, node in enumerate(schedule) for x in node.inputs}
     last |= dict.fromkeys((owner[node] for node in graph.outputs), len(schedule))
@@ -232,7 +232,7 @@ class _Shelf:
         self.alive: list[Storage] = []
 
     def place(self, size: int, first: int, last: int) -> Storage:
-        """Take the first gap that is large enough."""
+        """Return the first gap that is large enough."""
         self.alive = [storage for storage in self.alive if storage.last >= first]
         starts = [0, *(storage.end for storage in self.alive)]
         ends = [*(storage.offset for storage in self.alive), inf]

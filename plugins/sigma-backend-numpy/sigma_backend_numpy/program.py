@@ -98,7 +98,7 @@ class Workspace:
                 self._bind(node)
 
     def run(self, given: Sequence[np.ndarray], targets: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
-        """Compute all outputs: into their targets, or into donated inputs if there is none."""
+        """Compute all outputs: into their targets, or into donated inputs."""
         values = self.fixed.copy()
         values[: len(given)] = given
         for place, source in self.taken:
@@ -185,7 +185,7 @@ class ScanLoop:
         self.attrs, self.carries = node.attrs, node.attrs["carries"]
         self.numbers = [part.attrs["index"] for part in parts]
         self.inner = Workspace(body, memory[: body.plan.arena_bytes])
-        self.buffers: list[list[np.ndarray]] = [[], []]  # for even and odd steps: new carries, outputs nobody wants
+        self.buffers: list[list[np.ndarray]] = [[], []]  # for even and odd steps: new carries, discarded outputs
         offset = body.plan.arena_bytes
         for buffers in self.buffers:
             for output in body.graph.outputs:
@@ -193,7 +193,7 @@ class ScanLoop:
                 offset += _rounded(buffers[-1].nbytes)
 
     def __call__(self, *arrays: np.ndarray) -> None:
-        """Run all steps; each hands its carries to the next in one of two sets of buffers."""
+        """Run all steps; each passes its carries to the next in one of two sets of buffers."""
         operands = arrays[: -len(self.numbers)]
         parts = dict(zip(self.numbers, arrays[len(operands) :], strict=True))
         sequences = operands[self.carries : self.carries + self.attrs["sequences"]]

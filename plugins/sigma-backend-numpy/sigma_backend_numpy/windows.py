@@ -24,7 +24,7 @@ ALL = slice(None)
 
 
 def regions(shape: Sequence[int], window: Sequence[int], sides: Sequence[int], how: Mapping[str, Any]) -> list[Region]:
-    """Return for every position in the window the slice of results ``(N, C, *sides)`` and the slice of x it uses."""
+    """Return, for every position in the window, the slice of results ``(N, C, *sides)`` and the slice of x it reads."""
     dilation = how.get("dilation", (1,) * len(window))
     found = []
     for place in product(*map(range, window)):
@@ -154,7 +154,7 @@ def _convolution_kernel(node: Node, scratch: np.ndarray) -> Call:
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
 def _pool(start: float, combine: np.ufunc) -> Prepare:
-    """Return a row that combines what lies in each window."""
+    """Return the kernel that combines the elements of each window."""
 
     def row(node: Node, scratch: np.ndarray) -> Call:
         portions, places = _pieces(node, node.inputs[0].shape, node.shape)

@@ -1,4 +1,4 @@
-"""Kernels where they take another way than the meaning: large arrays, rows that repeat, strided operands."""
+"""Kernels whose method differs from the meaning: large arrays, repeated rows, strided operands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGE = (3, CHUNK - 1)
 
 
 def both(function: Callable[..., Node], *arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the backend and the reference make of a function."""
+    """Return the results of the backend and of the reference for a function."""
     inputs = tuple(symbol(x.shape, x.dtype.name) for x in arrays)
     graph = Graph(inputs, (function(*inputs),))
     return NumpyBackend().lower(graph, {})(*arrays)[0], interpret(graph, numpy_namespace())(*arrays)[0]
@@ -31,7 +31,7 @@ def assert_same_bits(function: Callable[..., Node], *arrays: np.ndarray) -> None
 
 
 def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Return numbers of a dtype, with what is special in it."""
+    """Return numbers of a dtype, including special values."""
     drawn = DRAW.integers(0, 2 if dtype == "bool" else 1000, shape).astype(dtype)
     if dtype.startswith("float"):
         drawn.reshape(-1)[:5] = np.nan, np.inf, -np.inf, -0.0, 1e-40
@@ -39,7 +39,7 @@ def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "bool"])
-def test_selecting_bits_equals_selecting_numbers(dtype):
+def test_where_by_bits_equals_where_by_values(dtype):
     condition, x, y = DRAW.random(LARGE) > 0.5, values(LARGE, dtype), values(LARGE, dtype)
     scalar = np.array(3.7 if dtype.startswith("float") else 1, dtype)
     assert_same_bits(ops.where, condition, x, y)
@@ -51,7 +51,7 @@ def test_selecting_bits_equals_selecting_numbers(dtype):
     assert_same_bits(lambda c, x, y: ops.where(c, ops.permute(x, axes=(1, 0)), y), condition, x.T.copy(), y)
 
 
-def test_a_zero_that_is_negative_is_not_taken_for_zero():
+def test_a_negative_zero_is_not_simplified_like_a_zero():
     condition, x = np.zeros(LARGE, bool), np.ones(LARGE, "float32")
     found, _ = both(lambda c, x: ops.where(c, x, -0.0), condition, x)
     assert np.signbit(found).all()
@@ -82,20 +82,20 @@ def test_erf_reads_operands_that_are_not_contiguous():
 
 # -- gathering ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_updates_that_share_a_place_add_up(axis):
+def test_updates_with_the_same_index_add_up(axis):
     x, places = np.zeros((6, 6, 6)), DRAW.integers(0, 6, (40, 3)).astype("int32")
     updates = DRAW.normal(size=(*x.shape[:axis], 40, 3, *x.shape[axis + 1 :]))
     found, wanted = both(lambda *xs: ops.scatter_add(*xs, axis=axis), x, places, updates)
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
-def test_adding_at_no_place_changes_nothing():
+def test_scatter_add_without_indices_changes_nothing():
     x = DRAW.normal(size=(4, 3))
     assert_same_bits(lambda *xs: ops.scatter_add(*xs, axis=0), x, np.zeros(0, "int32"), np.zeros((0, 3)))
 
 
 @pytest.mark.parametrize("place", [-1, 4])
-def test_a_place_that_does_not_exist_is_refused(place):
+def test_an_index_outside_its_axis_is_refused(place):
     places = np.array([0, place, 2], "int32")
     with pytest.raises(SigmaGraphError, match=r"take: indices must be from 0 to 3 \(got .*\). Check the labels"):
         both(lambda x, i: ops.take(x, i, axis=0), np.zeros((4, 2)), places)

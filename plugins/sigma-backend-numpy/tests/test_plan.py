@@ -1,4 +1,4 @@
-"""The plan: checked by a machine of tokens that runs it, on graphs made at random."""
+"""The plan, checked by a symbolic machine that executes it on random graphs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def chain(length: int, shape: tuple[int, ...] = (16,)) -> Graph:
     return trace(function, Spec(shape))
 
 
-# -- a machine that runs a plan on tokens ------------------------------------------------------------------------------
+# -- a symbolic machine that executes a plan ---------------------------------------------------------------------------
 def check(graph: Graph, plan: Plan, donated: dict[int, int], scratch: Callable[[Node], int] = lambda node: 0) -> None:
-    """Write the name of every value into its bytes and look, at every read, whether it still stands there."""
+    """Write the name of each value to its bytes, and check at every read that it is still there."""
     memory: dict[tuple[str, int], Node] = {}
     for node in graph.inputs:
         write(memory, cells(node, plan), node)
@@ -54,7 +54,7 @@ def check(graph: Graph, plan: Plan, donated: dict[int, int], scratch: Callable[[
 
 
 def cells(node: Node, plan: Plan) -> set[tuple[str, int]]:
-    """Return the bytes that hold the value of an owner, by the store that they are in."""
+    """Return the bytes that hold an owner's value, and the store that they are in."""
     if node.op in ("constant", "iota"):
         return set()
     if node.op == "input" or node in plan.in_place:
@@ -69,7 +69,7 @@ def cells(node: Node, plan: Plan) -> set[tuple[str, int]]:
 
 
 def shifted(operand: Node, node: Node, plan: Plan) -> set[tuple[str, int]]:
-    """Return the bytes of an operand that the node must not write to."""
+    """Return the bytes of an operand that the node must not overwrite."""
     straight = operand
     while straight.op in ("reshape", "stop"):
         straight = straight.inputs[0]
@@ -93,7 +93,7 @@ def snapshot(memory: dict, node: Node, plan: Plan) -> Node:
     return found.pop() if len(found) == 1 else owner if not found else constant(0.0)
 
 
-# -- graphs made at random ---------------------------------------------------------------------------------------------
+# -- random graphs -----------------------------------------------------------------------------------------------------
 SIDE = 5
 ROWS: list[Callable[[Node, Node], Node]] = [
     lambda x, y: x + y,
@@ -122,14 +122,14 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[int, int]]:
 
 @given(graphs())
 @settings(max_examples=400, deadline=None)
-def test_every_value_that_is_read_is_still_there(made):
+def test_no_value_is_overwritten_before_its_last_read(made):
     graph, donated = made
     check(graph, plan(graph, donated), donated)
 
 
 @given(graphs(), st.sampled_from([frozenset(), frozenset({"reshape"}), STRIDED]))
 @settings(max_examples=200, deadline=None)
-def test_it_holds_for_backends_with_fewer_views_and_for_scratch(made, views):
+def test_plans_are_valid_for_backends_with_fewer_views_and_with_scratch(made, views):
     graph, donated = made
 
     def scratch(node: Node) -> int:
@@ -149,10 +149,10 @@ def test_every_op_can_be_planned(sample):
 def test_a_chain_of_equal_ops_needs_two_buffers(length):
     made = plan(chain(length))
     assert made.arena_bytes == 2 * 64
-    assert made.peak_bytes == 2 * 64 + 64 + 64  # and the input and the result
+    assert made.peak_bytes == 2 * 64 + 64 + 64  # plus the input and the result
 
 
-def test_views_cost_nothing():
+def test_views_need_no_computation():
     def views(x: Node) -> Node:
         y = ops.sin(x)
         return ops.sin(ops.stretch(ops.permute(ops.reshape(y, shape=(8, 1, 2)), axes=(2, 1, 0)), shape=(2, 3, 8)))
@@ -160,13 +160,13 @@ def test_views_cost_nothing():
     assert plan(trace(views, Spec((16,)))).arena_bytes == 64
 
 
-def test_a_reshape_of_values_that_do_not_follow_each_other_is_computed():
+def test_a_reshape_of_a_strided_view_is_copied():
     graph = trace(lambda x: ops.sin(ops.reshape(ops.permute(x, axes=(1, 0)), shape=(12,))), Spec((3, 4)))
     made = plan(graph)
     assert [node.op for node in made.arena] == ["reshape"]
 
 
-def test_a_gap_is_filled_by_the_first_value_that_fits():
+def test_the_arena_fills_a_gap_with_the_first_value_that_fits():
     def function(x: Node) -> tuple[Node, ...]:
         small = ops.sin(x)
         large = ops.stretch(small, shape=(4, 16)) * 2.0
@@ -178,14 +178,14 @@ def test_a_gap_is_filled_by_the_first_value_that_fits():
 
 
 # -- updates in place --------------------------------------------------------------------------------------------------
-def test_an_update_takes_the_storage_of_its_parameter():
+def test_an_update_is_written_to_the_storage_of_its_parameter():
     graph = trace(lambda p, g: p - 0.1 * g, Spec((3,)), Spec((3,)))
     made = plan(graph, {0: 0})
     assert made.in_place == {graph.outputs[0]: graph.inputs[0]}
     assert made.copies == ()
 
 
-def test_the_readers_of_a_parameter_come_before_its_update():
+def test_readers_of_a_parameter_run_before_its_update():
     def step(p: Node, x: Node) -> tuple[Node, Node]:
         return p - 0.1, ops.sum(x @ p, axis=(0, 1))
 
@@ -196,7 +196,7 @@ def test_the_readers_of_a_parameter_come_before_its_update():
     assert names.index("matmul") < names.index("sub")
 
 
-def test_a_value_that_is_read_after_the_update_forbids_it():
+def test_a_parameter_read_after_its_update_is_not_updated_in_place():
     def step(p: Node) -> tuple[Node, Node]:
         new = ops.sin(p)
         return new, new + p
@@ -212,20 +212,20 @@ def test_a_value_that_is_read_after_the_update_forbids_it():
     [lambda p: p @ p, lambda p: p + ops.permute(p, axes=(1, 0)), lambda p: p - ops.sum(p, axis=(0,)) * 2.0],
     ids=["matmul", "transposed", "sum"],
 )
-def test_only_ops_that_read_where_they_write_update_in_place(update):
+def test_only_elementwise_ops_update_in_place(update):
     graph = trace(update, Spec((3, 3)))
     check(graph, plan(graph, {0: 0}), {0: 0})
     assert bool(plan(graph, {0: 0}).in_place) == (graph.outputs[0].op == "sub")
 
 
-def test_parameters_that_read_each_other_are_copied_where_they_must_be():
+def test_parameters_that_read_each_other_are_copied_where_necessary():
     graph = trace(lambda p, q: (p + q, q - p), Spec((3,)), Spec((3,)))
     made = plan(graph, {0: 0, 1: 1})
     check(graph, made, {0: 0, 1: 1})
     assert len(made.in_place) == len(made.copies) == 1
 
 
-def test_exchanged_parameters_are_copied_and_unchanged_ones_left_alone():
+def test_swapped_parameters_are_copied_and_unchanged_ones_are_not():
     p, q, r = (symbol((3,)) for _ in range(3))
     made = plan(Graph((p, q, r), (q, p, r)), {0: 0, 1: 1, 2: 2})
     assert made.copies == (0, 1)

@@ -1,4 +1,4 @@
-"""Programs: whole graphs against the reference, storage, scans, threads."""
+"""Programs: whole graphs agree with the reference; storage, scans, threads."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def test_results_share_no_memory_with_each_other():
     assert not any(np.shares_memory(a, b) for i, a in enumerate(first) for b in first[:i])
 
 
-def test_parameters_may_change_places():
+def test_parameters_may_be_swapped():
     p, q = symbol((3,)), symbol((3,))
     arrays = [np.zeros(3, "f4"), np.ones(3, "f4")]
     NumpyBackend().lower(Graph((p, q), (q, p)), {0: 0, 1: 1})(*arrays)
     assert [x.tolist() for x in arrays] == [[1, 1, 1], [0, 0, 0]]
 
 
-def test_a_donated_array_that_cannot_be_written_to_is_copied():
+def test_a_read_only_donated_array_is_copied():
     graph = trace(lambda p: p + 1.0, Spec((2, 3)))
     locked, turned = np.zeros((2, 3), "f4"), np.zeros((3, 2), "f4").T
     locked.flags.writeable = False
@@ -102,7 +102,7 @@ def test_a_donated_array_that_cannot_be_written_to_is_copied():
         assert not array.any()
 
 
-def test_numbers_are_taken_for_scalars():
+def test_python_numbers_are_accepted_as_scalars():
     graph = trace(lambda x, rate: x * rate, Spec((2,)), Spec(()))
     assert NumpyBackend().lower(graph, {})(np.ones(2, "f4"), 0.5)[0].tolist() == [0.5, 0.5]
 
@@ -124,7 +124,7 @@ def test_a_dtype_inside_a_scan_is_refused_too():
         NumpyBackend().lower(trace(walk, Spec((2,))), {})
 
 
-def test_an_op_of_a_plugin_is_run_by_its_meaning(monkeypatch):
+def test_an_op_of_a_plugin_runs_by_its_meaning(monkeypatch):
     monkeypatch.setitem(MEANINGS, "acme:cube", lambda ns, x: x * x * x)
     x = symbol((2,))
     cube = Op("acme:cube", lambda x: x, lambda x: x)
@@ -139,7 +139,7 @@ def test_peak_bytes_are_known_before_the_run():
 # -- scans -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("wanted", [(0,), (2,), (3, 4), (1, 2, 3), (0, 0, 2)], ids=str)
 @pytest.mark.parametrize("sample", samples()["scan"][1:], ids=str)
-def test_a_scan_gives_the_parts_that_are_wanted(sample, wanted):
+def test_a_scan_returns_only_the_requested_parts(sample, wanted):
     whole = sample.graph()
     graph = Graph(whole.inputs, tuple(whole.outputs[i] for i in wanted))
     program = NumpyBackend().lower(graph, {})
@@ -157,7 +157,7 @@ def test_the_gradient_of_a_recurrent_network_agrees_with_the_reference():
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_a_scan_of_no_steps_hands_its_carry_through():
+def test_a_scan_of_zero_steps_returns_its_carry():
     body = trace(lambda c, x: (c + x, c), Spec((2,)), Spec((2,)))
 
     def walk(c: Node, x: Node) -> list[Node]:
@@ -169,7 +169,7 @@ def test_a_scan_of_no_steps_hands_its_carry_through():
     assert (final.tolist(), rows.shape) == ([1, 1], (0, 2))
 
 
-def test_carries_that_change_places_do_not_overwrite_each_other():
+def test_swapped_carries_do_not_overwrite_each_other():
     body = trace(lambda a, b, x: (b, a + x), *(Spec((2,)) for _ in range(3)))
 
     def walk(a: Node, b: Node, x: Node) -> list[Node]:
@@ -183,7 +183,7 @@ def test_carries_that_change_places_do_not_overwrite_each_other():
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------
-def test_threads_work_in_buffers_of_their_own():
+def test_threads_use_separate_buffers():
     def deep(x: Node) -> Node:
         for _ in range(20):
             x = ops.tanh(x @ x) + constant(0.1)
@@ -196,7 +196,7 @@ def test_threads_work_in_buffers_of_their_own():
         assert list(pool.map(lambda x: program(x)[0].tobytes(), inputs)) == alone
 
 
-def test_a_call_that_fails_leaves_the_program_usable():
+def test_a_program_stays_usable_after_a_failed_call():
     program = NumpyBackend().lower(trace(lambda x, i: ops.take(x, i, axis=0), Spec((3,)), Spec((1,), "int32")), {})
     with pytest.raises(SigmaGraphError):
         program(np.ones(3, "f4"), np.array([5], "i4"))

@@ -1,4 +1,4 @@
-"""Convolution and pooling where samples go by portions, operands are strided or not numbers at all."""
+"""Convolution and pooling in portions of the batch, on strided operands, and on integers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tiny_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tiny_portions")
 @pytest.mark.parametrize("sample", WINDOWED, ids=str)
-def test_portions_make_no_difference(sample: Sample):
+def test_processing_samples_in_portions_does_not_change_results(sample: Sample):
     (found,), (wanted,) = (
         run(*sample.arrays)
         for run in (NumpyBackend().lower(sample.graph(), {}), interpret(sample.graph(), numpy_namespace()))
@@ -46,7 +46,7 @@ def test_operands_may_be_views(sample: Sample):
 
 
 @pytest.mark.parametrize("op", ["max_pool", "pool_argmax"])
-def test_a_nan_is_the_largest_of_its_window(op):
+def test_a_nan_counts_as_the_maximum_of_its_window(op):
     x = np.random.default_rng(0).normal(size=(3, 2, 6, 6)).astype("float32")
     x[0, 0, 3, 3] = x[2, 1, 0, 1] = np.nan
     x[1, 0, :2, :2] = -np.inf
@@ -54,7 +54,7 @@ def test_a_nan_is_the_largest_of_its_window(op):
         check(lambda x, how=sample.attrs: getattr(ops, op)(x, **how), x)
 
 
-def test_infinite_gradients_go_to_their_place_alone():
+def test_infinite_gradients_only_affect_their_index():
     how = {"window": (2,), "stride": (2,), "padding": ((0, 0),)}
     g, index = np.array([[[np.inf, 1.0]]]), np.array([[[1, 0]]], "int32")
     x, i = symbol(g.shape, "float64"), symbol(index.shape, "int32")
@@ -62,7 +62,7 @@ def test_infinite_gradients_go_to_their_place_alone():
     assert NumpyBackend().lower(graph, {})(g, index)[0].tolist() == [[[0, np.inf, 1, 0]]]
 
 
-def test_columns_for_all_samples_are_never_made_at_once():
+def test_im2col_never_copies_the_whole_batch():
     x, w = symbol((100, 8, 28, 28)), symbol((16, 8, 3, 3))
     how = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
     program = NumpyBackend().lower(Graph((x, w), (ops.convolution(x, w, **how),)), {})

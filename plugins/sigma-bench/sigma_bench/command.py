@@ -27,25 +27,25 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.command()
 @click.argument("what", metavar="[RECIPE|FILE]", required=False)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key (repeatable).")
-@click.option("--backends", metavar="A,B", default="", help="Measure these backends. [default: the configuration's]")
-@click.option("--peers", metavar="A,B", default="", help=f"Measure what others need as well: {', '.join(PEERS)}.")
-@click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True, help="How often each takes a turn.")
+@click.option("--backends", metavar="A,B", default="", help="Backends to measure. [default: the configuration's]")
+@click.option("--peers", metavar="A,B", default="", help=f"Peers to measure as well: {', '.join(PEERS)}.")
+@click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True, help="Rounds of measurements.")
 @click.option("--random", "count", type=click.IntRange(min=1), metavar="N", help="Measure N random dense nets instead.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which nets --random draws.")
-@click.option("--grow", metavar="A,B", default="", help=f"Measure a net that grows along: {', '.join(AXES)}.")
-@click.option("--roofline", is_flag=True, help="Measure what the machine can do at best, too.")
-@click.option("--save", type=FILE, help="Write all that was measured into this JSON file.")
-@click.option("--chart", type=FILE, help="Draw it into this file, .svg or .png.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of --random.")
+@click.option("--grow", metavar="A,B", default="", help=f"Measure a network that grows along: {', '.join(AXES)}.")
+@click.option("--roofline", is_flag=True, help="Also measure the machine's peak rates.")
+@click.option("--save", type=FILE, help="Write all results to this JSON file.")
+@click.option("--chart", type=FILE, help="Draw a chart to this file, .svg or .png.")
 @json_option
 def bench(
     what: str | None, overrides: tuple[str, ...], backends: str, peers: str, rounds: int, count: int | None, seed: int,
     grow: str, roofline: bool, save: Path | None, chart: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure how long an iteration of a recipe or a configuration file takes.
+    """Benchmark the training iterations of a recipe or a configuration file.
 
-    Each contestant has a process of its own, and they take turns, so that what slows the machine down slows all of
-    them. The first losses of peers must be Sigma's, or nothing is reported. A round takes 0.3 seconds at least, in
-    whole epochs where they are short; hooks run as they do in training, but for those that would end it.
+    Each contestant runs in its own process, and they are measured in interleaved rounds, so that disturbances of the
+    machine affect all of them. Results are reported only if the first losses of all peers equal Sigma's. A round takes
+    at least 0.3 seconds, and whole epochs if they are short. Hooks run as in training, except those that would stop it.
     """
     _check_file("--save", save)
     _check_chart(chart)
@@ -87,7 +87,7 @@ def _nets(
     """Return the configurations to measure, by name."""
     if sum(map(bool, (what, count, growing))) != 1:
         raise SigmaConfigError(
-            "bench: say what to measure: a recipe, a file, --random or --grow, and only one of them."
+            "bench: nothing to measure, or too much. Pass a recipe, a file, --random or --grow, and only one of them."
         )
     if what:
         return [(what, opened(what, overrides))]
@@ -107,12 +107,12 @@ def _check_file(option: str, path: Path | None) -> None:
 
 @contextmanager
 def _written(option: str, path: Path) -> Iterator[None]:
-    """Report a file that could not be written after all."""
+    """Report a file that could not be written in the end."""
     try:
         yield
     except OSError as error:
         raise SigmaError(
-            f"{option} {path}: cannot be written: {error.strerror}. What was told above is all."
+            f"{option} {path}: cannot be written: {error.strerror}. The output above is complete."
         ) from error
 
 

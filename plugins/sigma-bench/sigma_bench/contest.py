@@ -33,7 +33,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations, a multiple of the unit."""
+        """Train for this many more iterations, a multiple of the unit."""
 
     @property
     @abstractmethod
@@ -41,7 +41,7 @@ class Contestant(ABC):
         """Return the losses of the first iterations, at least as many as are compared."""
 
     def seconds(self, iterations: int) -> float:
-        """Train for so many more iterations; return the seconds taken."""
+        """Train for this many more iterations; return the seconds taken."""
         began = perf_counter()
         self.run(iterations)
         return perf_counter() - began
@@ -102,13 +102,13 @@ class Result:
 
 
 def whole(contestant: Contestant, iterations: int) -> int:
-    """Return the smallest multiple of the contestant's unit with at least so many iterations."""
+    """Return the smallest multiple of the contestant's unit with at least this many iterations."""
     return ceil(iterations / contestant.unit) * contestant.unit
 
 
 # -- the same work -----------------------------------------------------------------------------------------------------
 def first_losses(begin: Callable[[], Contestant]) -> tuple[str, np.ndarray]:
-    """Return a contestant's name and the losses to compare; it is started for that, and closed."""
+    """Return a contestant's name and the losses to compare; the contestant is started and closed for this."""
     contestant = begin()
     try:
         contestant.run(whole(contestant, CHECKED))
@@ -118,7 +118,7 @@ def first_losses(begin: Callable[[], Contestant]) -> tuple[str, np.ndarray]:
 
 
 def agree(backends: Sequence[Callable[[], Contestant]], peers: Sequence[Callable[[], Contestant]]) -> None:
-    """Raise SigmaTrainingError unless the first losses of all agree; each is started only when it is its turn.
+    """Raise SigmaTrainingError unless the first losses of all agree; they are started one after another.
 
     They must compute in float64: in float32, rounding alone makes many runs diverge within a few iterations.
     """
@@ -137,7 +137,7 @@ def compare(backend: tuple[str, np.ndarray], peer: tuple[str, np.ndarray], toler
         i = int(apart.argmax())
         raise SigmaTrainingError(
             f"peer {theirs!r}: its loss at iteration {i + 1} is {found[i]:.9g}, that of {ours!r} is "
-            f"{expected[i]:.9g}. They do not do the same work, so that no time is reported: one of them is wrong."
+            f"{expected[i]:.9g}. They do not compute the same, so no time is reported: one of them is wrong."
         )
 
 
@@ -160,10 +160,10 @@ def measure(
 
 
 def length(contestant: Contestant, per_epoch: int, least: float) -> int:
-    """Return the iterations of a round: whole epochs if they are short, so that hooks once an epoch count fully.
+    """Return the iterations of a round: whole epochs if they are short, so that hooks once an epoch are fully counted.
 
-    Warms the contestant up, until a round lasts long enough, and then to the end of an epoch: the last batch may be
-    smaller, and need a program of its own.
+    Warms the contestant up until a round lasts long enough, and then to the end of an epoch: the last batch may be
+    smaller and need a program of its own.
     """
     n = contestant.unit
     while (took := contestant.seconds(n)) < least:

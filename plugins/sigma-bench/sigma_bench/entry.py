@@ -52,7 +52,7 @@ class Entry:
         return Measured(recipe, results[: len(ours)], results[len(ours) :])
 
     def _agreed(self, wanted: Document) -> str:
-        """Compare the first losses; without dropout for PyTorch and JAX, which draw their own random numbers."""
+        """Compare the first losses, without dropout for PyTorch and JAX, which draw their own random numbers."""
         work = self._work(wanted)
         assert work
         same = [name for name in self.peers if _comparable(work, name)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def forget(reset: Path = Path("/proc/self/clear_refs")) -> None:
-    """Reset the peak if the system supports it: memory for preparing data is not the contestant's."""
+    """Reset the peak if the system supports it, to exclude memory for preparing data."""
     if reset.exists():
         reset.write_text("5")
 

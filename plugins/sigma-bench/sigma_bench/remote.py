@@ -15,8 +15,8 @@ import numpy as np
 from sigma_bench.contest import Contestant
 from sigma_kernel.errors import SigmaTrainingError
 
-PATIENCE = 5.0  # seconds that a process has to end by itself
-REST = 0.01  # seconds between turns, in which the threads of the one before stop waiting for more work
+PATIENCE = 5.0  # seconds that a process has to exit
+REST = 0.01  # seconds between turns, in which idle threads of the previous contestant stop spinning
 
 
 class Process:
@@ -40,7 +40,7 @@ class Process:
             raise
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Return a member of the object, or what it returns for the arguments."""
+        """Return a member of the object, or the result of calling it with the arguments."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -49,7 +49,7 @@ class Process:
             good, value = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError):
             raise SigmaTrainingError(
-                f"bench: the process of {self.label!r} ended with {self._process.wait()}. It says why above; a "
+                f"bench: the process of {self.label!r} ended with {self._process.wait()}. See its output above; a "
                 "negative number is a signal, and -9 most often means that memory ran out."
             ) from None
         if good:
@@ -59,7 +59,7 @@ class Process:
     def close(self) -> None:
         """End the process, by force if needed."""
         self._process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
-        with suppress(BrokenPipeError):  # it has ended by itself
+        with suppress(BrokenPipeError):  # it has exited already
             self._process.stdin.close()  # type: ignore[union-attr]
         try:
             self._process.wait(PATIENCE)
@@ -78,11 +78,11 @@ class Remote(Contestant):
         self.name, self.unit = self.process.ask("name"), self.process.ask("unit")
 
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations."""
+        """Train for this many more iterations."""
         self.seconds(iterations)
 
     def seconds(self, iterations: int) -> float:
-        """Train for so many more iterations; return the seconds taken in that process."""
+        """Train for this many more iterations; return the seconds taken in that process."""
         time.sleep(REST)
         return float(self.process.ask("seconds", iterations))
 

@@ -18,7 +18,7 @@ from sigma_bench.entry import Measured
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 COLUMNS = ("", "per iteration", "spread", "samples/s", "start-up", "compile", "memory")
 REPORTED = ("name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes")
-KEPT = ("started_s", "unit")  # beside these, where results are saved
+KEPT = ("started_s", "unit")  # next to these, where results are saved
 LIBRARIES = ("numba", "torch", "jax")
 
 

@@ -73,7 +73,7 @@ class Net:
 
 
 def drawn(count: int, seed: int) -> Iterator[tuple[str, Document]]:
-    """Yield so many random dense networks by name; the same seed gives the same ones."""
+    """Yield this many random dense networks by name; the same seed gives the same networks."""
     draws = np.random.default_rng(seed)
     for number in range(count):
         net = _net(draws)

@@ -62,7 +62,7 @@ def translated(trainer: Trainer) -> Workload:
 def cannot(where: str, what: str) -> SigmaConfigError:
     """Return the error for something that no peer supports."""
     return SigmaConfigError(
-        f"peers: {where}: they do not know {what}. They are written for chains of input, flatten, dropout, dense, "
+        f"peers: {where}: they do not support {what}. They support chains of input, flatten, dropout, dense, "
         "conv2d, max_pool, average_pool, activation, output and softmax_cross_entropy, trained by gradient_descent, "
         "momentum, adam or adagrad. Leave --peers out."
     )
@@ -129,7 +129,7 @@ def _activation(model: Model, placed: Placed, shape: Shape) -> Made:
 
 
 def _function(where: str, activation: Any) -> Made:
-    name = str(activation).rpartition(":")[2]  # a stored configuration says whose it is
+    name = str(activation).rpartition(":")[2]  # a stored configuration names the plugin too
     if name not in ACTIVATIONS:
         raise cannot(where, f"the activation {name!r}")
     return [] if name == "identity" else [("activation", {"name": name})]

@@ -20,7 +20,7 @@ from sigma_kernel.errors import SigmaError, SigmaTrainingError
 
 def main() -> None:
     """Serve until the other side closes the connection; printed output goes to stderr."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the main process ends the others
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.stdin.buffer, answers)
@@ -49,7 +49,7 @@ def _answer(held: list[Any], name: str, arguments: Any) -> tuple[bool, Any]:
         return True, None
     except SigmaError as error:
         return False, error
-    except Exception as error:  # a library's, of any kind: the other process tells it, this one shows where
+    except Exception as error:  # any error of a library: the main process reports it, and this one prints the traceback
         traceback.print_exc()
         return False, SigmaTrainingError(f"{type(error).__name__}: {error}")
 

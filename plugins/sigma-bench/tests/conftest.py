@@ -1,4 +1,4 @@
-"""A small piece of work: dropout at odd widths, a last batch that is smaller than the others."""
+"""A small task: dropout at odd widths, and a last batch that is smaller than the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command: one document on stdout, a table for people on stderr, errors that say what to do."""
+"""The command: one document on stdout, a table for people on stderr, errors with remedies."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KEYS = {"name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_byte
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let rounds be short."""
+    """Make rounds short."""
     monkeypatch.setattr(command, "Entry", partial(Entry, least=0.001))
 
 
-def test_the_document_holds_what_the_design_says_and_the_file_more(
+def test_the_printed_document_has_the_documented_keys_and_the_saved_file_has_more(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = tmp_path / "kept.json"
@@ -59,7 +59,7 @@ def test_the_document_holds_what_the_design_says_and_the_file_more(
         assert len(one["rounds_s"]) == 2
 
 
-def test_people_get_a_table_on_stderr(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_prints_a_table_on_stderr(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", str(small), "--rounds", "1", "--roofline"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
@@ -70,7 +70,7 @@ def test_people_get_a_table_on_stderr(small: Path, capsys: pytest.CaptureFixture
     assert re.fullmatch(r"at best: [\d.]+ GFLOP/s in float32, [\d.]+ GB/s of memory", best)
 
 
-def test_a_series_is_one_document_and_ends_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_series_of_benchmarks_gives_one_document_and_a_final_table(capsys: pytest.CaptureFixture[str]) -> None:
     smaller = ["--set", "run.backend=numpy", "--set", "data.rows=100", "--set", "data.batch_size=20"]
     assert main(["bench", "--random", "2", "--seed", "3", "--rounds", "1", "--json", *smaller]) == 0
     out, err = capsys.readouterr()
@@ -81,13 +81,13 @@ def test_a_series_is_one_document_and_ends_in_a_table(capsys: pytest.CaptureFixt
     assert [line[:9] for line in err.splitlines()[-2:]] == ["random 1:", "random 2:"]
 
 
-def test_a_peer_that_is_broken_is_found_out(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_peer_is_detected(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_loop.Adaptive, "__call__", lambda update: None)
     with pytest.raises(SigmaTrainingError, match="peer 'numpy-loop': its loss at iteration 2 is "):
         compared(small)
 
 
-def test_a_peer_that_drops_other_elements_is_found_out(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_with_different_dropout_is_detected(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bits = numpy_loop.Philox.bits
     monkeypatch.setattr(numpy_loop.Philox, "bits", lambda philox, i, size: bits(philox, i + (i == 10), size))
     with pytest.raises(SigmaTrainingError, match="its loss at iteration 11 is "):
@@ -106,19 +106,23 @@ NET = "--random=1"
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["SMALL", "--peers", "numpy-lop"], 2, "peer 'numpy-lop': there is none. Did you mean 'numpy-loop'?"),
+        (["SMALL", "--peers", "numpy-lop"], 2, "peer 'numpy-lop': no such peer. Did you mean 'numpy-loop'?"),
         (["SMALL", "--backends", "nmpy"], 2, "backend 'nmpy': no plugin offers it. Did you mean 'numpy'?"),
         (["SMALL", "--peers=numpy-loop", "--set=trainer.optimiser=adam"], 2, "peer 'numpy-loop': optimiser: it does"),
-        (["SMALL", "--peers=numpy-loop", "--set=trainer.optimiser=rmsprop"], 2, "peers: optimiser: they do not know"),
+        (
+            ["SMALL", "--peers=numpy-loop", "--set=trainer.optimiser=rmsprop"],
+            2,
+            "peers: optimiser: they do not",
+        ),
         (["SMALL", "--set", "data.rows=-1"], 2, "data.rows"),
         (["SMALL", "--rounds", "0"], 2, "--rounds"),
-        ([], 2, "bench: say what to measure"),
+        ([], 2, "bench: nothing to measure, or too much. Pass a recipe"),
         (["SMALL", NET], 2, "only one of them"),
         (["--grow", "widht"], 2, "--grow widht: there is no such axis. Did you mean 'width'?"),
         ([NET, "--chart", "chart.pdf"], 2, "--chart chart.pdf: is neither .svg nor .png"),
     ],
 )
-def test_a_mistake_is_a_sentence(
+def test_a_mistake_is_reported_in_a_sentence_with_its_exit_code(
     small: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
 ) -> None:
     assert main(["bench", *(str(small) if one == "SMALL" else one for one in arguments)]) == code
@@ -135,7 +139,7 @@ def test_a_mistake_is_a_sentence(
         (["--chart", "chart.svg"], "matplotlib"),
     ],
 )
-def test_a_library_that_is_missing_is_named_with_the_line_that_installs_it(
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
     small: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -148,7 +152,7 @@ def test_a_library_that_is_missing_is_named_with_the_line_that_installs_it(
     assert told in capsys.readouterr().err
 
 
-def test_without_a_compiler_torch_takes_the_place_of_what_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_replaces_torch_compile_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contestants, "installed", lambda where, library: None)
     monkeypatch.setattr(contestants, "which", lambda name: None)
     told: list[str] = []
@@ -166,14 +170,14 @@ def test_several_trainers_are_refused(small: Path, capsys: pytest.CaptureFixture
     heads = [trainer.replace("[trainer]", f"[trainers.{name}]") for name in ("left", "right")]
     small.write_text("\n".join(["format = 1", f"[run]{run}", *heads, *each]))
     assert main(["bench", str(small)]) == 2
-    assert "here are left, right" in capsys.readouterr().err
+    assert "a single trainer (got left, right). Keep one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--save", "--chart"])
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+def test_an_output_file_that_cannot_be_written_is_refused_before_measuring(
     option: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "Entry", None)  # nobody gets as far as that
+    monkeypatch.setattr(command, "Entry", None)  # the measurement is never reached
     wanted = tmp_path / "nowhere" / "x.svg"
     assert main(["bench", str(small), option, str(wanted)]) == 2
     told = f"{option} {wanted}: there is no directory {wanted.parent}. Create it, or choose another.\n"
@@ -183,7 +187,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert "permission denied. Choose a file in another directory." in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_written_after_all_is_a_sentence(
+def test_a_late_write_failure_is_reported_in_a_sentence(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""The loop computes what Sigma does, and says what it cannot."""
+"""The loop computes the same as Sigma, and names what it does not support."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def pair(path: Path, *overrides: str) -> tuple[Sigma, NumpyLoop]:
 
 
 @pytest.mark.parametrize("overrides", WORKS.values(), ids=WORKS)
-def test_forty_losses_are_those_of_sigma(small: Path, overrides: list[str]) -> None:
+def test_forty_losses_equal_sigmas(small: Path, overrides: list[str]) -> None:
     sigma, loop = pair(small, "run.precision=float64", *overrides)
     for contestant in (sigma, loop):
         contestant.run(15)
@@ -57,7 +57,7 @@ def test_forty_losses_are_those_of_sigma(small: Path, overrides: list[str]) -> N
     np.testing.assert_allclose(loop.losses, sigma.losses, rtol=1e-9)
 
 
-def test_in_float32_it_computes_in_float32(small: Path) -> None:
+def test_it_computes_in_float32_for_float32(small: Path) -> None:
     sigma, loop = pair(small)
     for contestant in (sigma, loop):
         contestant.run(5)
@@ -66,7 +66,7 @@ def test_in_float32_it_computes_in_float32(small: Path) -> None:
     assert {array.dtype for array in arrays} == {np.dtype("float32")}
 
 
-def test_the_slope_of_the_cost_is_that_of_finite_differences() -> None:
+def test_the_gradient_of_the_cost_agrees_with_finite_differences() -> None:
     draw = np.random.default_rng(0)
     scores, labels = draw.normal(size=(4, 3)), np.array([0, 2, 1, 1])
     slope, spare = np.empty_like(scores), np.empty_like(scores)
@@ -79,7 +79,7 @@ def test_the_slope_of_the_cost_is_that_of_finite_differences() -> None:
 
 
 @pytest.mark.parametrize(("what", "overrides"), REFUSED.items(), ids=REFUSED)
-def test_work_that_it_is_not_written_for_is_refused_with_a_reason(small: Path, what: str, overrides: list[str]) -> None:
-    with pytest.raises(SigmaConfigError, match="peer 'numpy-loop': .*it does not know .*Leave it out") as refused:
+def test_unsupported_work_is_refused_with_a_reason(small: Path, what: str, overrides: list[str]) -> None:
+    with pytest.raises(SigmaConfigError, match="peer 'numpy-loop': .*it does not support .*Leave it out") as refused:
         pair(small, *overrides)
     assert what in str(refused.value)

@@ -11,6 +11,6 @@ class TestPlugin(PluginSuite):
     plugin = plugin
 
 
-def test_the_record_leads_to_a_command() -> None:
+def test_the_record_of_the_command_resolves_to_a_command() -> None:
     [component] = plugin.sigma_components()
     assert isinstance(catalogue().load("command", component.name), click.Command)

@@ -1,4 +1,4 @@
-"""Nets drawn at random, nets that grow, and what the machine can do at best."""
+"""Random networks, growing networks, and the machine's peak rates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel import SigmaConfigError, catalogue
 from sigma_kernel.config import structured
 
 
-def test_ten_random_nets_are_right_and_come_again_with_their_seed() -> None:
+def test_ten_random_nets_are_valid_and_reproducible_by_seed() -> None:
     nets = list(drawn(10, 0))
     assert [structured(wanted, catalogue()).run.name for _, wanted in nets] == [f"random-{i}" for i in range(1, 11)]
     assert [(name, wanted.values) for name, wanted in drawn(10, 0)] == [(name, wanted.values) for name, wanted in nets]
@@ -21,7 +21,7 @@ def test_ten_random_nets_are_right_and_come_again_with_their_seed() -> None:
     assert [name for name, _ in drawn(3, 0)] == [name for name, _ in nets[:3]]
 
 
-def test_random_nets_differ_in_everything_that_is_drawn() -> None:
+def test_random_networks_vary_in_every_drawn_property() -> None:
     values = [wanted.values for _, wanted in drawn(30, 0)]
     assert len({value["network"]["architecture"].count("dense") for value in values}) == 5
     assert len({value["trainer"]["optimiser"]["type"] for value in values}) == 4
@@ -36,7 +36,7 @@ def test_random_nets_differ_in_everything_that_is_drawn() -> None:
         ("data", [6000, 12000, 24000, 48000]),
     ],
 )
-def test_a_net_grows_along_one_axis(axis: str, what: list[object]) -> None:
+def test_a_benchmark_network_grows_along_one_axis(axis: str, what: list[object]) -> None:
     for (name, wanted), expected in zip(grown(axes([axis])), what, strict=True):
         assert name.startswith(f"{axis} x ")
         data, network = wanted.values["data"], wanted.values["network"]
@@ -49,7 +49,7 @@ def test_depth_counts_layers() -> None:
     assert [wanted.values["network"]["architecture"].count("dense") for _, wanted in grown(["depth"])] == [2, 4, 8, 16]
 
 
-def test_the_growth_of_the_work_is_told_beside_that_of_the_time() -> None:
+def test_the_growth_of_work_is_reported_next_to_that_of_time() -> None:
     assert works(["batch", "data"]) == [1, 2, 4, 8, 1, 1, 1, 1]
     small, large = 128 * 128 * 2 + 1280, 128 * 1024 + 1024**2 + 10240
     assert works(["width"])[3] == pytest.approx(large / small)
@@ -65,12 +65,12 @@ def test_the_growth_of_the_work_is_told_beside_that_of_the_time() -> None:
     assert lines[6].split() == ["data", "x", "2", "1.00", "2.00"]
 
 
-def test_an_axis_that_is_none_is_refused() -> None:
+def test_an_invalid_axis_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="--grow dept: there is no such axis. Did you mean 'depth'"):
         axes(["dept"])
 
 
-def test_the_machine_multiplies_and_copies_at_some_rate() -> None:
+def test_the_roofline_measures_positive_rates() -> None:
     rates = Roofline(side=64, size=1 << 16).rates()
     assert set(rates) == {"float32_flops_per_s", "memory_bytes_per_s"}
     assert all(rate > 1e6 for rate in rates.values())

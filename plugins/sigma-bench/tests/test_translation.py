@@ -1,4 +1,4 @@
-"""What peers are told of a network, and what they are not asked to do."""
+"""The description of a network for peers, and the networks that they do not support."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def work(path: Path, *overrides: str) -> Workload:
 
 
 @pytest.mark.parametrize(("what", "overrides"), REFUSED.items(), ids=REFUSED)
-def test_what_no_peer_knows_is_refused_with_a_reason(small: Path, what: str, overrides: list[str]) -> None:
-    with pytest.raises(SigmaConfigError, match="peers: .*they do not know .*Leave --peers out") as refused:
+def test_networks_that_no_peer_supports_are_refused_with_a_reason(small: Path, what: str, overrides: list[str]) -> None:
+    with pytest.raises(SigmaConfigError, match="peers: .*they do not support .*Leave --peers out") as refused:
         work(small, *overrides)
     assert what.lower() in str(refused.value).lower()
 
 
-def test_every_layer_becomes_parts_in_their_order(small: Path) -> None:
+def test_every_layer_is_translated_to_parts_in_order(small: Path) -> None:
     found = work(
         small, *IMAGES,
         "network.architecture=input(2, 6, 5) + conv2d(4, 3, padding='same', activation='tanh') + max_pool(2)"
@@ -74,7 +74,7 @@ def test_every_layer_becomes_parts_in_their_order(small: Path) -> None:
     assert len(found.undropped().parts) == 7
 
 
-def test_peers_see_the_rows_in_the_order_of_sigma_and_then_begin_again(small: Path) -> None:
+def test_peers_see_sigmas_row_orders_which_then_repeat(small: Path) -> None:
     found = work(small)
     assert found.per_epoch == 5
     epochs = found.epochs()
@@ -87,12 +87,12 @@ def test_peers_see_the_rows_in_the_order_of_sigma_and_then_begin_again(small: Pa
     np.testing.assert_array_equal(seen[-1], seen[0])
 
 
-def test_smaller_batches_are_left_out_where_sigma_drops_them(small: Path) -> None:
+def test_peers_drop_smaller_batches_if_sigma_does(small: Path) -> None:
     found = work(small, "data.last_batch=drop")
     assert [len(rows) for rows in found.epochs()[0]] == [10, 10, 10, 10]
 
 
-def test_work_is_plain_values_that_a_process_can_read_without_the_rest_of_sigma(small: Path, tmp_path: Path) -> None:
+def test_a_task_unpickles_without_the_rest_of_sigma(small: Path, tmp_path: Path) -> None:
     path = tmp_path / "work"
     path.write_bytes(pickle.dumps(work(small)))
     code = (
@@ -145,8 +145,8 @@ def test_branches_are_refused(environment: Environment) -> None:
         translated(trainer)
 
 
-def test_an_activation_of_ones_own_is_refused(environment: Environment) -> None:
+def test_a_custom_activation_is_refused_by_peers(environment: Environment) -> None:
     trainer = environment.create_trainer(data=One(), optimiser=GradientDescent(), batch_size=3)
     trainer.network = Input(2) + Output(3, activation=lambda x: x * 2.0) + SoftmaxCrossEntropy()
-    with pytest.raises(SigmaConfigError, match="1-output: they do not know the activation"):
+    with pytest.raises(SigmaConfigError, match="1-output: they do not support the activation"):
         translated(trainer)

@@ -47,13 +47,13 @@ class Stream(Dataset):
     def __attrs_post_init__(self) -> None:
         """Raise SigmaDataError if the source cannot be iterated, or not again although ``keep`` needs it."""
         if not any(hasattr(self.source, way) for way in ("__iter__", "__getitem__")):
-            called = " Call it, and give what it returns." if callable(self.source) else " Give one."
+            called = " Call it, and pass the result." if callable(self.source) else " Pass one."
             raise SigmaDataError(
-                f"stream: takes something to iterate over, such as a list or a generator (got {self.source!r}).{called}"
+                f"stream: must be an iterable, such as a list or a generator (got {self.source!r}).{called}"
             )
         if self.keep == "one" and isinstance(self.source, Iterator):
             raise SigmaDataError(
-                "stream: an iterator or a generator can be used only once. Give an object that can be iterated again, "
+                "stream: an iterator or a generator can be used only once. Pass an object that can be iterated again, "
                 "or set keep='blocks'."
             )
 
@@ -115,7 +115,7 @@ class Stream(Dataset):
             )
 
     def _sought(self, block: int) -> Block:
-        """Return a block, iterating on from the last one, or from the start if it is an earlier one."""
+        """Return a block; iterate on from the last one, or from the start for an earlier block."""
         if block < self._at[0] or self._at[0] < 0:
             self._running, self._at = self._blocks(), (-1, {})
         while self._at[0] < block:

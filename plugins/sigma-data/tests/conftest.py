@@ -1,4 +1,4 @@
-"""A web server of one's own, and sources that hold bytes."""
+"""A local web server, and sources that hold bytes."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def told() -> Callable[..., str]:
 
 @define
 class Answers:
-    """What the server does: files by path, and for each how often to fail, and in which way."""
+    """The server's answers: files by path, and how often and how each one fails."""
 
     files: dict[str, bytes] = field(factory=dict)
-    cut: dict[str, list[int]] = field(factory=dict)  # bytes after which the next answers end
-    status: dict[str, list[int]] = field(factory=dict)  # codes of the next answers
+    cut: dict[str, list[int]] = field(factory=dict)  # bytes after which the next answers are cut off
+    status: dict[str, list[int]] = field(factory=dict)  # status codes of the next answers
     ranges: bool = True
     asked: list[tuple[str, str | None]] = field(factory=list)
     address: str = ""
@@ -59,7 +59,7 @@ class Answers:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
-    """Serve files on this machine; downloads do not wait between attempts."""
+    """Serve files on this machine; downloads do not pause between attempts."""
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr("sigma_data.sources.download.PAUSE", 0.0)
     answers = Answers()

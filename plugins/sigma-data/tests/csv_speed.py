@@ -28,7 +28,7 @@ def seconds(read: Callable[[], Any]) -> float:
 
 
 def with_gaps(path: Path) -> Source:
-    """Return the table again with one value in a hundred missing."""
+    """Return the table with one value in a hundred missing."""
     kept = np.random.default_rng(1).uniform(size=997) > 0.01
     cells = path.read_text().split("\n")
     table = [cells[0]]

@@ -17,31 +17,31 @@ def test_arrays_are_one_block_and_not_copied():
     assert repr(data) == "Arrays(inputs=(3, 2, 2), targets=(3,))"
 
 
-def test_lists_of_numbers_are_arrays_too():
+def test_lists_of_numbers_are_accepted_as_arrays():
     assert Arrays(inputs=[[1.5, 2], [3, 4]], targets=[True, False]).sections == {
         "inputs": Spec((2,), "float64"), "targets": Spec((), "bool"),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "counts_as"), [("u1", "int32"), ("i2", "int32"), ("u8", "int64"), ("u4", "uint32")])
-def test_integers_that_graphs_do_not_have_count_as_larger_ones(given, counts_as):
+def test_unsupported_integer_types_become_the_next_larger_ones(given, counts_as):
     assert Arrays(inputs=np.zeros(1, given)).sections["inputs"].dtype == counts_as
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_value_that_is_not_finite_names_section_and_row(value):
+def test_a_non_finite_value_names_section_and_row(value):
     inputs = np.zeros((5, 2, 3), np.float32)
     inputs[2:4, 1, 2] = value
     with pytest.raises(SigmaDataError, match="section 'inputs', row 2: a value is not finite, in 2 of 5 rows"):
         Arrays(targets=np.zeros(5), inputs=inputs)
 
 
-def test_sections_of_different_lengths_are_told():
+def test_sections_of_different_lengths_are_reported():
     with pytest.raises(SigmaDataError, match="different numbers of rows: 'inputs' 3, 'targets' 2"):
         Arrays(inputs=np.zeros((3, 2)), targets=np.zeros(2))
 
 
-def test_no_section_and_no_row_are_told():
+def test_missing_sections_and_rows_are_reported():
     with pytest.raises(SigmaDataError, match="there is no section"):
         Arrays()
     with pytest.raises(SigmaDataError, match="there is no row"):
@@ -52,7 +52,7 @@ def test_no_section_and_no_row_are_told():
     "values",
     [[None, 1], [b"a", b"b"], np.array([1, "a"], object), np.array(["a", None], object)],
 )
-def test_objects_and_bytes_are_told(values):
+def test_objects_and_bytes_are_reported(values):
     with pytest.raises(SigmaDataError, match="section 'targets' holds objects or words"):
         Arrays(targets=values)
 
@@ -67,14 +67,14 @@ def test_words_are_classes_in_alphabetical_order(make):
     assert data.class_names("inputs") == ()
 
 
-def test_words_wanted_as_numbers_are_told():
+def test_words_requested_as_numbers_are_reported():
     data = Arrays(inputs=["red", "blue"], targets=[1, 2])
     with pytest.raises(SigmaDataError, match="section 'inputs' holds words, such as 'red', .* preprocessor one_hot"):
         data.encode("inputs", None)
     assert data.encode("targets", None) is data
 
 
-def test_a_row_without_a_word_and_several_words_a_row_are_told():
+def test_a_missing_word_and_several_words_per_row_are_reported():
     with pytest.raises(SigmaDataError, match="section 'targets': row 1 has no class"):
         Arrays(targets=["a", " "])
     with pytest.raises(SigmaDataError, match=r"section 'targets': classes have shape \(2,\) per row"):
@@ -88,7 +88,7 @@ def test_classes_keep_the_order_of_the_training_split():
         data.encode("targets", 2, ("a", "b"))
 
 
-def test_another_number_of_classes_than_the_network_has_is_told():
+def test_a_number_of_classes_that_differs_from_the_networks_is_reported():
     with pytest.raises(SigmaDataError, match="holds 2 classes: 'a', 'c'; the network has 3"):
         Arrays(targets=["c", "a"]).encode("targets", 3)
 
@@ -100,18 +100,18 @@ def test_a_subset_has_the_classes_of_all_rows():
 
 
 @pytest.mark.parametrize("values", [np.zeros(2, "c8"), np.zeros(2, "M8[s]"), np.zeros(2, np.longdouble)])
-def test_other_types_are_told(values):
+def test_unsupported_types_are_reported(values):
     if values.dtype == np.float64:
-        pytest.skip("long doubles are doubles here")
+        pytest.skip("long double is double on this platform")
     with pytest.raises(SigmaDataError, match="section 'inputs' holds .* Use floats of at most 64 bits"):
         Arrays(inputs=values)
 
 
-def test_samples_of_different_shapes_are_told():
+def test_samples_of_different_shapes_are_reported():
     with pytest.raises(SigmaDataError, match="section 'inputs': the samples have different shapes"):
         Arrays(inputs=[[1, 2], [3]])
 
 
-def test_a_single_number_is_no_section():
+def test_a_scalar_is_not_a_section():
     with pytest.raises(SigmaDataError, match="section 'inputs' is a single number"):
         Arrays(inputs=3.0)

@@ -7,7 +7,7 @@ from sigma_data import Cast
 from sigma_kernel import SigmaConfigError, SigmaDataError
 
 
-def test_the_type_changes_and_the_values_do_not():
+def test_cast_changes_the_dtype_and_keeps_the_values():
     step = Cast("int32")
     assert step.fit([np.zeros(3)]) == {}
     changed = step.apply(np.array([1.0, -2.0]), {})
@@ -16,7 +16,7 @@ def test_the_type_changes_and_the_values_do_not():
     assert Cast("bool").apply(np.array([0, 1]), {}).tolist() == [False, True]
 
 
-def test_floats_are_rounded_without_a_word():
+def test_floats_are_rounded_silently():
     assert Cast("float32").apply(np.array([0.1]), {}).tolist() == [float(np.float32(0.1))]
 
 
@@ -26,6 +26,6 @@ def test_a_value_that_the_type_cannot_hold_names_its_row(dtype, value):
         Cast(dtype).apply(np.array([[1.0], [value]]), {})
 
 
-def test_a_type_that_is_not_offered_is_told():
+def test_an_unsupported_dtype_is_reported():
     with pytest.raises(SigmaConfigError, match="dtype"):
         Cast("complex64")

@@ -1,4 +1,4 @@
-"""Columns of words among the inputs of a table."""
+"""Categorical columns among the inputs of a table."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def inputs_of(path: Path) -> list[list[float]]:
     return found
 
 
-def test_a_column_of_words_becomes_one_column_for_each_category_in_alphabetical_order(path: Path) -> None:
+def test_a_column_of_words_is_one_hot_encoded_in_alphabetical_order(path: Path) -> None:
     assert inputs(path, inputs=("colour", "doors"), encode="colour") == [  # blue, green, red; doors
         [0, 0, 1, 3], [1, 0, 0, 5], [0, 1, 0, 3], [0, 0, 1, 10],
     ]  # fmt: skip
 
 
-def test_several_columns_keep_their_places_and_whole_numbers_are_in_numerical_order(path: Path) -> None:
+def test_encoded_columns_keep_their_positions_and_integers_are_in_numerical_order(path: Path) -> None:
     assert inputs(path, encode=("smoker", "doors", 0)) == [  # blue, green, red; 3, 5, 10; false, true
         [0, 0, 1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0, 0, 1], [0, 0, 1, 0, 0, 1, 1, 0],
     ]  # fmt: skip
 
 
-def test_the_columns_are_those_of_the_pandas_example(tmp_path: Path) -> None:
-    """The frame of the documentation of ``pandas.get_dummies``: A = a, b, a; B = b, a, c; C = 1, 2, 3."""
+def test_one_hot_columns_equal_the_pandas_example(tmp_path: Path) -> None:
+    """The data frame of the documentation of ``pandas.get_dummies``: A = a, b, a; B = b, a, c; C = 1, 2, 3."""
     (tmp_path / "a.csv").write_text("A,B,C,y\na,b,1,0\nb,a,2,0\na,c,3,0\n")
     found = Csv(tmp_path / "a.csv", "y", inputs=("C", "A", "B"), encode=("A", "B")).whole()[0].block(0)["inputs"]
     assert found.tolist() == [[1, 1, 0, 0, 1, 0], [2, 0, 1, 1, 0, 0], [3, 1, 0, 0, 0, 1]]
@@ -64,12 +64,12 @@ def test_columns_without_names_are_encoded_by_number(tmp_path: Path) -> None:
     ("missing", "wanted"),
     [("drop", [[0, 1, 1]]), (0.0, [[0, 1, 1], [0, 0, 2], [1, 0, 0]]), (-1.0, [[0, 1, 1], [-1, -1, 2], [1, 0, -1]])],
 )
-def test_a_blank_among_words_is_missing(tmp_path: Path, missing: Any, wanted: Any) -> None:
+def test_a_blank_cell_in_a_column_of_words_is_missing(tmp_path: Path, missing: Any, wanted: Any) -> None:
     (tmp_path / "a.csv").write_text("kind,x,y\nb,1,0\n ,2,0\na,,0\n")
     assert Csv(tmp_path / "a.csv", "y", encode="kind", missing=missing).whole()[0].block(0)["inputs"].tolist() == wanted
 
 
-def test_a_blank_among_words_is_refused_where_nothing_says_what_becomes_of_it(tmp_path: Path) -> None:
+def test_a_blank_cell_among_words_is_refused_unless_missing_is_set(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("kind,x,y\nb,1,0\n,2,0\n")
     with pytest.raises(SigmaDataError, match=r"a\.csv:3: column 'kind': a value is missing. .* missing = 'drop'"):
         Csv(tmp_path / "a.csv", "y", encode="kind").whole()
@@ -82,24 +82,24 @@ def test_a_column_of_blanks_has_no_category(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["red", "true"])
-def test_words_and_truths_that_are_not_encoded_are_refused_with_the_setting(path: Path, word: str) -> None:
+def test_unencoded_words_and_booleans_are_refused_with_the_setting(path: Path, word: str) -> None:
     column = {"red": "colour", "true": "smoker"}[word]
     with pytest.raises(SigmaDataError, match=rf"cars\.csv:2: column '{column}': '{word}' is not a number. .* `encode`"):
         inputs(path, inputs=(column,))
 
 
 @pytest.mark.parametrize("settings", [{"encode": "price"}, {"inputs": ("doors",), "encode": ("colour",)}])
-def test_what_is_no_input_cannot_be_encoded(path: Path, settings: dict[str, Any]) -> None:
+def test_only_inputs_can_be_encoded(path: Path, settings: dict[str, Any]) -> None:
     with pytest.raises(SigmaConfigError, match=r"Csv.encode: column '\w+' is not among the inputs. Write it as in"):
         Csv(path, "price", **settings)
 
 
-def test_the_target_cannot_be_encoded_under_another_name(path: Path) -> None:
+def test_the_target_cannot_be_encoded_as_an_input_under_another_name(path: Path) -> None:
     with pytest.raises(SigmaConfigError, match="Csv.encode: column 3 is not among the inputs"):
         Csv(path, "price", encode=(3, "colour", "smoker")).whole()
 
 
-def test_a_column_that_is_not_there_is_told(path: Path) -> None:
+def test_a_missing_column_is_reported(path: Path) -> None:
     with pytest.raises(SigmaDataError, match=r"there is no column 'color'. Did you mean 'colour'?"):
         inputs(path, encode="color")
 
@@ -113,7 +113,9 @@ def test_too_many_categories_are_refused_before_they_take_memory(
         Csv(tmp_path / "a.csv", "y", encode="name").whole()
 
 
-def test_a_large_table_is_encoded_as_it_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_table_is_encoded_piece_by_piece_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sigma_data.readers.pieces.CHARACTERS", 64)
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 3, 500)
@@ -172,7 +174,7 @@ def test_a_column_that_is_encoded_twice_is_refused(path: Path) -> None:
         inputs(path, encode=("colour", "smoker", 0))
 
 
-def test_a_data_set_without_words_learns_nothing_and_reads_nothing(tmp_path: Path) -> None:
+def test_a_data_set_without_words_learns_no_categories_and_reads_no_rows(tmp_path: Path) -> None:
     assert Csv(tmp_path / "gone.csv", "y").learned == {}
 
 
@@ -184,7 +186,7 @@ def test_an_unknown_category_names_the_line_and_the_column(path: Path, tmp_path:
     )
     with pytest.raises(SigmaDataError, match=message):
         data.samples(tmp_path / "new.csv", (6,))
-    (tmp_path / "new.csv").write_text("pink,4,true\n")  # no line of names: it holds a number
+    (tmp_path / "new.csv").write_text("pink,4,true\n")  # no header: it holds a number
     with pytest.raises(SigmaDataError, match=r"new\.csv:1: column '0': 'pink' is not one"):
         data.samples(tmp_path / "new.csv", (6,))
 
@@ -197,14 +199,14 @@ def test_samples_with_a_blank_are_filled_or_refused_as_in_training(path: Path, t
     assert filled.tolist() == [[0, 0, 0, 4, 0, 1]]
 
 
-def test_the_wrong_number_of_columns_is_told_in_columns_of_the_file(path: Path, tmp_path: Path) -> None:
+def test_a_wrong_number_of_columns_is_reported_in_columns_of_the_file(path: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("red,4\n")
     with pytest.raises(SigmaDataError, match=r"2 columns to predict from; .* \(6,\) has 6 numbers, made of 3 columns"):
         Csv(path, "price", encode=("colour", "smoker")).samples(tmp_path / "new.csv", (6,))
 
 
 @pytest.mark.parametrize("rows", ["red,true", "red\ntrue"])
-def test_a_first_line_of_known_words_is_a_row(tmp_path: Path, rows: str) -> None:
+def test_a_first_line_of_known_categories_is_a_row(tmp_path: Path, rows: str) -> None:
     (tmp_path / "new.csv").write_text(rows + "\n")
     known = {"0": ("red",), "1": ("true",)} if "," in rows else {"0": ("red", "true")}
     reader = SamplesReader((2,), categories=known, delimiter=",")
@@ -213,7 +215,7 @@ def test_a_first_line_of_known_words_is_a_row(tmp_path: Path, rows: str) -> None
     )
 
 
-def test_categories_agree_with_counting_by_hand() -> None:
+def test_categories_agree_with_manual_counting() -> None:
     words = np.array(["b", "a", " b", "c"], np.dtypes.StringDType())
     found = one_hot(words, ("a", "b", "c"), np.arange(4), "file", "x")
     assert found.sum(axis=0).tolist() == [1, 2, 1]

@@ -25,19 +25,19 @@ def test_columns_by_name_and_number_become_sections(records):
     }
 
 
-def test_a_star_is_every_column_that_no_section_names(records):
+def test_a_star_stands_for_all_remaining_columns(records):
     sections = Columns({"inputs": Column(("*",), scale=0.5), "targets": Column("species")}).extract(records)
     assert sections["inputs"].tolist() == [[0.5, 1, 5], [1.5, 2, 10], [2.5, 3, 15]]
 
 
-def test_samples_are_cut_into_a_shape(records):
+def test_samples_can_be_reshaped(records):
     columns = Columns({"inputs": Column(("length", "width", "weight", 0), shape=(2, 2))})
     assert columns.extract(records)["inputs"][1].tolist() == [[3, 4], [20, 3]]
     with pytest.raises(SigmaConfigError, match=r"shape: section 'inputs' has 2 values a row, which do not make \[3\]"):
         Columns({"inputs": Column((0, 1), shape=(3,))}).extract(records)
 
 
-def test_classes_that_floats_have_merged_are_refused():
+def test_classes_that_float_precision_has_merged_are_refused():
     table = {"y": np.array([1.0, 2.0**53])}
     with pytest.raises(
         SigmaDataError, match="column 'y': row 1 holds 9007199254740992, and float64 cannot distinguish"
@@ -47,36 +47,36 @@ def test_classes_that_floats_have_merged_are_refused():
     assert kept["targets"].tolist() == [1, 0]
 
 
-def test_whole_numbers_can_be_classes_too(records):
+def test_integers_can_be_classes(records):
     sections = Columns({"targets": Column("weight", dtype="class")}).extract(records)
     assert sections["targets"].tolist() == [0, 1, 2]
 
 
-def test_an_array_of_any_shape_is_a_column(records):
+def test_an_array_of_any_shape_counts_as_a_column(records):
     images = np.arange(12).reshape(3, 2, 2)
     assert Columns({"inputs": Column("values", shape=(4,))}).extract({"values": images})["inputs"].shape == (3, 4)
 
 
-def test_an_unknown_column_names_the_section_and_what_is_near(records):
+def test_an_unknown_column_is_reported_with_its_section_and_similar_names(records):
     with pytest.raises(SigmaDataError, match="section 'targets': there is no column 'specie'. Did you mean 'species'?"):
         Columns({"targets": Column("specie")}).extract(records)
 
 
-def test_fractions_are_no_whole_numbers(records):
+def test_fractions_are_not_integers(records):
     with pytest.raises(
         SigmaDataError, match="section 'inputs', column 'length', row 0: 0.5 does not fit int32. Round it"
     ):
         Columns({"inputs": Column("length", dtype="int32", scale=0.5)}).extract(records)
 
 
-def test_words_among_numbers_are_told(records):
+def test_words_among_numbers_are_reported(records):
     with pytest.raises(SigmaDataError, match="section 'inputs', column 'species': holds words, such as 'rose'"):
         Columns({"inputs": Column(("length", "species"))}).extract(records)
     with pytest.raises(SigmaDataError, match="section 'inputs', column 'species': holds words, such as 'rose'"):
         Columns({"inputs": Column("species", dtype="float32")}).extract(records)
 
 
-def test_fractions_are_no_classes(records):
+def test_fractions_are_not_classes(records):
     records["length"][1] = 0.5
     with pytest.raises(
         SigmaDataError, match="section 'targets', column 'length': row 1 holds 0.5, which is not a class"
@@ -84,13 +84,13 @@ def test_fractions_are_no_classes(records):
         Columns({"targets": Column("length", dtype="class")}).extract(records)
 
 
-def test_a_row_without_a_class_is_told(held):
+def test_a_row_without_a_class_is_reported(held):
     records = CsvReader(text=("species",), missing="nan").read(held(b"a,species\n1,rose\n2,\n"))
     with pytest.raises(SigmaDataError, match="column 'species': row 1 has no class"):
         Columns({"targets": Column("species", dtype="class")}).extract(records)
 
 
-def test_a_section_that_gets_no_column_is_told(records):
+def test_a_section_without_columns_is_reported(records):
     every = Column(("length", "width", "species", "weight"), dtype="class")
     with pytest.raises(SigmaDataError, match="section 'rest': there is no column left for it"):
         Columns({"inputs": every, "rest": Column("*")}).extract(records)

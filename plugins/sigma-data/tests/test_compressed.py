@@ -35,28 +35,28 @@ def unpacked(source: Compressed) -> bytes:
 
 @each_kind
 @pytest.mark.parametrize("named", [True, False], ids=["named", "found"])
-def test_what_was_packed_comes_out(held, kind, named):
+def test_a_compressed_file_round_trips(held, kind, named):
     assert unpacked(Compressed(held(PACK[kind](TEXT)), kind if named else "auto")) == TEXT
 
 
 @pytest.mark.parametrize("kind", ["gzip", "bz2", "xz"])
-def test_packed_files_may_be_strung_together(held, kind):
+def test_compressed_files_may_be_concatenated(held, kind):
     assert unpacked(Compressed(held(PACK[kind](b"one, ") + PACK[kind](b"two")))) == b"one, two"
 
 
-def test_xz_may_be_padded_with_zeros(held):
+def test_xz_files_may_be_padded_with_zeros(held):
     assert (
         unpacked(Compressed(held(lzma.compress(b"one, ") + bytes(8) + lzma.compress(b"two") + bytes(4)))) == b"one, two"
     )
 
 
 @pytest.mark.parametrize("kind", ["gzip", "bz2", "xz"])
-def test_what_is_packed_twice_is_unpacked_twice(held, kind):
+def test_doubly_compressed_files_need_two_decompressions(held, kind):
     assert unpacked(Compressed(Compressed(held(PACK["gzip"](PACK[kind](TEXT)))))) == TEXT
 
 
 @each_kind
-def test_a_file_that_is_cut_off_says_so_wherever_it_is_cut(held, kind):
+def test_a_file_truncated_anywhere_is_reported_as_truncated(held, kind):
     packed = PACK[kind](TEXT)
     for length in {*range(8, len(packed) - 1, max(1, len(packed) // 40)), len(packed) - 1}:
         with pytest.raises(SigmaDataError, match="held: (damaged or cut off after|cannot be unpacked)"):
@@ -64,7 +64,7 @@ def test_a_file_that_is_cut_off_says_so_wherever_it_is_cut(held, kind):
 
 
 @each_kind
-def test_a_bomb_ends_at_the_limit_and_not_in_memory(held, kind):
+def test_a_decompression_bomb_stops_at_the_limit(held, kind):
     source = Compressed(held(PACK[kind](bytes(50_000_000))), limit=1_000_000)
     tracemalloc.start()
     try:
@@ -75,17 +75,17 @@ def test_a_bomb_ends_at_the_limit_and_not_in_memory(held, kind):
         tracemalloc.stop()
 
 
-def test_the_limit_itself_may_be_reached(held):
+def test_the_limit_itself_is_allowed(held):
     assert len(unpacked(Compressed(held(gzip.compress(bytes(1000))), limit=1000))) == 1000
 
 
-def test_xz_that_asks_for_much_memory_is_refused(held):
+def test_xz_files_that_need_too_much_memory_are_refused(held):
     greedy = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 30}]
     with pytest.raises(SigmaDataError, match="Memory usage limit"):
         unpacked(Compressed(held(lzma.compress(TEXT, filters=greedy))))
 
 
-def test_what_is_not_compressed_is_refused(held):
+def test_a_file_that_is_not_compressed_is_refused(held):
     with pytest.raises(SigmaDataError, match="held: is not compressed in a known way"):
         unpacked(Compressed(held(TEXT)))
 
@@ -100,17 +100,17 @@ def test_the_member_of_an_archive_is_named_if_there_are_several(held):
         unpacked(Compressed(packed, member="secund"))
 
 
-def test_an_archive_inside_another_file_is_refused_as_it_cannot_be_searched(held):
+def test_a_zip_archive_inside_another_source_is_refused(held):
     with pytest.raises(SigmaDataError, match="held: cannot be unpacked"):
         unpacked(Compressed(Compressed(held(gzip.compress(zipped(inside=TEXT))))))
 
 
-def test_an_archive_without_a_file_says_so(held):
+def test_an_archive_without_files_is_reported(held):
     with pytest.raises(SigmaDataError, match="holds 0 files"):
         unpacked(Compressed(held(zipped())))
 
 
-def test_a_changed_byte_inside_is_found_by_the_checksum(held):
+def test_a_changed_byte_inside_a_compressed_file_fails_its_checksum(held):
     packed = bytearray(gzip.compress(TEXT))
     packed[-6] ^= 1
     with pytest.raises(SigmaDataError, match=r"held: .* after \d+ unpacked bytes .*CRC"):
@@ -118,7 +118,7 @@ def test_a_changed_byte_inside_is_found_by_the_checksum(held):
 
 
 @given(st.data())
-def test_whatever_is_changed_in_a_packed_file_only_a_data_error_comes_of_it(held, told, data):
+def test_any_change_to_a_compressed_file_causes_only_data_errors(held, told, data):
     kind = data.draw(st.sampled_from(sorted(PACK)))
     packed = bytearray(PACK[kind](TEXT[:300]))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -26,7 +26,7 @@ def table(rows: list[list[object]], **settings) -> bytes:
 
 @given(st.lists(st.tuples(NUMBER, WORD, NUMBER), min_size=1, max_size=30), st.sampled_from(["\n", "\r\n"]),
        st.sampled_from(",;\t|"), st.sampled_from([7, 1_000_000]))  # fmt: skip
-def test_what_is_written_is_read(held, rows, end, delimiter, cells):
+def test_written_files_round_trip(held, rows, end, delimiter, cells):
     content = table([["a", "b", "c"], *rows], lineterminator=end, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CELLS", cells)
@@ -44,12 +44,12 @@ def test_columns_are_chosen_by_name_or_number_in_any_order(held):
     }  # fmt: skip
 
 
-def test_a_table_without_a_header_has_numbers_for_names(held):
+def test_a_table_without_a_header_has_numbered_columns(held):
     found = CsvReader(header=False).read(held(b"1,2\n3,4\n"))
     assert {name: values.tolist() for name, values in found.items()} == {"0": [1, 3], "1": [2, 4]}
 
 
-def test_a_mark_of_byte_order_and_blank_lines_are_no_part_of_the_table(held):
+def test_a_byte_order_mark_and_blank_lines_are_ignored(held):
     assert CsvReader().read(held(b"\xef\xbb\xbfa,b\n\n1,2\n\n"))["a"].tolist() == [1]
 
 
@@ -68,12 +68,12 @@ def test_a_missing_word_is_an_error_or_stays_blank(held):
 
 
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e999"])
-def test_a_number_that_is_not_finite_is_named(held, cell):
+def test_a_non_finite_number_is_named(held, cell):
     with pytest.raises(SigmaDataError, match=f"held:3: column 'b': '{cell}' is not a finite number"):
         CsvReader().read(held(f"a,b\n1,2\n3,{cell}\n".encode()))
 
 
-def test_a_word_among_numbers_is_named_with_its_line(held):
+def test_a_word_among_numbers_is_reported_with_its_line(held):
     with pytest.raises(SigmaDataError, match="held:2: column 'species': 'setosa' is not a number. Correct it, name"):
         CsvReader().read(held(FLOWERS))
 
@@ -89,7 +89,7 @@ def test_lines_are_counted_as_in_an_editor_when_values_hold_line_ends(held):
         CsvReader(text=("a",)).read(held(b'a,b\n"one\ntwo\nthree",2\nfour,5\nsix\n'))
 
 
-def test_an_unknown_column_names_what_is_near(held):
+def test_an_unknown_column_suggests_similar_names(held):
     with pytest.raises(SigmaDataError, match="held: there is no column 'lenght'. Did you mean 'length'?"):
         CsvReader(("lenght",)).read(held(FLOWERS))
     with pytest.raises(SigmaDataError, match="held: there is no column 3, only 0 to 2"):
@@ -98,18 +98,18 @@ def test_an_unknown_column_names_what_is_near(held):
         CsvReader(text=("x",)).read(held(FLOWERS))
 
 
-def test_a_column_that_is_wanted_twice_is_told(held):
+def test_a_column_requested_twice_is_reported(held):
     with pytest.raises(SigmaDataError, match="column 'length' is named 2 times"):
         CsvReader(("length", 0)).read(held(FLOWERS))
 
 
-def test_two_columns_of_one_name_are_told(held):
+def test_two_columns_of_the_same_name_are_reported(held):
     with pytest.raises(SigmaDataError, match="held:1: 2 columns are called 'a'"):
         CsvReader().read(held(b"a,b,a\n1,2,3\n"))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"a,b\n"])
-def test_an_empty_table_is_told(held, content):
+def test_an_empty_table_is_reported(held, content):
     with pytest.raises(SigmaDataError, match="held: (the file is empty|there is no row of values)"):
         CsvReader().read(held(content))
 
@@ -117,17 +117,17 @@ def test_an_empty_table_is_told(held, content):
 @pytest.mark.parametrize(
     "content", [b'a,b\n1,"2\n', b'a,b\n1,"2"3\n', b"a,b\n1," + b"2" * 200_000], ids=["open", "closed", "endless"]
 )
-def test_what_is_no_table_is_told_with_its_line(held, content):
+def test_a_malformed_table_is_reported_with_its_line(held, content):
     with pytest.raises(SigmaDataError, match="held:2: is not a table"):
         CsvReader().read(held(content))
 
 
-def test_what_is_no_text_is_told(held):
+def test_undecodable_text_is_reported(held):
     with pytest.raises(SigmaDataError, match="held:1: .* not valid utf-8"):
         CsvReader().read(held(b"a,b\n1,\xff\n"))
 
 
-def test_a_bomb_of_commas_costs_little(held):
+def test_a_line_of_millions_of_commas_takes_little_memory(held):
     source = Compressed(held(gzip.compress(b"," * 50_000_000)))
     tracemalloc.start()
     try:
@@ -139,7 +139,7 @@ def test_a_bomb_of_commas_costs_little(held):
 
 
 @pytest.mark.parametrize("delimiter", [", ", "", "\n", "\r", '"'])
-def test_a_delimiter_is_one_character_that_means_nothing_else(delimiter):
+def test_a_delimiter_is_one_character_without_another_meaning(delimiter):
     with pytest.raises(SigmaConfigError, match="delimiter"):
         CsvReader(delimiter=delimiter)
 
@@ -149,12 +149,12 @@ def test_a_delimiter_is_one_character_that_means_nothing_else(delimiter):
     ({"columns": ("length",), "header": False}, "set delimiter = ';'"),
     ({"columns": (1,), "header": False}, "only 0 to 0. .*set delimiter = ';'"),
 ])  # fmt: skip
-def test_another_delimiter_is_suspected_where_there_is_one_column_only(held, settings, remedy):
+def test_another_delimiter_is_suggested_if_there_is_only_one_column(held, settings, remedy):
     with pytest.raises(SigmaDataError, match=remedy):
         CsvReader(**settings).read(held(FLOWERS.replace(b",", b";")))
 
 
-def test_a_missing_header_is_suspected(held):
+def test_a_missing_header_suggests_header_false(held):
     rows = FLOWERS.partition(b"\n")[2]
     with pytest.raises(SigmaDataError, match="There are: 5.1, 3.5, setosa. If .* set header = false"):
         CsvReader(("species",)).read(held(rows))
@@ -164,19 +164,19 @@ def test_a_missing_header_is_suspected(held):
         CsvReader(("species",), header=False).read(held(rows))
 
 
-def test_a_header_that_should_be_none_is_suspected(held):
+def test_a_first_line_of_names_suggests_header_true(held):
     with pytest.raises(SigmaDataError, match="held:1: .*'length' is not a number.*, or set header = true"):
         CsvReader(header=False).read(held(FLOWERS))
     with pytest.raises(SigmaDataError, match=r"held:2: .*'x' is not a number. Correct it, name .* in `columns`\.$"):
         CsvReader(header=False).read(held(b"1,2\n3,x\n"))
 
 
-def test_an_infinite_number_is_never_taken_for_a_missing_one(held):
+def test_an_infinite_number_is_not_treated_as_missing(held):
     with pytest.raises(SigmaDataError, match="held:2: column 'b': 'inf' is not a finite number"):
         CsvReader(missing="nan").read(held(b"a,b\n,inf\n"))
 
 
-def test_text_in_an_encoding_that_there_is_not_and_text_that_breaks_its_rules_are_told(held):
+def test_an_unknown_encoding_and_undecodable_text_are_reported(held):
     for encoding in ("latin-99", "rot13", "\0"):
         with pytest.raises(SigmaDataError, match="encoding: there is no"):
             CsvReader(encoding=encoding).read(held(FLOWERS))
@@ -185,7 +185,7 @@ def test_text_in_an_encoding_that_there_is_not_and_text_that_breaks_its_rules_ar
 
 
 @given(st.data())
-def test_whatever_is_changed_in_a_file_only_a_data_error_comes_of_it(held, told, data):
+def test_any_change_to_a_file_causes_only_data_errors(held, told, data):
     content = bytearray(FLOWERS * 3)
     for _ in range(data.draw(st.integers(1, 6))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

@@ -32,20 +32,20 @@ def test_classes_by_name_become_indices_in_alphabetical_order(path):
     assert block["inputs"].dtype == np.float32
 
 
-def test_it_comes_in_splits_and_knows_its_classes(path):
+def test_it_has_splits_and_class_names(path):
     data = Csv(path, "species", split={"training": 0.75, "validation": 0.25})
     assert [len(part) for part in data.values()] == [3, 1]
     assert data.classes == ("aster", "iris", "rose")
 
 
-def test_a_target_of_fractions_is_a_vector_of_numbers(path):
+def test_a_column_of_fractions_is_a_numeric_target(path):
     block, classes = read(path, "weight", inputs=("width", 0))
     assert classes == ()
     assert block["inputs"].tolist() == [[2, 1], [4, 3], [6, 5], [8, 7]]
     assert block["targets"].tolist() == [[1.5], [2.5], [3.5], [4.5]]
 
 
-def test_whole_numbers_are_numbers_to_one_cost_and_classes_to_another(path):
+def test_integers_are_numbers_for_one_cost_and_classes_for_another(path):
     rows, classes = Csv(path, 0, inputs=("width",)).whole()
     assert (rows.block(0)["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
     assert rows.encode("targets", None).block(0)["targets"].tolist() == [[1.0], [3.0], [5.0], [7.0]]
@@ -57,7 +57,7 @@ def test_whole_numbers_are_numbers_to_one_cost_and_classes_to_another(path):
     assert encoded.block(0)["inputs"] is rows.block(0)["inputs"]
 
 
-def test_what_the_targets_are_can_be_said(path):
+def test_the_kind_of_targets_can_be_set(path):
     block, classes = read(path, "length", inputs=("width",), targets="numbers")
     assert (block["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
     rows, classes = Csv(path, "length", inputs=("width",), targets="classes").whole()
@@ -70,12 +70,12 @@ def test_what_the_targets_are_can_be_said(path):
     (4, [0, 1, 2, 3], ("1", "3", "5", "7")),
     (0, [0, 1, 2, 3], ("1", "3", "5", "7")),
 ])  # fmt: skip
-def test_whole_numbers_that_are_indices_of_an_output_stay_these(path, units, indices, classes):
+def test_integers_that_are_valid_indices_are_kept(path, units, indices, classes):
     rows = Csv(path, "length", inputs=("width",)).whole()[0].encode("targets", units)
     assert (rows.block(0)["targets"].tolist(), rows.class_names("targets")) == (indices, classes)
 
 
-def test_whole_numbers_can_be_split_by_class(path):
+def test_integer_labels_can_be_split_by_class(path):
     path.write_text("x,y\n" + "".join(f"{i},{i % 2 + 5}\n" for i in range(20)))
     parts = Csv(path, "y", split={"training": 0.5, "validation": 0.5}, split_by="stratified")
     assert sorted(parts["training"].block(0)["targets"].ravel().tolist()) == [5.0] * 5 + [6.0] * 5
@@ -88,7 +88,7 @@ def test_classes_by_number_are_in_numerical_order(tmp_path):
     assert block["targets"].tolist() == [2, 1, 0, 3]
 
 
-def test_classes_by_number_stay_apart_where_floats_are_equal(tmp_path):
+def test_integer_classes_stay_distinct_beyond_float_precision(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"1,{2**53 + i}\n" for i in (1, 0, 2, 1)))
     rows = Csv(tmp_path / "a.csv", "y").whole()[0].encode("targets", 3)
     classes = ("9007199254740992", "9007199254740993", "9007199254740994")
@@ -99,7 +99,7 @@ def test_classes_by_number_stay_apart_where_floats_are_equal(tmp_path):
 
 
 @pytest.mark.parametrize("other", ["9007199254740993.0", "1e20", str(2**64)])
-def test_classes_that_only_floats_hold_are_refused_where_they_would_merge(tmp_path, other):
+def test_float_classes_beyond_exact_precision_are_refused(tmp_path, other):
     (tmp_path / "a.csv").write_text(f"x,y\n1,7\n1,{other}\n")
     with pytest.raises(SigmaDataError, match="the target: line 3 holds .* float64 cannot distinguish .*as words"):
         read(tmp_path / "a.csv", "y", targets="classes")
@@ -110,45 +110,45 @@ def test_several_targets_are_a_vector_of_numbers(path):
     assert (block["targets"].tolist()[0], classes) == ([1.5, 1.0], ())
 
 
-def test_samples_can_be_scaled_and_cut_into_a_shape(path):
+def test_samples_can_be_scaled_and_reshaped(path):
     block, _ = read(path, "species", inputs=("length", "width"), scale=0.5, shape=(2, 1))
     assert block["inputs"][0].tolist() == [[0.5], [1.0]]
     with pytest.raises(SigmaConfigError, match=r"shape: .*flowers\.csv has 3 values a row, which do not make \[2, 2\]"):
         read(path, "species", shape=(2, 2))
 
 
-def test_a_file_without_a_header_has_its_columns_by_number(tmp_path):
+def test_a_file_without_a_header_has_numbered_columns(tmp_path):
     (tmp_path / "a.txt").write_text("1;2;yes\n3;4;no\n")
     block, classes = read(tmp_path / "a.txt", -1, header=False, delimiter=";")
     assert (block["inputs"].tolist(), block["targets"].tolist(), classes) == ([[1, 2], [3, 4]], [1, 0], ("no", "yes"))
 
 
-def test_a_packed_file_is_unpacked(tmp_path):
+def test_a_compressed_file_is_decompressed(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(FLOWERS.encode()))
     assert len(Csv(tmp_path / "a.csv.gz", "species").whole()[0]) == 4
 
 
-def test_an_unknown_target_names_what_is_near(path):
+def test_an_unknown_target_suggests_similar_names(path):
     with pytest.raises(SigmaDataError, match=r"flowers\.csv: there is no column 'specie'. Did you mean 'species'?"):
         read(path, "specie")
 
 
-def test_no_target_at_all_is_told(path):
+def test_a_missing_target_setting_is_reported(path):
     with pytest.raises(SigmaDataError, match="there is no target. Name a column"):
         read(path, ())
 
 
-def test_a_target_among_the_inputs_is_told(path):
+def test_a_target_among_the_inputs_is_reported(path):
     with pytest.raises(SigmaDataError, match="column 'weight' is named 2 times"):
         read(path, "weight", inputs=("length", -1))
 
 
-def test_words_among_the_inputs_are_named_with_their_line(path):
+def test_words_among_the_inputs_are_reported_with_their_line(path):
     with pytest.raises(SigmaDataError, match=r"flowers\.csv:2: column 'species': 'rose' is not a number"):
         read(path, "weight")
 
 
-def test_fractions_are_no_classes(path):
+def test_fractions_are_not_classes(path):
     with pytest.raises(SigmaDataError, match="the target: line 2 holds 1.5, which is not a class"):
         read(path, "weight", inputs=("length",), targets="classes")
 
@@ -179,24 +179,24 @@ def test_rows_with_a_missing_value_can_be_dropped(gaps):
     assert block["targets"].tolist() == [[1.5], [2.5], [3.5], [1.0]]
 
 
-def test_a_number_fills_in_for_missing_inputs_before_they_are_scaled(tmp_path):
+def test_missing_inputs_are_replaced_by_a_number_before_scaling(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n?,1\n")
     assert read(tmp_path / "a.csv", "y", missing=-2, scale=0.5)[0]["inputs"].tolist() == [[0.5], [-1.0]]
 
 
-def test_a_file_with_a_gap_in_every_row_is_told(tmp_path):
+def test_a_table_with_a_missing_value_in_every_row_is_reported(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n,0\n3,\n")
     with pytest.raises(SigmaDataError, match=r"a\.csv: a value is missing in every row\. Name fewer"):
         read(tmp_path / "a.csv", "y", missing="drop")
 
 
 @pytest.mark.parametrize("missing", ["mean", float("nan"), float("inf"), None])
-def test_another_way_to_treat_what_is_missing_is_told(path, missing):
+def test_an_invalid_missing_setting_is_reported(path, missing):
     with pytest.raises(SigmaConfigError, match="Csv.missing: must be 'refuse', 'drop' or a number"):
         Csv(path, "species", missing=missing)
 
 
-def test_a_word_in_a_target_of_numbers_is_named_with_its_line(tmp_path):
+def test_a_word_in_a_numeric_target_is_reported_with_its_line(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n\n3,high\n")
     with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target 'high' is not a number\. .* targets = 'classes'"):
         read(tmp_path / "a.csv", "y", targets="numbers")
@@ -213,7 +213,7 @@ def test_a_number_beyond_32_bits_is_named_with_its_line(tmp_path):
         read(tmp_path / "a.csv", "y", scale=0.01)
 
 
-def test_a_wrong_header_or_delimiter_is_suspected(path):
+def test_a_wrong_header_or_delimiter_setting_is_suggested(path):
     path.write_text(FLOWERS.replace(",", ";"))
     with pytest.raises(SigmaDataError, match="no column 'species'. .*set delimiter = ';'"):
         read(path, "species")
@@ -224,7 +224,7 @@ def test_a_wrong_header_or_delimiter_is_suspected(path):
         Csv(path, "species", delimiter=", ")
 
 
-def test_a_table_of_nothing_but_targets_is_told(tmp_path):
+def test_a_table_with_only_targets_is_reported(tmp_path):
     (tmp_path / "a.csv").write_text("y\n1\n2\n")
     with pytest.raises(SigmaDataError, match="there is no column except the target"):
         read(tmp_path / "a.csv", "y")

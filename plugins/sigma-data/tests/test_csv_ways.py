@@ -1,4 +1,4 @@
-"""A table is read by Arrow, by NumPy or with care: the arrays and the errors are the same, file by file."""
+"""A table read by Arrow, by NumPy or by the slow path gives the same arrays and the same errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARROW = pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs Arrow: py
 LIBRARIES = ["numpy", pytest.param("arrow", marks=ARROW)]
 PLAIN = b"a,b,c\n1,2.5,x\n-3e2,4,y z\n5,.5,\n"
 
-# what is awkward, and how it is read
+# awkward tables, and how they are read
 TABLES: dict[str, tuple[bytes, dict[str, Any]]] = {
     "plain": (PLAIN, {"text": ("c",), "missing": "nan"}),
     "plain numbers": (b"a,b\n1,2\n3,4\n", {}),
@@ -133,7 +133,7 @@ TABLES: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 
 def outcome(reader: CsvReader, source: Source) -> Any:
-    """Return what a table comes to: its lines and columns to the bit, or the sentence of its error."""
+    """Return the result of reading a table: its lines and columns as bytes, or its error message."""
     try:
         lines, columns = reader.table(source)
     except (SigmaDataError, SigmaConfigError) as error:
@@ -165,7 +165,7 @@ def swiftly(reader: CsvReader, source: Source, library: str, characters: int = p
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", TABLES)
-def test_both_ways_give_the_same_arrays_and_errors(held: Held, name: str, library: str) -> None:
+def test_the_fast_and_the_slow_path_give_the_same_arrays_and_errors(held: Held, name: str, library: str) -> None:
     content, settings = TABLES[name]
     reader = CsvReader(**settings)
     wanted = with_care(reader, held(content))
@@ -180,7 +180,7 @@ def test_both_ways_give_the_same_arrays_and_errors(held: Held, name: str, librar
     st.sampled_from([(), (0,), (1,)]),
     st.sampled_from(["refuse", "nan"]), st.booleans(), st.sampled_from(",;\t"), st.sampled_from([1, 5, 1 << 20]),
 )  # fmt: skip
-def test_whatever_is_written_both_ways_give_the_same(
+def test_any_number_format_gives_the_same_result_on_both_paths(
     held: Held, library: str, text: str, words: Any, missing: Any, header: bool, delimiter: str, characters: int
 ) -> None:
     reader = CsvReader(text=words, missing=missing, header=header, delimiter=delimiter)
@@ -196,7 +196,7 @@ def test_whatever_is_written_both_ways_give_the_same(
                                   "gaps and a decimal comma", "gaps without a header", "gaps between carets",
                                   "gaps in columns that are not looked at", "missing numbers", "missing words",
                                   "quotes within quotes", "quotes alone"])  # fmt: skip
-def test_plain_tables_are_read_by_the_library_alone(
+def test_plain_tables_are_parsed_by_the_library_only(
     held: Held, monkeypatch: pytest.MonkeyPatch, name: str, library: str
 ) -> None:
     monkeypatch.setattr(CsvReader, "_carefully", lambda *_: pytest.fail("was read with care"))
@@ -204,7 +204,7 @@ def test_plain_tables_are_read_by_the_library_alone(
     assert not isinstance(swiftly(CsvReader(**settings), held(content), library, 16), str)
 
 
-def test_what_does_not_come_to_one_row_a_line_is_read_with_care(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_without_one_row_per_line_take_the_slow_path(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     real = pieces.by_numpy
     monkeypatch.setattr(pieces, "by_numpy", lambda rows, layout: real(rows[1:], layout))
     assert CsvReader().read(held(b"a,b\n1,2\n3,4\n"))["a"].tolist() == [1.0, 3.0]
@@ -223,11 +223,11 @@ def test_a_large_table_is_read_by_arrow_where_it_is_installed(held: Held, monkey
     assert CsvReader().read(held(table))["a"].tolist() == [1.5] * 1000
     assert sum(asked) == 1000
     assert CsvReader().read(held(b"a,b\n1,2\n"))["a"].tolist() == [1.0]
-    assert sum(asked) == 1000  # a small one is not worth the import
+    assert sum(asked) == 1000  # a small table is not worth the import
     pieces._library.cache_clear()
 
 
-def test_numpy_reads_large_tables_where_arrow_is_not_installed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_reads_large_tables_if_arrow_is_not_installed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "find_spec", lambda name: None)
     monkeypatch.setattr(pieces, "CHARACTERS", 1 << 10)
     monkeypatch.setattr(CsvReader, "_carefully", lambda *_: pytest.fail("was read with care"))
@@ -236,7 +236,7 @@ def test_numpy_reads_large_tables_where_arrow_is_not_installed(held: Held, monke
     pieces._library.cache_clear()
 
 
-def test_a_packed_file_that_is_cut_off_is_told_as_ever(held: Held) -> None:
+def test_a_truncated_compressed_file_is_reported_as_usual(held: Held) -> None:
     packed = gzip.compress(b"a,b\n" + b"1,2\n" * 100_000)
     source = Compressed(held(packed[: len(packed) // 2]))
     reader = CsvReader()
@@ -244,8 +244,8 @@ def test_a_packed_file_that_is_cut_off_is_told_as_ever(held: Held) -> None:
     assert isinstance(outcome(reader, source), str)
 
 
-# -- how numbers are written -------------------------------------------------------------------------------------------
-def test_marks_of_fractions_and_thousands_are_settings(held: Held) -> None:
+# -- number formats ----------------------------------------------------------------------------------------------------
+def test_decimal_and_thousands_marks_are_settings(held: Held) -> None:
     content = b"a;b\n1.234,5;-2,25\n1.000.000;3\n"
     found = CsvReader(delimiter=";", decimal=",", thousands=".").read(held(content))
     assert {name: values.tolist() for name, values in found.items()} == {"a": [1234.5, 1e6], "b": [-2.25, 3.0]}
@@ -258,12 +258,12 @@ def test_groups_of_thousands_have_three_digits(held: Held, cell: str) -> None:
 
 
 @pytest.mark.parametrize(("cell", "remedy"), [("1,5", "set decimal = ','"), ("1,234.5", "set thousands = ','")])
-def test_a_comma_within_a_number_is_suspected(held: Held, cell: str, remedy: str) -> None:
+def test_a_comma_in_a_number_suggests_the_decimal_or_thousands_setting(held: Held, cell: str, remedy: str) -> None:
     with pytest.raises(SigmaDataError, match=f"is not a number. .* {remedy}"):
         CsvReader(delimiter=";").read(held(f"a;b\n1;{cell}\n".encode()))
 
 
-def test_marks_that_cannot_be_are_refused() -> None:
+def test_invalid_decimal_or_thousands_marks_are_refused() -> None:
     with pytest.raises(SigmaConfigError, match="CsvReader.decimal: must be '.' or ','"):
         CsvReader(decimal=";")
     with pytest.raises(SigmaConfigError, match="CsvReader.thousands: ',' is also the decimal mark"):
@@ -272,7 +272,7 @@ def test_marks_that_cannot_be_are_refused() -> None:
         CsvReader(thousands="1")
 
 
-def test_a_data_set_and_samples_to_predict_from_have_the_same_marks(tmp_path: Any) -> None:
+def test_decimal_marks_apply_to_samples_for_prediction_too(tmp_path: Any) -> None:
     (tmp_path / "a.csv").write_text("x;y;price\n1.000,5;2;1,5\n3,25;4;2.000,25\n", encoding="latin-1")
     data = Csv(tmp_path / "a.csv", "price", delimiter=";", decimal=",", thousands=".", encoding="latin-1")
     rows = data.whole()[0].block(0)
@@ -282,7 +282,7 @@ def test_a_data_set_and_samples_to_predict_from_have_the_same_marks(tmp_path: An
     np.testing.assert_array_equal(data.samples(tmp_path / "new.csv", (2,)), [[2000.5, 1]])
 
 
-def test_a_target_with_another_mark_names_the_setting(tmp_path: Any) -> None:
+def test_a_target_with_a_decimal_comma_names_the_setting(tmp_path: Any) -> None:
     (tmp_path / "a.csv").write_text("x;y\n1;2,5\n2;3,5\n")
     with pytest.raises(SigmaDataError, match="the target '2,5' is not a number. .* set decimal = ','"):
         Csv(tmp_path / "a.csv", "y", delimiter=";", targets="numbers").whole()

@@ -8,7 +8,7 @@ from sigma_kernel.graph import Spec
 PER_CLASS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as the repository describes the set
 
 
-def test_all_digits_are_there_in_two_splits():
+def test_the_splits_contain_all_digits():
     digits = Digits()
     assert {name: len(part) for name, part in digits.items()} == {"training": 1438, "validation": 359}
     targets = np.concatenate([part.block(0)["targets"] for part in digits.values()])
@@ -16,7 +16,7 @@ def test_all_digits_are_there_in_two_splits():
     assert digits.classes == tuple("0123456789")
 
 
-def test_every_class_has_its_share_of_both_splits():
+def test_both_splits_contain_every_class_in_proportion():
     validation = Digits()["validation"].block(0)["targets"]
     assert (np.abs(np.bincount(validation) - 0.2 * np.array(PER_CLASS)) < 1).all()
 

@@ -1,4 +1,4 @@
-"""Bytes that nobody's program wrote: whatever they are, they are read, or told as one error, and cost little memory."""
+"""Arbitrary bytes: whatever a file contains, it is read or refused with one error, within a memory limit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sigma_data.bounds import CHUNK
 from sigma_kernel import Reader
 
 EXAMPLES = 60
-LIMIT = 100_000  # bytes that a packed file may unpack to here
-COST = 4 * CHUNK  # beside twelve times what there is: a chunk asked for and its copies, and bz2's own tables
+LIMIT = 100_000  # limit for decompressed bytes in these tests
+COST = 4 * CHUNK  # in addition to twelve times the file: a requested chunk, its copies, and bz2's own tables
 
 
 def zipped(content: bytes) -> bytes:
@@ -30,7 +30,7 @@ def zipped(content: bytes) -> bytes:
     return packed.getvalue()
 
 
-# xz with a small window: the one of its strongest presets is memory that the file is allowed to ask for
+# xz with a small window, because the file may legitimately request the memory of the strongest preset
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes, "gzip": gzip.compress, "bz2": lambda content: bz2.compress(content, 1),
     "xz": lambda content: lzma.compress(content, preset=0), "zip": zipped,
@@ -82,7 +82,7 @@ READERS: dict[str, tuple[st.SearchStrategy[Reader], st.SearchStrategy[bytes]]] =
 
 @st.composite
 def files(draw: st.DrawFn, inside: st.SearchStrategy[bytes]) -> bytes:
-    """Return bytes of this kind or any, often repeated, perhaps packed, perhaps changed or cut off."""
+    """Return bytes of this kind or any, often repeated, perhaps compressed, perhaps modified or truncated."""
     content = draw(inside | ANY) * draw(st.sampled_from([1, 1, 1, 50, 5000]))
     packed = bytearray(PACK[draw(st.sampled_from(sorted(PACK)))](content[: 5 * LIMIT]))
     for _ in range(draw(st.sampled_from([0, 0, 1, 4]) if packed else st.just(0))):
@@ -93,7 +93,7 @@ def files(draw: st.DrawFn, inside: st.SearchStrategy[bytes]) -> bytes:
 @pytest.mark.parametrize("kind", READERS)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
-def test_whatever_a_file_holds_it_is_read_or_told_and_costs_little(held, told, kind, data):
+def test_any_file_is_read_or_reported_with_little_memory(held, told, kind, data):
     reader, inside = READERS[kind]
     chosen, content = data.draw(reader), data.draw(files(inside))
     source = held(content) if data.draw(st.booleans()) else Compressed(held(content), limit=LIMIT)
@@ -109,7 +109,7 @@ def test_whatever_a_file_holds_it_is_read_or_told_and_costs_little(held, told, k
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
-def test_whatever_a_table_holds_the_data_set_gives_finite_rows_or_tells(tmp_path_factory, told, data):
+def test_any_table_gives_finite_rows_or_an_error(tmp_path_factory, told, data):
     path = tmp_path_factory.getbasetemp() / "hostile.csv"
     path.write_bytes(data.draw(TABLE | files(TABLE)))
     table = Csv(

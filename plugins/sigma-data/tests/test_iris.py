@@ -21,7 +21,7 @@ def test_the_first_flowers_are_those_of_the_paper():
     np.testing.assert_array_equal(ROWS["inputs"][:3], np.array(wanted, np.float32))
 
 
-def test_the_lengths_have_the_extremes_and_means_that_the_repository_gives():
+def test_the_measurements_have_the_documented_extremes_and_means():
     inputs = ROWS["inputs"]
     np.testing.assert_allclose(inputs.min(axis=0), [4.3, 2.0, 1.0, 0.1], rtol=1e-6)
     np.testing.assert_allclose(inputs.max(axis=0), [7.9, 4.4, 6.9, 2.5], rtol=1e-6)
@@ -39,7 +39,7 @@ def test_the_seed_draws_other_rows():
     assert Iris(seed=1)["validation"].block(0)["inputs"].tolist() != Iris()["validation"].block(0)["inputs"].tolist()
 
 
-def test_nothing_is_read_before_it_is_used(monkeypatch):
+def test_data_is_not_read_before_it_is_used(monkeypatch):
     monkeypatch.setattr("sigma_data.datasets.iris.shipped", lambda name: pytest.fail("it was read"))
     iris = Iris()
     assert list(iris) == ["training", "validation"]
@@ -53,11 +53,11 @@ def test_a_split_without_training_is_refused():
 
 
 @pytest.mark.parametrize("setting", [{"split_by": "luck"}, {"seed": -1}])
-def test_settings_that_make_no_sense_are_refused(setting):
+def test_invalid_settings_are_refused(setting):
     with pytest.raises(SigmaConfigError, match=next(iter(setting))):
         Iris(**setting)
 
 
-def test_a_split_that_there_is_not_is_a_key_error():
+def test_an_unknown_split_is_a_key_error():
     with pytest.raises(KeyError, match="test"):
         Iris()["test"]

@@ -18,11 +18,11 @@ def test_lines_are_read_without_their_ends(held, lines, end, encoding):
     assert reader.read(held(content))["lines"].tolist() == lines
 
 
-def test_blank_lines_are_left_out_and_the_last_may_lack_its_end(held):
+def test_blank_lines_are_skipped_and_the_last_line_may_lack_its_end(held):
     assert LinesReader().read(held(b"\none\n \t\n two\nthree"))["lines"].tolist() == ["one", " two", "three"]
 
 
-def test_a_long_line_does_not_cost_its_length_in_every_row(held):
+def test_one_long_line_does_not_widen_every_row(held):
     content = b"x" * 500_000 + b"\n" + b"y\n" * 1000
     tracemalloc.start()
     try:
@@ -38,12 +38,12 @@ def test_a_line_that_is_too_long_is_named(held):
         LinesReader(longest=5).read(held(b"12345\n123456\n"))
 
 
-def test_what_is_no_text_is_named_with_a_remedy(held):
+def test_undecodable_text_is_reported_with_a_remedy(held):
     with pytest.raises(SigmaDataError, match=r"held:1: .* not valid utf-8 .* such as 'latin-1'"):
         LinesReader().read(held("gr\u00fcn\n".encode("latin-1")))
     assert LinesReader("latin-1").read(held("gr\u00fcn\n".encode("latin-1")))["lines"].tolist() == ["gr\u00fcn"]
 
 
-def test_an_encoding_that_is_none_is_told(held):
+def test_an_unknown_encoding_is_reported(held):
     with pytest.raises(SigmaDataError, match="encoding: there is no 'utf-9'"):
         LinesReader("utf-9").read(held(b""))

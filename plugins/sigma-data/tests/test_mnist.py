@@ -32,7 +32,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_folder_with_plain_files_is_read(folder):
+def test_a_folder_with_uncompressed_files_is_read(folder):
     digits = Mnist(folder=folder)
     assert {name: len(part) for name, part in digits.items()} == {"training": 5, "validation": 2}
     block = digits["training"].block(0)
@@ -43,7 +43,7 @@ def test_a_folder_with_plain_files_is_read(folder):
     assert digits.classes == tuple("0123456789")
 
 
-def test_a_folder_with_packed_files_is_read(tmp_path):
+def test_a_folder_with_compressed_files_is_read(tmp_path):
     for name, content in FILES.items():
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content))
     assert len(Mnist(folder=tmp_path)["training"]) == 5
@@ -60,7 +60,7 @@ def test_the_files_are_downloaded_from_the_first_mirror_that_has_them(server, tm
     assert len(server.asked) == 8
 
 
-def test_a_mirror_with_other_files_is_not_believed(server, tmp_path):
+def test_a_mirror_with_other_files_is_rejected_by_its_checksum(server, tmp_path):
     for name, content in FILES.items():
         server.files[f"/{name}.gz"] = gzip.compress(content)
     with pytest.raises(SigmaDataError, match="does not match the known hash"):
@@ -83,13 +83,13 @@ def test_a_file_of_another_shape_is_named(folder):
         Mnist(folder=folder)["training"]
 
 
-def test_images_without_their_labels_are_told(folder):
+def test_images_without_labels_are_reported(folder):
     (folder / "train-labels-idx1-ubyte").write_bytes(idx(LABELS[:4]))
     with pytest.raises(SigmaDataError, match="different numbers of rows: 'inputs' 5, 'targets' 4"):
         Mnist(folder=folder)["training"]
 
 
-def test_a_file_that_is_cut_off_is_named(folder):
+def test_a_truncated_file_is_named(folder):
     (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(FILES["train-images-idx3-ubyte"])[:-100])
     (folder / "train-images-idx3-ubyte").unlink()
     with pytest.raises(SigmaDataError, match=r"train-images-idx3-ubyte\.gz: damaged or cut off after"):

@@ -11,7 +11,7 @@ def test_the_first_source_that_works_is_read(held, tmp_path):
         assert stream.read() == b"second"
 
 
-def test_when_none_works_every_reason_is_told(tmp_path):
+def test_every_reason_is_reported_if_no_source_works(tmp_path):
     source = Multi((File(tmp_path / "one"), File(tmp_path / "two")))
     with (
         pytest.raises(
@@ -22,11 +22,11 @@ def test_when_none_works_every_reason_is_told(tmp_path):
         pass
 
 
-def test_an_error_while_reading_is_not_taken_for_a_source_that_fails(held):
+def test_an_error_while_reading_does_not_fall_back_to_the_next_source(held):
     with pytest.raises(SigmaDataError, match="mine"), Multi((held(b"1"), held(b"2"))).open():
         raise SigmaDataError("mine")
 
 
-def test_there_must_be_a_source():
+def test_multi_requires_a_source():
     with pytest.raises(SigmaConfigError, match="sources"):
         Multi(())

@@ -20,27 +20,27 @@ def test_the_training_split_fills_the_range_of_each_feature(values, low, width):
     np.testing.assert_allclose(changed.max(axis=0), np.where(constant, low, low + width), atol=1e-9)
 
 
-def test_a_given_range_needs_no_fit():
+def test_an_explicit_range_needs_no_fit():
     step = Normalise((0, 255), (-1, 1))
     assert step.fit([np.zeros((2, 2))]) == {}
     assert step.apply(np.array([[0, 255], [51, 102]], np.uint8), {}).tolist()[0] == [-1.0, 1.0]
     assert step.apply(np.array([[51.0]]), {}) == pytest.approx(-0.6)
 
 
-def test_values_outside_the_fitted_range_land_outside_the_target():
+def test_values_outside_the_fitted_range_map_outside_the_target():
     step = Normalise()
     state = step.fit([np.array([[0.0], [10.0]])])
     assert step.apply(np.array([[-5.0], [20.0]]), state).ravel().tolist() == [-0.5, 2.0]
 
 
 @pytest.mark.parametrize(("given", "kept"), [("u1", "f4"), ("i8", "f4"), ("f2", "f2"), ("f4", "f4"), ("f8", "f8")])
-def test_floats_stay_what_they_are_and_integers_become_float32(given, kept):
+def test_floats_keep_their_dtype_and_integers_become_float32(given, kept):
     step, values = Normalise(), np.array([[0], [3]], given)
     assert step.apply(values, step.fit([values])).dtype == kept
 
 
 @pytest.mark.parametrize("wrong", [(1.0, 1.0), (2.0, 1.0), (float("nan"), 1.0)])
-def test_a_range_that_is_none_is_told(wrong):
+def test_an_invalid_range_is_reported(wrong):
     with pytest.raises(SigmaDataError, match="source: .* is not a range"):
         Normalise(wrong)
     with pytest.raises(SigmaDataError, match="target: .* is not a range"):

@@ -35,7 +35,7 @@ def read(source):
     NUMBERS.flatmap(lambda d: npst.arrays(d, npst.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5))),
     st.booleans(),
 )
-def test_what_numpy_saves_is_read(held, values, fortran):
+def test_npy_files_saved_by_numpy_are_read(held, values, fortran):
     found = read(held(npy(np.asfortranarray(values) if fortran else values)))
     assert found.dtype == values.dtype.newbyteorder("=")
     assert found.flags.c_contiguous
@@ -77,7 +77,7 @@ def test_records_with_fields_are_refused(held):
         "('a', 125)",
     ],
 )
-def test_a_shape_that_cannot_be_is_an_error_without_cost(held, shape):
+def test_an_impossible_shape_is_an_error_without_allocating_memory(held, shape):
     content = with_header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n")
     tracemalloc.start()
     try:
@@ -88,20 +88,20 @@ def test_a_shape_that_cannot_be_is_an_error_without_cost(held, shape):
         tracemalloc.stop()
 
 
-def test_a_file_that_is_cut_off_is_an_error_wherever_it_is_cut(held):
+def test_a_file_truncated_anywhere_is_an_error(held):
     content = npy(np.arange(12.0).reshape(3, 4))
     for length in range(len(content)):
         with pytest.raises(SigmaDataError, match="held: (byte 0: the header|the header declares)"):
             read(held(content[:length]))
 
 
-def test_bytes_behind_the_end_are_told(held):
+def test_trailing_bytes_are_reported(held):
     with pytest.raises(SigmaDataError, match="more bytes follow than the file declares"):
         read(held(npy(np.zeros(3)) + b"\x00"))
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 an archive", b"\x93NUMPY\x09\x00" + bytes(50)])
-def test_what_is_no_such_file_is_told(held, content):
+def test_a_file_of_another_format_is_reported(held, content):
     with pytest.raises(SigmaDataError, match="held: byte 0: is not an .npy file"):
         read(held(content))
 
@@ -111,24 +111,24 @@ def test_what_is_no_such_file_is_told(held, content):
     ["{'descr': ", "[]", "{'shape': (1,)}", "{[]: 1}", "(" * 5000, "f(1)", "{'descr': 1, 2: 3, 4: 5}", "\0"],
     ids=len,
 )
-def test_a_header_that_is_none_is_told(held, text):
+def test_an_invalid_header_is_reported(held, text):
     with pytest.raises(SigmaDataError, match="held: byte 10: the header is damaged"):
         read(held(with_header(text)))
 
 
-def test_a_header_that_never_ends_is_not_believed(held):
+def test_a_header_of_unlimited_length_is_refused(held):
     with pytest.raises(SigmaDataError, match="held: byte 8: the header claims 100000 bytes"):
         read(held(with_header(" " * 100_000, b"\x02\x00")))
 
 
 @pytest.mark.parametrize("descr", ["'<U3'", "'<c8'", "'<M8[s]'", "'<f16'", "'3f4'", "'f4,f4'", "[('a', '<f4')]", "8"])
-def test_what_are_no_numbers_is_refused(held, descr):
+def test_inputs_that_are_not_numbers_are_refused(held, descr):
     with pytest.raises(SigmaDataError, match="which is not supported. Save an array of numbers"):
         read(held(with_header(f"{{'descr': {descr}, 'fortran_order': False, 'shape': (2,)}}")))
 
 
 @given(st.data())
-def test_whatever_is_changed_in_a_file_only_a_data_error_comes_of_it(held, told, data):
+def test_any_change_to_a_file_causes_only_data_errors(held, told, data):
     content = bytearray(npy(np.arange(12.0).reshape(3, 4)))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

@@ -17,7 +17,7 @@ def test_two_files_are_inputs_and_targets(tmp_path):
     assert block["targets"].tolist() == list(range(10))
 
 
-def test_files_of_different_lengths_are_told(tmp_path):
+def test_files_of_different_lengths_are_reported(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((10, 3)))
     np.save(tmp_path / "y.npy", np.zeros(9))
     with pytest.raises(SigmaDataError, match="different numbers of rows: 'inputs' 10, 'targets' 9"):

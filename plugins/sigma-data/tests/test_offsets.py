@@ -42,24 +42,24 @@ def test_cifar_records_have_a_label_and_three_planes_of_pixels(held):
     assert sections["inputs"][0, 0, 7, 31] == 1.0
 
 
-def test_a_field_that_ends_behind_the_record_is_told(held):
+def test_a_field_that_ends_after_the_record_is_reported(held):
     records = BytesReader(4).read(held(bytes(8)))
     with pytest.raises(SigmaDataError, match="section 'x': ends with byte 5; a record has 4"):
         Offsets({"x": Field(1, "<f4")}).extract(records)
 
 
-def test_what_is_no_record_of_bytes_is_told():
+def test_input_that_is_not_byte_records_is_reported():
     with pytest.raises(SigmaDataError, match="there are no records of bytes to split. Use the reader `bytes`"):
         Offsets({"x": Field(0)}).extract({"values": np.zeros((2, 3), np.uint8)})
 
 
 @pytest.mark.parametrize("dtype", ["O", "S4", "nothing", "M8[s]"])
-def test_a_type_that_is_no_number_is_told(dtype):
+def test_a_non_numeric_dtype_is_reported(dtype):
     with pytest.raises(SigmaDataError, match="dtype: .* is not a numeric dtype"):
         Field(0, dtype)
 
 
-def test_whole_numbers_beyond_32_bits_are_told_instead_of_wrapped():
+def test_integers_beyond_32_bits_are_reported_instead_of_wrapped():
     records = np.array([[1, 0, 0, 0], [0, 0, 0, 128]], np.uint8)
     with pytest.raises(SigmaDataError, match="section 'n', row 1: 2147483648 does not fit int32"):
         Offsets({"n": Field(0, "<u4")}).extract({"records": records})

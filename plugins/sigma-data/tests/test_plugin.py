@@ -11,6 +11,6 @@ class TestPlugin(PluginSuite):
     plugin = plugin
 
 
-def test_what_downloads_is_imported_only_to_download():
+def test_download_libraries_are_imported_only_to_download():
     code = "import sys; from sigma_data import Mnist, Url; Mnist(); assert not {'pooch', 'requests'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,7 +13,7 @@ def test_any_source_reader_and_extractor_make_a_data_set(held):
     assert data["validation"].block(0)["targets"].tolist() == [2, 0]
 
 
-def test_tables_go_through_the_same_parts(held):
+def test_csv_tables_use_the_same_sources_and_extractors(held):
     extractor = Columns({"inputs": Column(("*",)), "targets": Column("kind")})
     data = Records(held(b"a,b,kind\n1,2,x\n3,4,y\n"), CsvReader(text=("kind",)), extractor, split={"training": 1.0})
     assert data["training"].block(0)["targets"].tolist() == [0, 1]

@@ -13,7 +13,7 @@ from sigma_kernel import SigmaDataError
 
 @pytest.fixture
 def read(tmp_path):
-    """Return a function that writes a file, and reads samples from it."""
+    """Return a function that writes a file and reads samples from it."""
 
     def read(name, content, shape, **settings):
         (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -49,16 +49,16 @@ def test_a_table_is_read_with_and_without_names_and_target(read, text):
     assert found.tolist() == [[1, 2], [3, 4]]
 
 
-def test_a_table_is_cut_into_the_shape_of_a_sample_and_scaled(read):
+def test_a_table_is_reshaped_to_samples_and_scaled(read):
     assert read("a.csv", "1,2,3,4\n", (2, 2), scale=0.5).tolist() == [[[0.5, 1], [1.5, 2]]]
 
 
-def test_named_columns_are_taken_wherever_they_stand(read):
+def test_named_columns_are_found_at_any_position(read):
     assert read("a.csv", "b,c,a\n1,2,3\n", (2,), inputs=("a", "b")).tolist() == [[3, 1]]
     assert read("a.csv", "1,2\n", (2,), inputs=("a", "b")).tolist() == [[1, 2]]
 
 
-def test_numbered_columns_move_up_where_the_target_is_missing(read):
+def test_numbered_columns_shift_if_the_target_is_left_out(read):
     settings = {"inputs": (3, 0, 1), "target": (2,)}
     assert read("a.csv", "1,2,9,4\n", (3,), **settings).tolist() == [[4, 1, 2]]
     assert read("a.csv", "1,2,4\n", (3,), **settings).tolist() == [[4, 1, 2]]
@@ -94,7 +94,7 @@ def test_a_table_that_does_not_fit_is_refused(read, told, text, wrong):
     assert wrong in found
 
 
-def test_bytes_that_are_no_text_are_refused(read, told):
+def test_bytes_that_are_not_text_are_refused(read, told):
     assert "not valid utf-8" in told(read, "a.csv", b"\xff\xfe\x00\x01", (2,))
 
 
@@ -129,24 +129,24 @@ COLOURED = np.stack([GREY, GREY[::-1], 255 - GREY], axis=-1)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 2, 3), (2, 3, 1), (6,)])
-def test_a_grey_image_fits_into_every_form_that_a_network_takes(read, shape):
+def test_a_grey_image_fits_every_input_shape_of_an_image_network(read, shape):
     found = read("a.png", png(GREY), shape, white=1.0)
     assert found.dtype == np.float32
     assert np.array_equal(found, (GREY / np.float32(255)).reshape(1, *shape))
 
 
-def test_channels_stand_where_the_network_has_them(read):
+def test_image_channels_follow_the_networks_layout(read):
     assert np.array_equal(read("a.PNG", png(COLOURED), (2, 3, 3), white=255)[0], COLOURED)
     assert np.array_equal(read("a.png", png(COLOURED), (3, 2, 3), white=255)[0], COLOURED.transpose(2, 0, 1))
     assert np.array_equal(read("a.png", png(GREY), (3, 2, 3), white=255)[0], [GREY] * 3)
 
 
-def test_pixels_are_scaled_as_the_data_were(read):
+def test_pixels_are_scaled_like_the_training_data(read):
     assert np.array_equal(read("a.png", png(GREY), (2, 3), scale=0.25)[0], GREY / np.float32(4))
     assert np.array_equal(read("a.png", png(GREY), (2, 3), scale=0.25, white=255)[0], GREY)
 
 
-def test_an_image_that_does_not_fit_is_refused_with_the_size_that_does(read, told):
+def test_an_image_of_the_wrong_size_is_refused_with_the_right_size(read, told):
     assert "has 3 x 2 pixels; expected 28 x 28. Resize it." in told(
         lambda: read("a.png", png(GREY), (28, 28), white=1.0)
     )
@@ -159,13 +159,13 @@ def test_an_image_that_does_not_fit_is_refused_with_the_size_that_does(read, tol
     )
 
 
-def test_a_name_that_does_not_say_what_the_file_is_is_refused(read, told):
+def test_a_file_name_with_an_unknown_suffix_is_refused(read, told):
     for name in ("a", "a.exe", "a.gz"):
-        assert "its name does not say what it is. Files end in .csv, " in told(read, name, "1\n", (1,))
+        assert "unknown file type. Files end in .csv, " in told(read, name, "1\n", (1,))
 
 
 # -- data sets ---------------------------------------------------------------------------------------------------------
-def test_the_digits_read_an_image_as_their_own_pixels(tmp_path):
+def test_the_digits_read_an_image_scaled_like_their_pixels(tmp_path):
     image = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
     (tmp_path / "a.png").write_bytes(png(image))
     expected = image.astype(np.float32) / np.float32(255)
@@ -174,7 +174,7 @@ def test_the_digits_read_an_image_as_their_own_pixels(tmp_path):
     assert Mnist.white == 1.0
 
 
-def test_every_byte_of_an_image_becomes_what_mnist_makes_of_it(tmp_path):
+def test_image_bytes_are_scaled_like_mnist_pixels(tmp_path):
     every = np.arange(256, dtype=np.uint8).reshape(16, 16)
     (tmp_path / "a.png").write_bytes(png(every))
     assert np.array_equal(Mnist().samples(tmp_path / "a.png", (16, 16))[0], every.astype(np.float32) / np.float32(255))
@@ -189,7 +189,7 @@ def table(tmp_path):
     return Csv(tmp_path / "t.csv", "kind", scale=0.1, split={"training": 1.0})
 
 
-def test_a_table_reads_samples_as_its_own_rows_to_the_bit(table, tmp_path):
+def test_samples_for_prediction_equal_the_tables_rows_bit_for_bit(table, tmp_path):
     own = table["training"].block(0)["inputs"]
     for text in (TABLE, "width,length\n2.5,1.5\n4.7,3.1\n0.7,0.3\n", "1.5,2.5\n3.1,4.7\n0.3,0.7\n"):
         (tmp_path / "s.csv").write_text(text)
@@ -198,12 +198,12 @@ def test_a_table_reads_samples_as_its_own_rows_to_the_bit(table, tmp_path):
     assert table.samples(tmp_path / "s.csv.gz", (2,)).shape == (3, 2)
 
 
-def test_a_column_that_the_table_has_must_be_there(table, tmp_path, told):
+def test_a_column_must_exist_in_the_table(table, tmp_path, told):
     (tmp_path / "s.csv").write_text("length,widht\n1,2\n")
     assert "there is no column 'width'. Did you mean 'widht'?" in told(table.samples, tmp_path / "s.csv", (2,))
 
 
-def test_a_table_that_is_gone_still_reads_samples_in_its_order(table, tmp_path):
+def test_samples_can_be_read_after_the_training_table_was_deleted(table, tmp_path):
     (tmp_path / "t.csv").unlink()
     (tmp_path / "s.csv").write_text(TABLE)
     assert np.allclose(table.samples(tmp_path / "s.csv", (2,))[0], [0.15, 0.25])

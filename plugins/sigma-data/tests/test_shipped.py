@@ -11,11 +11,11 @@ SOURCES = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
 HASHES = dict(re.findall(r"^\| `(\S+)` \| `([0-9a-f]{64})` \|$", SOURCES, re.MULTILINE))
 
 
-def test_every_file_has_its_source_and_licence_beside_it():
+def test_every_bundled_file_has_its_source_and_licence():
     described = dict(re.findall(r"^\| `(\S+)` \| [^|]+ \| [^|]+ \| (CC BY 4.0|MIT)", SOURCES, re.MULTILINE))
     assert set(described) == {path.name for path in FOLDER.iterdir()} - {"SOURCES.md"}
 
 
 @pytest.mark.parametrize("name", ["digits.csv.gz", "iris.csv.gz", "wdbc.csv.gz"])
-def test_a_file_is_as_it_was_when_it_was_described(name):
+def test_the_bundled_files_have_the_documented_checksums(name):
     assert sha256((FOLDER / name).read_bytes()).hexdigest() == HASHES[name]

@@ -13,7 +13,7 @@ def test_the_order_is_random_and_the_same_in_every_epoch_and_run():
     assert Shuffle(8).indices(0, 0, 0, 100).tolist() != order
 
 
-def test_blocks_have_orders_of_their_own():
+def test_each_block_has_its_own_order():
     assert Shuffle().indices(0, 0, 0, 100).tolist() != Shuffle().indices(0, 0, 1, 100).tolist()
 
 

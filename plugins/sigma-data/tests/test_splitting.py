@@ -26,7 +26,7 @@ def rows(part) -> list[int]:
 @given(
     st.lists(st.integers(0, 3), min_size=40, max_size=120), SHARES, WAYS, st.integers(0, 2**64 - 1), st.integers(7, 200)
 )
-def test_parts_share_no_row_and_have_their_share(classes, shares, by, seed, block_rows):
+def test_parts_are_disjoint_and_have_their_share(classes, shares, by, seed, block_rows):
     assume(min(shares.values()) * 10 > 1)
     parts = split(numbered(classes, block_rows), shares, by, seed)
     assert list(parts) == list(shares)
@@ -49,13 +49,13 @@ def test_every_class_has_its_share_to_within_one_row(classes, shares, seed):
         assert (np.abs(found - shares[name] * counts) < 1 + 1e-6).all()
 
 
-def test_rounding_many_small_classes_evens_out():
-    classes = [i for i in range(30) for _ in range(5)]  # 4.5 of each to train on
+def test_shares_of_many_small_classes_add_up_to_the_share():
+    classes = [i for i in range(30) for _ in range(5)]  # 4.5 of each in the training split
     parts = split(numbered(classes), {"training": 0.9, "validation": 0.1}, "stratified")
     assert (len(parts["training"]), len(parts["validation"])) == (135, 15)
 
 
-def test_the_same_seed_draws_the_same_rows_and_another_one_others():
+def test_the_same_seed_draws_the_same_rows_and_another_seed_others():
     data = numbered([0, 1] * 50)
     for by in ("record", "stratified"):
         first = rows(split(data, {"training": 0.5}, by, seed=3)["training"])
@@ -63,7 +63,7 @@ def test_the_same_seed_draws_the_same_rows_and_another_one_others():
         assert rows(split(data, {"training": 0.5}, by, seed=4)["training"]) != first
 
 
-def test_a_data_set_is_split_by_its_own_seed_which_is_0_unless_it_is_set():
+def test_the_seed_of_a_split_defaults_to_0_and_is_independent_of_the_run():
     def drawn(**settings) -> bytes:
         return Iris(split_by="record", **settings)["validation"].block(0)["inputs"].tobytes()
 
@@ -72,13 +72,13 @@ def test_a_data_set_is_split_by_its_own_seed_which_is_0_unless_it_is_set():
     assert drawn(seed=1) == split(whole, Iris().split, seed=1)["validation"].block(0)["inputs"].tobytes()
 
 
-def test_blocks_are_neighbours_in_the_order_of_the_names():
+def test_splitting_by_block_takes_consecutive_rows_in_the_order_of_the_names():
     parts = split(numbered([0] * 10), {"training": 0.6, "validation": 0.3}, "block")
     assert rows(parts["training"]) == [0, 1, 2, 3, 4, 5]
     assert rows(parts["validation"]) == [6, 7, 8]
 
 
-def test_records_are_drawn_from_everywhere():
+def test_a_split_by_record_draws_from_the_whole_data_set():
     validation = rows(split(numbered([0] * 1000), {"training": 0.8, "validation": 0.2})["validation"])
     assert np.histogram(validation, bins=4, range=(0, 1000))[0].min() > 30
 
@@ -100,12 +100,12 @@ def test_tenths_that_add_up_to_one_are_accepted():
         ({"training": 0.9, "validation": 0.01}, "'validation' gets none of 10 rows for a share of 0.01"),
     ],
 )
-def test_shares_that_make_no_sense_are_told(shares, message):
+def test_invalid_shares_are_reported(shares, message):
     with pytest.raises(SigmaConfigError, match=f"split: {message}"):
         split(numbered([0] * 10), shares)
 
 
-def test_a_way_that_there_is_not_is_told():
+def test_an_unknown_split_method_is_reported():
     with pytest.raises(SigmaConfigError, match="unknown method 'random'. Use one of record, block, stratified"):
         split(numbered([0] * 10), {"training": 0.5}, "random")
 

@@ -14,7 +14,7 @@ VALUES = npst.arrays("f4", st.tuples(st.integers(2, 8), st.integers(1, 4)), elem
 
 
 @given(VALUES)
-def test_mean_and_deviation_are_those_of_the_standard_library(values):
+def test_mean_and_deviation_agree_with_the_statistics_module(values):
     state = Standardise().fit([values])
     for i, column in enumerate(values.T.tolist()):
         assert state["mean"][i] == pytest.approx(statistics.fmean(column), abs=1e-9)
@@ -31,7 +31,7 @@ def test_blocks_merge_to_the_mean_and_deviation_of_all_rows(blocks, shift):
     np.testing.assert_allclose(state["deviation"], wanted, rtol=1e-6, atol=1e-9)
 
 
-def test_one_block_gives_the_bits_of_numpy():
+def test_statistics_of_one_block_equal_numpys_bit_for_bit():
     values = np.random.default_rng(0).normal(3.0, 2.0, (1000, 5)).astype(np.float32)
     state = Standardise().fit([values])
     assert state["mean"].tobytes() == values.mean(axis=0, dtype="f8").tobytes()
@@ -55,7 +55,7 @@ def test_the_training_split_gets_mean_0_and_deviation_1():
 
 @pytest.mark.parametrize("value", [0.1, 1e30, -3.7])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_a_feature_that_never_changes_becomes_0(value, dtype):
+def test_a_constant_feature_becomes_0(value, dtype):
     values = np.full((1000, 2), value, dtype)
     values[:, 1] = np.arange(1000)
     step = Standardise()
@@ -71,7 +71,7 @@ def test_another_split_is_scaled_by_the_mean_and_deviation_of_training():
     assert step.apply(np.array([[100.0], [300.0]]), state).tolist() == [[98.0], [298.0]]
 
 
-def test_whole_numbers_become_float32():
+def test_integers_become_float32():
     step, values = Standardise(), np.array([[1], [3]], np.uint8)
     assert step.apply(values, step.fit([values])).tolist() == [[-1.0], [1.0]]
     assert step.apply(values, step.fit([values])).dtype == np.float32

@@ -13,7 +13,7 @@ from sigma_kernel import SigmaConfigError, SigmaDataError
 
 
 class Counted:
-    """Ten samples, or batches of three rows, that can be iterated again; counts how often that is done."""
+    """Ten samples, or batches of three rows, that can be iterated repeatedly; counts the iterations."""
 
     def __init__(self, batches: bool = False) -> None:
         self.times = 0
@@ -48,7 +48,7 @@ def test_batches_of_any_size_are_gathered_into_blocks(sizes, block_rows):
     assert {data.rows(i) for i in range(data.blocks - 1)} <= {block_rows}
 
 
-def test_nothing_is_read_before_it_is_wanted_and_then_once():
+def test_data_is_read_on_first_use_and_only_once():
     source = Counted()
     data = Stream(source, block_rows=4)
     assert source.times == 0
@@ -56,18 +56,18 @@ def test_nothing_is_read_before_it_is_wanted_and_then_once():
     assert source.times == 1
 
 
-def test_with_one_block_kept_every_epoch_iterates_again():
+def test_keeping_one_block_iterates_the_source_every_epoch():
     source = Counted(batches=True)
     data = Stream(source, of="batches", block_rows=7, keep="one")
     assert len(data) == 30
     assert rows(data) == rows(data) == [i // 3 for i in range(30)]
-    assert source.times == 3  # to count, and for two epochs
+    assert source.times == 3  # one to count rows, and one for each of two epochs
     assert data.block(4)["inputs"].shape == (2, 2)
     assert data.block(4) is data.block(4)
     assert data.block(1)["targets"].tolist() == [2, 2, 3, 3, 3, 4, 4]
 
 
-def test_blocks_may_be_asked_for_by_several_threads():
+def test_blocks_may_be_read_by_several_threads():
     class Slow(Counted):
         def __iter__(self):
             for sample in super().__iter__():
@@ -80,14 +80,14 @@ def test_blocks_may_be_asked_for_by_several_threads():
     assert found == [[0, 1, 2], [9], [3, 4, 5], [6, 7, 8]] * 5
 
 
-def test_a_generator_is_kept_in_memory():
+def test_a_generator_is_read_once_and_kept_in_memory():
     data = Stream(((np.zeros(2), i) for i in range(5)), block_rows=2)
     assert rows(data) == rows(data) == list(range(5))
     with pytest.raises(SigmaDataError, match="a generator can be used only once"):
         Stream(((np.zeros(2), i) for i in range(5)), keep="one")
 
 
-def test_samples_alone_are_the_first_section():
+def test_samples_that_are_not_tuples_are_the_first_section():
     assert Stream([1.0, 2.0]).block(0)["inputs"].tolist() == [1.0, 2.0]
 
 
@@ -96,12 +96,12 @@ def test_sections_can_be_given_other_names():
     assert {name: values.tolist() for name, values in block.items()} == {"left": [1.0], "right": [2], "same": [True]}
 
 
-def test_nothing_is_told():
+def test_an_empty_iterable_is_reported():
     with pytest.raises(SigmaDataError, match="the iterable yields nothing"):
         len(Stream([]))
 
 
-def test_too_many_parts_are_told():
+def test_too_many_values_per_sample_are_reported():
     with pytest.raises(SigmaDataError, match="sample 1 has 3 parts, for inputs, targets. Set `names`"):
         len(Stream([(1, 2), (1, 2, 3)]))
 
@@ -116,12 +116,12 @@ def test_a_sample_without_a_section_is_named():
         len(Stream([{"inputs": 1, "targets": 2}, {"inputs": 1}]))
 
 
-def test_a_block_of_another_type_is_told():
+def test_a_block_of_another_type_is_reported():
     with pytest.raises(SigmaDataError, match="from row 2 on there is inputs float64.*; before, inputs int64"):
         len(Stream([1, 2, 3.5], block_rows=2))
 
 
-def test_batches_that_do_not_fit_together_are_told():
+def test_batches_of_different_shapes_are_reported():
     with pytest.raises(SigmaDataError, match="the batches from row 0 on have different sections or shapes"):
         len(Stream([{"inputs": np.zeros((2, 3))}, {"inputs": np.zeros((2, 4))}], of="batches"))
     with pytest.raises(SigmaDataError, match="batch 0: the sections have|batch 0: the samples have different numbers"):
@@ -130,26 +130,26 @@ def test_batches_that_do_not_fit_together_are_told():
         len(Stream([1.0], of="batches"))
 
 
-def test_a_value_that_is_not_finite_names_its_row():
+def test_a_non_finite_value_names_its_row():
     with pytest.raises(SigmaDataError, match="section 'inputs', row 3: a value is not finite"):
         len(Stream([0.0, 1.0, 2.0, np.nan], block_rows=2))
     with pytest.raises(SigmaDataError, match="section 'inputs', row 3: a value is not finite"):
         len(Stream([np.zeros(2), np.array([0, np.inf])], of="batches"))
 
 
-def test_words_are_told():
+def test_words_are_reported():
     with pytest.raises(SigmaDataError, match="section 'targets' holds objects or words"):
         len(Stream([(1.0, "rose")]))
 
 
-def test_memory_can_be_bounded():
+def test_the_memory_of_a_stream_can_be_limited():
     assert len(Stream(np.zeros((10, 100)), limit=8000)) == 10
     with pytest.raises(SigmaDataError, match="stream: more than 7999 bytes. Raise `limit`, or set keep='one'"):
         len(Stream(np.zeros((10, 100)), limit=7999))
     assert len(Stream(np.zeros((10, 100)), limit=1, keep="one")) == 10
 
 
-def test_an_iterable_that_yields_less_the_second_time_is_told():
+def test_an_iterable_that_yields_fewer_rows_the_second_time_is_reported():
     class Shrinking:
         left = 6
 
@@ -164,7 +164,7 @@ def test_an_iterable_that_yields_less_the_second_time_is_told():
 
 
 @pytest.mark.parametrize("setting", [{"of": "rows"}, {"keep": "two"}, {"block_rows": 0}, {"limit": 0}, {"names": ()}])
-def test_settings_that_make_no_sense_are_refused(setting):
+def test_invalid_settings_are_refused(setting):
     with pytest.raises(SigmaConfigError, match=next(iter(setting))):
         Stream([], **setting)
 
@@ -172,10 +172,10 @@ def test_settings_that_make_no_sense_are_refused(setting):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        (None, r"takes something to iterate over, such as a list or a generator \(got None\)"),
-        (lambda: iter([(0.0, 1)]), r"takes something to iterate over, .*<lambda>.* Call it, and give what it returns"),
+        (None, r"must be an iterable, such as a list or a generator \(got None\)"),
+        (lambda: iter([(0.0, 1)]), r"must be an iterable, .*<lambda>.* Call it, and pass the result"),
     ],
 )
-def test_what_cannot_be_iterated_is_refused_at_once(source, text):
+def test_a_source_that_is_not_iterable_is_refused_immediately(source, text):
     with pytest.raises(SigmaDataError, match=f"^stream: {text}"):
         Stream(source)

@@ -11,7 +11,7 @@ def both(data: Synthetic) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
     return dict(data["training"].block(0)), dict(data["validation"].block(0))
 
 
-def test_shapes_rows_and_classes_are_as_asked():
+def test_shapes_rows_and_classes_are_as_requested():
     data = Synthetic(rows=100, shape=(3, 4), classes=5, split={"training": 0.9, "validation": 0.1})
     training, validation = both(data)
     assert training["inputs"].shape == (90, 3, 4)
@@ -22,12 +22,12 @@ def test_shapes_rows_and_classes_are_as_asked():
     assert data.classes == ("0", "1", "2", "3", "4")
 
 
-def test_the_same_seed_makes_the_same_data_and_another_one_other():
+def test_the_same_seed_gives_the_same_data_and_another_seed_other_data():
     assert both(Synthetic(seed=3))[0]["inputs"].tobytes() == both(Synthetic(seed=3))[0]["inputs"].tobytes()
     assert both(Synthetic(seed=3))[0]["inputs"].tobytes() != both(Synthetic(seed=4))[0]["inputs"].tobytes()
 
 
-def test_the_nearest_mean_finds_the_class():
+def test_synthetic_classes_can_be_found_by_the_nearest_mean():
     training, validation = both(Synthetic(rows=500, classes=6, shape=(12,)))
     means = np.stack([training["inputs"][training["targets"] == i].mean(axis=0) for i in range(6)])
     nearest = np.linalg.norm(validation["inputs"][:, None] - means, axis=-1).argmin(axis=1)
@@ -45,12 +45,12 @@ def test_least_squares_find_the_linear_teacher():
     assert 0.5 < validation["targets"].std() < 2
 
 
-def test_without_noise_samples_are_their_centres():
+def test_without_noise_samples_equal_their_centres():
     training, _ = both(Synthetic(rows=200, noise=0.0, classes=3))
     assert len(np.unique(training["inputs"], axis=0)) == 3
 
 
-def test_more_than_memory_holds_is_told():
+def test_sizes_beyond_memory_are_reported():
     with pytest.raises(SigmaDataError, match=r"synthetic: \d+ rows of shape \(1000, 1000\) do not fit into memory"):
         Synthetic(rows=10**13, shape=(1000, 1000))["training"]
 
@@ -58,6 +58,6 @@ def test_more_than_memory_holds_is_told():
 @pytest.mark.parametrize(
     "setting", [{"rows": 0}, {"shape": (3, 0)}, {"classes": 0}, {"noise": -1.0}, {"teacher": "me"}]
 )
-def test_settings_that_make_no_sense_are_refused(setting):
+def test_invalid_settings_are_refused(setting):
     with pytest.raises(SigmaConfigError, match=next(iter(setting))):
         Synthetic(**setting)

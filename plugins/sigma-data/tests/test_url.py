@@ -19,7 +19,7 @@ def fetched(source: Url) -> bytes:
 
 @pytest.fixture
 def url(server, tmp_path):
-    """Return a source of /data.bin, which the server has, and its mirror /mirror/data.bin, which it has not."""
+    """Return a source of /data.bin, which the server has, with the mirror /mirror/data.bin, which it does not have."""
     server.files["/data.bin"] = CONTENT
 
     def make(path: str = "/data.bin", **settings) -> Url:
@@ -29,12 +29,12 @@ def url(server, tmp_path):
     return make
 
 
-def test_a_file_is_fetched_once_and_kept(server, url):
+def test_a_file_is_downloaded_once_and_cached(server, url):
     assert fetched(url()) == fetched(url()) == CONTENT
     assert server.asked == [("/data.bin", None)]
 
 
-def test_a_file_that_was_changed_in_the_cache_is_fetched_again(server, url, tmp_path):
+def test_a_file_changed_in_the_cache_is_downloaded_again(server, url, tmp_path):
     fetched(url())
     (kept,) = (tmp_path / "cache").iterdir()
     kept.write_bytes(b"changed")
@@ -42,13 +42,13 @@ def test_a_file_that_was_changed_in_the_cache_is_fetched_again(server, url, tmp_
     assert len(server.asked) == 2
 
 
-def test_an_interrupted_download_goes_on_where_it_ended(server, url):
+def test_an_interrupted_download_is_resumed(server, url):
     server.cut["/data.bin"] = [131_072, 262_144]
     assert fetched(url()) == CONTENT
     assert server.asked == [("/data.bin", None), ("/data.bin", "bytes=131072-"), ("/data.bin", "bytes=262144-")]
 
 
-def test_a_later_run_goes_on_with_what_an_earlier_one_left(server, url, tmp_path):
+def test_a_later_run_resumes_an_earlier_partial_download(server, url, tmp_path):
     server.cut["/data.bin"] = [131_072]
     with pytest.raises(SigmaDataError, match="cannot be fetched"):
         fetched(url(attempts=1))
@@ -58,20 +58,20 @@ def test_a_later_run_goes_on_with_what_an_earlier_one_left(server, url, tmp_path
     assert not list((tmp_path / "cache").glob("*.part"))
 
 
-def test_a_mirror_goes_on_with_what_another_began(server, url):
+def test_a_mirror_resumes_a_download_from_another_mirror(server, url):
     server.files["/mirror/data.bin"] = CONTENT
     server.cut["/data.bin"] = [131_072]
     assert fetched(url(mirrors=["/mirror/data.bin"])) == CONTENT
     assert server.asked == [("/data.bin", None), ("/mirror/data.bin", "bytes=131072-")]
 
 
-def test_a_server_that_knows_no_ranges_begins_again(server, url):
+def test_a_server_without_range_requests_restarts_the_download(server, url):
     server.cut["/data.bin"], server.ranges = [131_072], False
     assert fetched(url()) == CONTENT
     assert len(server.asked) == 2
 
 
-def test_a_download_that_was_interrupted_from_the_keyboard_is_kept_too(server, url, tmp_path, monkeypatch):
+def test_a_download_interrupted_by_ctrl_c_is_kept(server, url, tmp_path, monkeypatch):
     def write(self, answer, path, start):
         path.write_bytes(CONTENT[:50_000])
         raise KeyboardInterrupt
@@ -87,50 +87,50 @@ def test_a_download_that_was_interrupted_from_the_keyboard_is_kept_too(server, u
 @pytest.mark.parametrize(
     "left", [b"wrong" * 1000, CONTENT + b"too long", CONTENT[::-1]], ids=["wrong", "long", "other"]
 )
-def test_a_rest_that_does_not_fit_is_thrown_away(server, url, tmp_path, left):
+def test_a_partial_download_that_does_not_fit_is_discarded(server, url, tmp_path, left):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / f"{HASH}.part").write_bytes(left)
     assert fetched(url()) == CONTENT
     assert server.asked[-1] == ("/data.bin", None)
 
 
-def test_a_rest_that_is_already_whole_is_used(server, url, tmp_path):
+def test_a_partial_download_that_is_already_complete_is_used(server, url, tmp_path):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / f"{HASH}.part").write_bytes(CONTENT)
     assert fetched(url()) == CONTENT
 
 
-def test_a_wrong_hash_is_an_error_that_leaves_nothing_behind(server, url, tmp_path):
+def test_a_wrong_hash_is_an_error_and_leaves_no_file(server, url, tmp_path):
     with pytest.raises(SigmaDataError, match=r"data\.bin: cannot be fetched(?s:.)*does not match the known hash"):
         fetched(url(sha256="0" * 64))
     assert not list((tmp_path / "cache").iterdir())
     assert len(server.asked) == 1
 
 
-def test_a_missing_file_is_asked_for_once_and_then_its_mirror(server, url):
+def test_a_missing_file_is_requested_once_and_then_from_the_mirror(server, url):
     assert fetched(url("/gone.bin", mirrors=["/data.bin"])) == CONTENT
     assert [path for path, _ in server.asked] == ["/gone.bin", "/data.bin"]
 
 
-def test_a_server_in_trouble_is_asked_again(server, url):
+def test_a_server_error_is_retried(server, url):
     server.status["/data.bin"] = [503, 500]
     assert fetched(url()) == CONTENT
     assert len(server.asked) == 3
 
 
-def test_when_nothing_helps_every_address_and_reason_is_told(server, url):
+def test_every_address_and_reason_is_reported_if_no_mirror_works(server, url):
     server.status["/data.bin"] = [503] * 3
     with pytest.raises(SigmaDataError, match=r"(?s)/data\.bin: 503 Server Error.*/gone\.bin: the server answers 404"):
         fetched(url(mirrors=["/gone.bin"]))
 
 
-def test_a_server_that_is_not_there_is_an_error(tmp_path, server):
+def test_an_unreachable_server_is_an_error(tmp_path, server):
     source = Url("http://127.0.0.1:9/data.bin", HASH, cache=tmp_path, attempts=2)
     with pytest.raises(SigmaDataError, match=r"http://127\.0\.0\.1:9/data\.bin: cannot be fetched"):
         fetched(source)
 
 
-def test_more_than_the_limit_is_not_written(url, tmp_path):
+def test_a_download_stops_at_the_limit(url, tmp_path):
     with pytest.raises(SigmaDataError, match="larger than 1000 bytes; if that is right, raise `limit`"):
         fetched(url(limit=1000))
     assert not list((tmp_path / "cache").iterdir())
@@ -150,7 +150,7 @@ def test_the_hash_is_required_and_checked_for_its_form():
 
 
 @pytest.mark.parametrize("address", ["ftp://example.org/a", "example.org/a", "file:///etc/passwd", "https://"])
-def test_only_the_web_is_fetched_from(address):
+def test_only_http_and_https_urls_are_accepted(address):
     with pytest.raises(SigmaDataError, match="is not a URL"):
         Url(address, HASH)
     with pytest.raises(SigmaDataError, match="mirrors: .* is not a URL"):

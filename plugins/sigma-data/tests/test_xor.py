@@ -3,7 +3,7 @@ from __future__ import annotations
 from sigma_data import Xor
 
 
-def test_training_and_validation_are_the_four_cases():
+def test_training_and_validation_are_the_same_four_samples():
     xor = Xor()
     assert list(xor) == ["training", "validation"]
     assert xor.classes == ("0", "1")

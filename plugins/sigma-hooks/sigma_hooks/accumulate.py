@@ -37,7 +37,7 @@ class Accumulate(Hook):
         return [f"accumulated.{self.value}.{way}" for way in self.ways]
 
     def fire(self, context: HookContext) -> None:
-        """Add the value, and publish what all come to."""
+        """Add the value, and publish the aggregates."""
         value = context.read(self.value)
         if value is None:
             return

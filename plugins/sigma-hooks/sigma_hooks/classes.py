@@ -28,7 +28,7 @@ def said_and_right(prediction: Node, targets: Node) -> tuple[Node, Node]:
         said = _rows(f.cast(f.greater(flat, 0.5), "int32"), 2, prediction, flat)
         return said, _rows(f.cast(f.reshape(targets, flat.shape), "int32"), 2, prediction)
     if len(prediction.shape) != 2:
-        raise SigmaNetworkError(f"metrics of classes: predictions have shape {prediction.shape}; take (n, classes).")
+        raise SigmaNetworkError(f"class metrics: predictions have shape {prediction.shape}; expected (n, classes).")
     right = f.argmax(targets, axis=1) if len(targets.shape) == 2 else f.cast(targets, "int32")
     worst = f.min(prediction, axis=1) + f.max(prediction, axis=1)  # NaN if any score is NaN
     said = _rows(f.argmax(prediction, axis=1), prediction.shape[1], prediction, worst)

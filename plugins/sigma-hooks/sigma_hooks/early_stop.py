@@ -34,7 +34,7 @@ class EarlyStop(Hook):
         return [self.value]
 
     def fire(self, context: HookContext) -> None:
-        """Compare, remember, and stop when patience is at its end."""
+        """Compare with the best value, and stop once patience has run out."""
         value, memory = context.read(self.value), context.memory
         if value is None:
             return

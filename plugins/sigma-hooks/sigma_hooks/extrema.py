@@ -28,7 +28,7 @@ class Extrema(Hook):
         return [f"extrema.{self.value}.minimum", f"extrema.{self.value}.maximum"]
 
     def fire(self, context: HookContext) -> None:
-        """Compare with what is remembered."""
+        """Update the extrema with the value, and publish them."""
         value = context.read(self.value)
         if value is None:
             return

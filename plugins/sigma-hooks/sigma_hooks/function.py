@@ -31,5 +31,5 @@ class FunctionHook(Hook):
         return self.outputs
 
     def fire(self, context: HookContext) -> None:
-        """Call it."""
+        """Call the function."""
         self.function(context)

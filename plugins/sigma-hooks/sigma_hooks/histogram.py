@@ -37,7 +37,7 @@ class Histogram(Hook):
         return ["histogram.**"]
 
     def fire(self, context: HookContext) -> None:
-        """Count and publish."""
+        """Publish the histogram of each array."""
         for address, value in read_all(context, self.of).items():
             values = np.asarray(value, np.float64)
             counts, edges = np.histogram(values[np.isfinite(values)], self.bins)

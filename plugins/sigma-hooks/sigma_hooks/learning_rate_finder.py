@@ -52,7 +52,7 @@ class LearningRateFinder(Hook):
         return [f"learning_rate_finder.{name}" for name in ("rates", "losses", "suggestion")]
 
     def fire(self, context: HookContext) -> None:
-        """Note the loss at the present rate, and raise it."""
+        """Record the loss at the current rate, and raise the rate."""
         memory, loss = context.memory, context.read("training.loss")
         if loss is None or memory.get("over"):
             return
@@ -71,7 +71,7 @@ class LearningRateFinder(Hook):
         return np.geomspace(self.low, self.high, self.steps)
 
     def _worse(self, losses: Sequence[float]) -> bool:
-        if len(losses) < 10:  # the first ones are too noisy
+        if len(losses) < 10:  # the first losses are too noisy
             return False
         smooth = smoothed(losses)
         return bool(smooth[-1] > self.worse * smooth.min() > 0)

@@ -33,7 +33,7 @@ class AccuracyMetric(Metric):
         classes = 1 if binary else prediction.shape[1]
         if self.top > classes:
             raise SigmaConfigError(
-                f"accuracy: top = {self.top}, but there is a score for {classes}. Choose a smaller one."
+                f"accuracy: top = {self.top}, but the output has {classes} classes. Choose a smaller one."
             )
         if binary:
             right = self._binary(f.reshape(prediction, shape=(prediction.shape[0],)), targets)
@@ -46,7 +46,8 @@ class AccuracyMetric(Metric):
         """Return the share of correct rows."""
         if isnan(totals):
             raise SigmaDataError(
-                "accuracy: the targets are no classes. Give indices, 0 or 1, or one-hot rows; numbers have a loss."
+                "accuracy: the targets are not classes. Give indices, 0 or 1, or one-hot rows; "
+                "for numbers, use a regression metric."
             )
         return float(totals) / rows
 
@@ -57,7 +58,7 @@ class AccuracyMetric(Metric):
 
     def _ranked(self, scores: Node, targets: Node) -> Node:
         if len(scores.shape) != 2:
-            raise SigmaNetworkError(f"accuracy: predictions have shape {scores.shape}; it takes (n, classes).")
+            raise SigmaNetworkError(f"accuracy: predictions have shape {scores.shape}; expected (n, classes).")
         rows, classes = scores.shape
         index = f.argmax(targets, axis=1) if len(targets.shape) == 2 else targets
         place = f.iota(shape=(rows, classes), axis=1, dtype="int32")

@@ -33,7 +33,7 @@ class NanGuard(Hook):
         return ["training.loss"]
 
     def fire(self, context: HookContext) -> None:
-        """Keep what is good; act on what is not."""
+        """Keep the parameters if the loss is finite, else act."""
         loss = context.read("training.loss")
         if loss is None or math.isfinite(loss):
             if self.then == "restore":

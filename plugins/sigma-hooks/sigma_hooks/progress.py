@@ -27,7 +27,7 @@ class Progress(Hook):
         return ["progress"]
 
     def fire(self, context: HookContext) -> None:
-        """Publish and tell."""
+        """Publish the fraction, and log epoch and iteration."""
         now, goal = context.moment, context.read("goal")
         text = f"epoch {now.epoch}, iteration {now.iteration}"
         if goal:

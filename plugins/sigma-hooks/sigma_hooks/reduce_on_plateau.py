@@ -39,7 +39,7 @@ class ReduceOnPlateau(Hook):
         return [self.value, self.rates]
 
     def fire(self, context: HookContext) -> None:
-        """Compare, remember, and reduce when patience is at its end."""
+        """Compare with the best value, and reduce the rates once patience has run out."""
         value, memory = context.read(self.value), context.memory
         if value is None:
             return

@@ -24,7 +24,7 @@ class Report(Hook):
         return self.values
 
     def fire(self, context: HookContext) -> None:
-        """Tell them on one line."""
+        """Log the values on one line."""
         told = ", ".join(f"{address} {shown(context.read(address))}" for address in self.reads)
         context.log(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {told}")
 

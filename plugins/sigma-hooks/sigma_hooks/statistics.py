@@ -44,7 +44,7 @@ class Statistics(Hook):
         return ["statistics.**"]
 
     def fire(self, context: HookContext) -> None:
-        """Measure and publish."""
+        """Publish the measures of each array."""
         for address, value in read_all(context, self.of).items():
             values = np.asarray(value, np.float64)
             for measure in self.measures if values.size else ():

@@ -29,5 +29,5 @@ class Switch(Hook):
         return {f"switch.{self.name}": self.value}
 
     def fire(self, context: HookContext) -> None:
-        """Say where it is, at the start."""
+        """Log the address and the value when training starts."""
         context.log(f"switch.{self.name} can be set live")

@@ -85,7 +85,7 @@ class TargetMaximisation(Hook):
             )
 
     def fire(self, context: HookContext) -> None:
-        """Climb, publish and draw."""
+        """Run gradient ascent, publish the values reached and write the images."""
         samples, reached = self.climb(context, self._chosen(context))
         for output, sample, value in zip(self._chosen(context), samples, reached, strict=True):
             context.publish(f"target_maximisation.{output}", float(value))
@@ -94,15 +94,15 @@ class TargetMaximisation(Hook):
     def _chosen(self, context: HookContext | Outlook) -> Sequence[int]:
         shape = context.ends()[1].shape
         if len(shape) != 1:
-            raise SigmaNetworkError(f"target_maximisation: the output has shape {shape}; it takes a row of numbers.")
+            raise SigmaNetworkError(f"target_maximisation: the output has shape {shape}; expected (outputs,).")
         chosen = range(shape[0]) if self.outputs is None else self.outputs
         wrong = [output for output in chosen if not 0 <= output < shape[0]]
         if wrong:
-            raise SigmaConfigError(f"target_maximisation.outputs: there are 0 to {shape[0] - 1} (got {wrong[0]}).")
+            raise SigmaConfigError(f"target_maximisation.outputs: must be from 0 to {shape[0] - 1} (got {wrong[0]}).")
         return chosen
 
     def climb(self, context: HookContext, outputs: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return one sample for each output, and the value of the output for it."""
+        """Return one sample per output, and the value of that output for it."""
         inputs, row = context.ends()
         draws = np.random.Generator(np.random.Philox(self.seed))
         samples = draws.normal(scale=START, size=(len(outputs), *inputs.shape)).astype(inputs.dtype)

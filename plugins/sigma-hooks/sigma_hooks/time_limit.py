@@ -39,7 +39,7 @@ class TimeLimit(Hook):
         return float(found[1]) * UNITS[unit]
 
     def fire(self, context: HookContext) -> None:
-        """Stop if it is time."""
+        """Stop if the limit is reached."""
         if context.moment.second >= self.seconds():
             context.log(f"stopped: the time limit of {self.limit} is over")
             context.command("stop")

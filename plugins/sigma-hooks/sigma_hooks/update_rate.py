@@ -34,7 +34,7 @@ class UpdateRate(Hook):
         return ["update_rate.**"]
 
     def fire(self, context: HookContext) -> None:
-        """Divide and publish."""
+        """Publish the ratio for each parameter."""
         updates, parameters = (read_all(context, pattern) for pattern in self.reads)
         for address, update in updates.items():
             name = address.removeprefix("updates.")

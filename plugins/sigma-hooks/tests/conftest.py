@@ -1,4 +1,4 @@
-"""A small network of the tests' own: images of 4 by 3 pixels, one layer of weights, two classes."""
+"""A small network for these tests: images of 4 by 3 pixels, one layer of weights, two classes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CrossEntropy(CostLayer):
 
 @pytest.fixture
 def classifier() -> Callable[..., Environment]:
-    """Return a function that makes an environment: 20 images, of class 1 where the upper half is brighter."""
+    """Return a function that makes an environment: 20 images, of class 1 if the upper half is brighter."""
 
     def make(shape: tuple[int, ...] = (4, 3), **settings: Any) -> Environment:
         images = np.random.default_rng(5).normal(size=(20, 4, 3)).astype(np.float32)
@@ -63,7 +63,7 @@ def classifier() -> Callable[..., Environment]:
 
 @pytest.fixture
 def entrance() -> Callable[..., Layer]:
-    """Return a function that makes an input layer of a section."""
+    """Return a function that makes an input layer for a section."""
     return Input
 
 

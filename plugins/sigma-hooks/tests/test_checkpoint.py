@@ -1,4 +1,4 @@
-"""Checkpoints that hooks save: each, the last ones, the best ones."""
+"""Checkpoints that hooks save: all, the last ones, the best ones."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class TestCheckpoint(HookSuite):
 
 
 def _written(epochs: float, context: Any) -> None:
-    """Wait for the writer, which lets go of what still waits for it when something newer comes."""
+    """Wait for the writer, which may drop a queued checkpoint for a newer one."""
     home = context.folder / "checkpoints" / "trainer"
-    last = context.moment.iteration - 1  # it is saved after all hooks of that moment
+    last = context.moment.iteration - 1  # it is saved after all hooks of that boundary
     while last and last % (5 * epochs) == 0 and not (home / str(last)).is_dir():
         time.sleep(0.001)
 
 
 def _left(folder: Path, **settings: Any) -> dict[int, float | None]:
-    """Return the epochs of the checkpoints that are left after six epochs of five iterations, with their scores."""
+    """Return the epochs and scores of the checkpoints that remain after six epochs of five iterations."""
     scores, epochs = iter(SCORES), settings.get("every", every(1, "epoch")).interval
     hooks = {
         "score": FunctionHook(lambda context: context.publish("score", next(scores)), outputs=["score"]),
@@ -46,26 +46,26 @@ def _left(folder: Path, **settings: Any) -> dict[int, float | None]:
         return {iteration // 5: score for iteration, score in saved_scores(Path(str(sigma.run_folder))).items()}
 
 
-def test_every_checkpoint_stays_where_nothing_else_is_said(tmp_path: Path) -> None:
+def test_every_checkpoint_is_kept_by_default(tmp_path: Path) -> None:
     assert list(_left(tmp_path)) == [1, 2, 3, 4, 5, 6]
 
 
-def test_checkpoints_are_saved_as_often_as_is_said(tmp_path: Path) -> None:
+def test_checkpoints_are_saved_at_the_given_interval(tmp_path: Path) -> None:
     assert list(_left(tmp_path, every=every(3, "epoch"))) == [3, 6]
 
 
-def test_the_last_ones_stay(tmp_path: Path) -> None:
+def test_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
     assert list(_left(tmp_path, last=2)) == [5, 6]
 
 
 @pytest.mark.parametrize(("better", "epochs"), [("lower", [2, 4, 6]), ("higher", [3, 5, 6])])
-def test_the_best_ones_stay_and_the_newest(tmp_path: Path, better: str, epochs: list[int]) -> None:
+def test_the_best_checkpoints_and_the_newest_are_kept(tmp_path: Path, better: str, epochs: list[int]) -> None:
     left = _left(tmp_path, value="score", best=2, better=better)
     assert list(left) == epochs
     assert [left[epoch] for epoch in epochs[:2]] == [SCORES[epoch - 1] for epoch in epochs[:2]]
 
 
-def test_a_score_that_is_no_number_yet_is_none() -> None:
+def test_a_score_not_published_yet_is_none() -> None:
     desk = Desk()
     SaveCheckpoint(value="x", best=1).fire(desk)
     desk.values["x"] = float("nan")
@@ -73,19 +73,19 @@ def test_a_score_that_is_no_number_yet_is_none() -> None:
     assert desk.commands == [("save", {"score": None, "keep": False})] * 2
 
 
-def test_where_all_are_to_stay_each_is_marked_so() -> None:
+def test_keeping_all_checkpoints_marks_each_to_keep() -> None:
     desk = Desk()
     SaveCheckpoint().fire(desk)
     SaveCheckpoint(last=1).fire(desk)
     assert [arguments["keep"] for _, arguments in desk.commands] == [True, False]
 
 
-def test_best_of_nothing_is_refused() -> None:
+def test_best_without_a_value_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="checkpoint: best needs a value"):
         SaveCheckpoint(best=1)
 
 
 @pytest.mark.parametrize("settings", [{"last": 0}, {"value": "x", "best": 0}, {"better": "best"}])
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SigmaConfigError, match="last|best|better"):
         SaveCheckpoint(**settings)

@@ -1,4 +1,4 @@
-"""Every hook passes the suite, and does what it is for."""
+"""Every hook passes the suite and does its job."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TestFunction(HookSuite):
 
 
 def _shown(hook: Hook, desk: Desk, name: str, values: list[float]) -> list[int]:
-    """Let a hook see one value after the other; return after which of them it has stopped training."""
+    """Feed values to a hook one by one; return after which of them it has stopped training."""
     stops = []
     for i, value in enumerate(values):
         desk.values[name] = value
@@ -78,19 +78,19 @@ def _shown(hook: Hook, desk: Desk, name: str, values: list[float]) -> list[int]:
 
 
 # -- reports -----------------------------------------------------------------------------------------------------------
-def test_a_report_names_every_value_and_says_which_are_unknown() -> None:
+def test_a_report_logs_every_value_and_marks_unknown_ones() -> None:
     desk = Desk({"training.loss": 0.123456}, Moment(iteration=7, epoch=2))
     Report(values=["training.loss", "validation.loss"]).fire(desk)
     assert desk.logged == ["epoch 2, iteration 7: training.loss 0.1235, validation.loss unknown"]
 
 
-def test_the_loss_is_told() -> None:
+def test_the_loss_is_logged() -> None:
     desk = Desk({"training.loss": 2.0})
     Loss().fire(desk)
     assert desk.logged == ["epoch 0, iteration 0: training.loss 2"]
 
 
-def test_running_time_is_the_time_since_the_last_time() -> None:
+def test_running_time_is_the_time_since_the_last_firing() -> None:
     hook, desk = RunningTime(), Desk()
     found = []
     for second in (1.5, 4.0):
@@ -100,7 +100,7 @@ def test_running_time_is_the_time_since_the_last_time() -> None:
     assert found == [1.5, 2.5]
 
 
-def test_extrema_are_remembered() -> None:
+def test_extrema_are_kept_over_all_firings() -> None:
     hook, desk = Extrema("x"), Desk()
     _shown(hook, desk, "x", [3.0, 1.0, 2.0, 5.0, 4.0])
     assert (desk.values["extrema.x.minimum"], desk.values["extrema.x.maximum"]) == (1.0, 5.0)
@@ -117,7 +117,7 @@ def test_extrema_are_remembered() -> None:
         (when("second").reaches(3), "iteration"),
     ],
 )
-def test_a_stop_is_asked_as_often_as_its_values_change(criterion: Any, scale: str) -> None:
+def test_a_stop_criterion_is_evaluated_as_often_as_its_values_change(criterion: Any, scale: str) -> None:
     assert Stop(when=criterion).every == every(1, scale)
 
 
@@ -128,20 +128,20 @@ def test_a_stop_without_a_criterion_ends_training_when_it_is_due() -> None:
     assert (summary.iterations, summary.status) == (7, "finished")
 
 
-def test_a_stop_ends_training_at_the_first_boundary_where_it_holds() -> None:
+def test_a_stop_hook_ends_training_at_the_first_boundary_where_it_holds() -> None:
     with small_environment(Sweep(), hooks={"end": Stop(when=when("iteration").reaches(8))}) as sigma:
         assert sigma.run().iterations == 8
         assert [text for _, text in sigma.messages.after(0)] == ["stopped: iteration reaches 8"]
 
 
-def test_the_end_is_known_from_the_criterion() -> None:
+def test_the_last_iteration_is_known_from_the_stop_criterion() -> None:
     stop = Stop(when=when("validation.loss").below(0) | when("epoch").reaches(4))
     with small_environment(Sweep(), hooks={"end": stop, "validation": Evaluate()}) as sigma:
         sigma.prepare()
         assert sigma.get("trainer.goal") == 20
 
 
-def test_early_stop_waits_for_its_patience_and_brings_the_best_back() -> None:
+def test_early_stop_waits_for_its_patience_and_restores_the_best_parameters() -> None:
     desk = Desk()
     hook = EarlyStop("loss", patience=2, restore=True)
     assert _shown(hook, desk, "loss", [3.0, 2.0, 2.5, 1.9, 1.9, 2.0]) == [5]
@@ -149,15 +149,15 @@ def test_early_stop_waits_for_its_patience_and_brings_the_best_back() -> None:
     assert desk.logged == ["stopped: loss was best in epoch 4 (1.9); its parameters are restored"]
 
 
-def test_early_stop_wants_the_improvement_it_was_asked_for() -> None:
+def test_early_stop_requires_the_given_improvement() -> None:
     assert _shown(EarlyStop("loss", patience=2, by=0.5), Desk(), "loss", [3.0, 2.8, 2.6, 2.4]) == [2]
 
 
-def test_early_stop_can_look_upwards() -> None:
+def test_early_stop_can_wait_for_an_increase() -> None:
     assert _shown(EarlyStop("score", patience=1, better="higher"), Desk(), "score", [0.5, 0.6, 0.6]) == [2]
 
 
-def test_early_stop_restores_the_very_bits_of_the_best_epoch() -> None:
+def test_early_stop_restores_the_best_epoch_bit_for_bit() -> None:
     losses = iter([1.0, 0.5, 0.7, 0.8])
     kept = []
 
@@ -174,7 +174,7 @@ def test_early_stop_restores_the_very_bits_of_the_best_epoch() -> None:
         assert sigma.get("trainer.network.layers.weights").tobytes() == kept[1].tobytes()
 
 
-def test_a_run_that_an_early_stop_has_ended_trains_no_further_unless_it_is_given_more_patience(tmp_path: Path) -> None:
+def test_a_run_ended_by_early_stop_continues_only_with_more_patience(tmp_path: Path) -> None:
     def made(patience: int) -> Any:
         worse = FunctionHook(lambda context: context.publish("score", context.moment.epoch), outputs=["score"])
         return small_environment(Sweep(9), hooks={"score": worse, "early": EarlyStop("score", patience=patience)})
@@ -198,7 +198,7 @@ def _explode(then: str | None) -> Any:
 
 
 @pytest.mark.parametrize("then", ["fail", None])
-def test_a_loss_that_is_not_finite_ends_the_run_with_the_iteration_and_advice(then: str | None) -> None:
+def test_a_non_finite_loss_ends_the_run_with_the_iteration_and_advice(then: str | None) -> None:
     with _explode(then) as sigma:
         sigma.trainer("trainer").optimiser.learning_rate = 50.0
         with pytest.raises(SigmaTrainingError, match="at iteration [0-9]+.*Lower the learning rate"):
@@ -213,13 +213,13 @@ def test_the_guard_can_stop_with_the_parameters_of_the_last_good_epoch() -> None
         assert all(math.isfinite(v) for v in sigma.get("trainer.network.layers.weights").ravel())
 
 
-def test_the_guard_can_just_stop() -> None:
+def test_the_guard_can_stop_without_restoring() -> None:
     with _explode("stop") as sigma:
         sigma.trainer("trainer").optimiser.learning_rate = 50.0
         assert not math.isfinite(sigma.run().metrics["training.loss"])
 
 
-def test_the_guard_goes_before_hooks_that_would_publish_nonsense() -> None:
+def test_the_guard_runs_before_hooks_that_would_publish_invalid_values() -> None:
     hooks = {"a": Evaluate(), "guard": NanGuard(), "stop": Stop(when=when("epoch").reaches(2))}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.prepare()
@@ -235,10 +235,10 @@ def test_the_guard_goes_before_hooks_that_would_publish_nonsense() -> None:
         (lambda: Accuracy(top=0), "top"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(make: Any, what: str) -> None:
+def test_invalid_settings_are_refused(make: Any, what: str) -> None:
     with pytest.raises(SigmaConfigError, match=what):
         make()
 
 
-def test_the_scale_of_a_stop_is_the_epoch_by_default() -> None:
+def test_a_stop_criterion_is_evaluated_once_an_epoch_by_default() -> None:
     assert Stop().every.scale is TimeScale.EPOCH

@@ -19,22 +19,22 @@ def _counted(metric: AccuracyMetric | ThresholdAccuracyMetric, scores: np.ndarra
     return metric.value(np.asarray(total), len(scores))
 
 
-def test_the_best_score_counts_and_the_first_of_equals() -> None:
+def test_the_earliest_of_equal_best_scores_is_kept() -> None:
     assert _counted(AccuracyMetric(), SCORES, LABELS) == 0.5
 
 
 @pytest.mark.parametrize(("top", "share"), [(1, 0.5), (2, 1.0), (3, 1.0)])
-def test_the_k_best_scores_count(top: int, share: float) -> None:
+def test_top_k_accuracy_counts_the_k_best_scores(top: int, share: float) -> None:
     assert _counted(AccuracyMetric(top), SCORES, LABELS) == share
 
 
-def test_equal_scores_everywhere_are_as_good_as_always_guessing_the_first_class() -> None:
+def test_equal_scores_predict_the_first_class() -> None:
     labels = np.array([0, 1, 2, 0, 1, 2], np.int32)
     for top in (1, 2, 3):
         assert _counted(AccuracyMetric(top), np.ones((6, 3), np.float32), labels) == pytest.approx(top / 3)
 
 
-def test_scores_that_are_not_numbers_are_never_right() -> None:
+def test_nan_scores_are_never_correct() -> None:
     assert _counted(AccuracyMetric(), np.full((4, 3), np.nan, np.float32), LABELS) == 0.0
 
 
@@ -46,12 +46,12 @@ def test_a_probability_that_is_not_a_number_is_never_right() -> None:
         assert _counted(metric, np.full((4, 1), np.nan, np.float32), targets[:, None]) == 0.0
 
 
-def test_one_hot_targets_mean_the_same() -> None:
+def test_one_hot_targets_give_the_same_result() -> None:
     assert _counted(AccuracyMetric(), SCORES, np.eye(3, dtype=np.float32)[LABELS]) == 0.5
 
 
 @pytest.mark.parametrize("shape", [(4, 1), (4,)])
-def test_a_single_probability_is_right_on_its_side_of_one_half(shape: tuple[int, ...]) -> None:
+def test_a_single_probability_is_correct_on_the_right_side_of_one_half(shape: tuple[int, ...]) -> None:
     found = np.array([0.9, 0.2, 0.6, 0.5], np.float32).reshape(shape)
     assert _counted(AccuracyMetric(), found, np.array([1.0, 0.0, 0.0, 1.0], np.float32).reshape(shape)) == 0.5
 
@@ -61,6 +61,6 @@ def test_scores_with_too_many_axes_are_refused() -> None:
         _counted(AccuracyMetric(), np.ones((4, 3, 2), np.float32), LABELS)
 
 
-def test_totals_of_two_batches_merge_to_those_of_both() -> None:
+def test_totals_of_two_batches_merge_to_those_of_their_union() -> None:
     metric = AccuracyMetric()
     assert metric.value(metric.merge(np.float32(3), np.float32(2)), 10) == 0.5

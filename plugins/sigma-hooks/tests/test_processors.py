@@ -1,4 +1,4 @@
-"""Hooks that gather and measure, against numpy and closed forms."""
+"""Hooks that aggregate and measure agree with NumPy and closed forms."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class TestHistogram(HookSuite):
         return {"gradients.**": {"gradients.a": ARRAY}}
 
 
-# -- gathering ---------------------------------------------------------------------------------------------------------
+# -- aggregation -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("window", [None, 1, 3, 100])
-def test_values_are_gathered_over_a_window_or_ever(window: int | None) -> None:
+def test_values_are_aggregated_over_a_window_or_the_whole_run(window: int | None) -> None:
     hook, desk = Accumulate("x", window=window, ways=["mean", "sum", "minimum", "maximum"]), Desk()
     series = [3.0, -1.0, 4.0, 1.0, 5.0]
     for i, value in enumerate(series, 1):
@@ -78,19 +78,19 @@ def test_values_are_gathered_over_a_window_or_ever(window: int | None) -> None:
         assert found == pytest.approx([seen.mean(), seen.sum(), seen.min(), seen.max()])
 
 
-def test_what_is_not_there_yet_is_not_gathered() -> None:
+def test_values_not_published_yet_are_not_aggregated() -> None:
     desk = Desk()
     Accumulate("x").fire(desk)
     assert (desk.values, desk.memory) == ({}, {})
 
 
 @pytest.mark.parametrize("settings", [{"window": 0}, {"ways": ["median"]}])
-def test_a_window_or_a_way_that_is_none_is_refused(settings: dict[str, Any]) -> None:
+def test_an_invalid_window_or_aggregation_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SigmaConfigError, match="window|ways"):
         Accumulate("x", **settings)
 
 
-def test_what_was_gathered_is_read_by_others() -> None:
+def test_aggregated_values_can_be_read_by_other_hooks() -> None:
     hooks = {
         "gather": Accumulate("training.loss", ways=["minimum"], every=every(1, "iteration")),
         "stop": Stop(when=when("accumulated.training.loss.minimum").below(0.5)),
@@ -105,7 +105,7 @@ def test_what_was_gathered_is_read_by_others() -> None:
 
 
 # -- progress and time -------------------------------------------------------------------------------------------------
-def test_progress_is_told_with_the_end_where_it_is_known() -> None:
+def test_progress_is_logged_with_the_end_if_known() -> None:
     desk = Desk(moment=Moment(iteration=30, epoch=2))
     Progress().fire(desk)
     desk.values["goal"] = 120
@@ -114,14 +114,14 @@ def test_progress_is_told_with_the_end_where_it_is_known() -> None:
     assert desk.values["progress"] == 0.25
 
 
-def test_progress_knows_the_end_from_the_hooks() -> None:
+def test_progress_derives_the_last_iteration_from_the_hooks() -> None:
     hooks = {"progress": Progress(), "end": Stop(when=when("epoch").reaches(4))}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         sigma.run()
         assert sigma.trainer("trainer").history["progress"].tolist() == [0.25, 0.5, 0.75, 1.0]
 
 
-def test_phases_are_told_as_differences_and_hooks_without_what_they_evaluate() -> None:
+def test_phase_times_are_published_as_differences_and_hooks_exclude_evaluation() -> None:
     hook, desk = PhaseTime(), Desk()
     for now in ([1.0, 2.0, 5.0, 3.0], [2.0, 2.5, 9.0, 6.0], [0.5, 0.5, 0.5, 0.25]):
         desk.values.update(zip([f"phases.{p}" for p in ("burst", "data", "hooks", "evaluation")], now, strict=True))
@@ -129,7 +129,7 @@ def test_phases_are_told_as_differences_and_hooks_without_what_they_evaluate() -
         found = [desk.values[f"phase_time.{p}"] for p in ("burst", "data", "hooks", "evaluation")]
         if now[0] == 2.0:
             assert found == [1.0, 0.5, 1.0, 3.0]
-    assert found == [0.5, 0.5, 0.25, 0.25]  # counted anew: another process goes on with the run
+    assert found == [0.5, 0.5, 0.25, 0.25]  # counted from 0: another process continues the run
 
 
 def test_phases_add_up_to_the_time_of_training() -> None:
@@ -142,7 +142,7 @@ def test_phases_add_up_to_the_time_of_training() -> None:
 
 
 # -- arrays by address -------------------------------------------------------------------------------------------------
-def test_arrays_are_measured_as_numpy_does() -> None:
+def test_statistics_of_arrays_equal_numpys() -> None:
     desk = Desk({"a.**": {"a.b": ARRAY, "a.c": 2.0, "a.d": np.zeros((0, 2))}})
     Statistics("a.**", measures=["mean", "deviation", "norm", "minimum", "maximum", "zeros"]).fire(desk)
     del desk.values["a.**"]
@@ -154,7 +154,7 @@ def test_arrays_are_measured_as_numpy_does() -> None:
 
 
 @pytest.mark.parametrize("of", ["network.layers.**", "gradients.**", "updates.**", "activations.*"])
-def test_whatever_a_step_knows_can_be_measured(classifier: Make, of: str) -> None:
+def test_all_values_of_a_step_can_be_measured(classifier: Make, of: str) -> None:
     with classifier(hooks={"it": Statistics(of)}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
         found = dict(sigma.registry.find("trainer.statistics.**.deviation"))
@@ -162,7 +162,7 @@ def test_whatever_a_step_knows_can_be_measured(classifier: Make, of: str) -> Non
         assert all(np.isfinite(value) for value in found.values())
 
 
-def test_one_update_of_gradient_descent_has_the_rate_of_its_gradient(classifier: Make) -> None:
+def test_the_update_rate_of_one_gradient_descent_step_follows_its_gradient(classifier: Make) -> None:
     seen: dict[str, Any] = {}
 
     def look(context: Any) -> None:
@@ -183,7 +183,7 @@ def test_short_addresses_come_first_so_that_a_group_is_set_before_its_members() 
     assert read_all(Desk(), "rate.a") == {}
 
 
-def test_equal_elements_have_no_rate() -> None:
+def test_a_constant_parameter_has_no_update_rate() -> None:
     desk = Desk({"updates.**": {"updates.a": ARRAY}, "network.layers.**": {"network.layers.a": np.ones(3)}})
     UpdateRate("**").fire(desk)
     assert not [name for name in desk.values if name.startswith("update_rate")]
@@ -207,7 +207,7 @@ def test_histograms_count_every_finite_element_once() -> None:
         ("statistics.network.layers.1-linear.weights.norm improves upwards by 1e9 for 3 epochs in all", None),
     ],
 )
-def test_criteria_ask_about_what_is_published_by_pattern(classifier: Make, criterion: str, epochs: int | None) -> None:
+def test_criteria_can_read_published_values_by_pattern(classifier: Make, criterion: str, epochs: int | None) -> None:
     hooks = {"measure": Statistics(measures=["deviation", "norm"]), "end": Stop(when=criterion)}
     with classifier(hooks=hooks) as sigma:
         sigma.trainer("trainer").fit(epochs=4)
@@ -215,12 +215,12 @@ def test_criteria_ask_about_what_is_published_by_pattern(classifier: Make, crite
 
 
 @pytest.mark.parametrize("bins", [0, 1001])
-def test_bins_are_bounded(bins: int) -> None:
+def test_the_number_of_bins_is_limited(bins: int) -> None:
     with pytest.raises(SigmaConfigError, match="bins"):
         Histogram(bins=bins)
 
 
-def test_watching_changes_no_bit(classifier: Make) -> None:
+def test_monitoring_does_not_change_the_bits(classifier: Make) -> None:
     found = []
     watching = {
         "a": Statistics("gradients.**"),

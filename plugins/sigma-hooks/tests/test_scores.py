@@ -34,7 +34,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
 from sigma_kernel.testing import HookSuite
 
-# The example of scikit-learn's guide: classes 0 1 2 0 1 2, said to be 0 2 1 0 0 1.
+# The example of scikit-learn's guide: true classes 0 1 2 0 1 2, predicted 0 2 1 0 0 1.
 RIGHT = np.array([0, 1, 2, 0, 1, 2], np.int32)
 SAID = np.eye(3, dtype=np.float32)[[0, 2, 1, 0, 0, 1]]
 
@@ -80,7 +80,7 @@ class TestRSquared(HookSuite):
 
 
 def measured(metric: Metric, prediction: np.ndarray, targets: np.ndarray, *cuts: int) -> Any:
-    """Return a metric over batches that are cut at some rows."""
+    """Return a metric over batches that are split at the given rows."""
     totals = []
     for found, wanted in zip(np.split(prediction, cuts), np.split(targets, cuts), strict=True):
         specs = [Spec(x.shape, str(x.dtype)) for x in (found, wanted)]
@@ -93,7 +93,7 @@ def measured(metric: Metric, prediction: np.ndarray, targets: np.ndarray, *cuts:
 @pytest.mark.parametrize("cuts", [(), (2,), (1, 5)])
 @pytest.mark.parametrize(
     ("metric", "average", "value"),
-    [  # as scikit-learn's documentation of each prints them
+    [  # as in scikit-learn's documentation of each
         (PrecisionMetric, "macro", 2 / 9),
         (PrecisionMetric, "micro", 1 / 3),
         (PrecisionMetric, "each", [2 / 3, 0.0, 0.0]),
@@ -105,7 +105,7 @@ def measured(metric: Metric, prediction: np.ndarray, targets: np.ndarray, *cuts:
         (F1Metric, "each", [0.8, 0.0, 0.0]),
     ],
 )
-def test_classes_are_scored_as_scikit_learn_publishes(
+def test_class_scores_equal_those_published_by_scikit_learn(
     metric: Callable[[str], Metric], average: str, value: Any, cuts: tuple[int, ...]
 ) -> None:
     assert measured(metric(average), SAID, RIGHT, *cuts) == pytest.approx(value)
@@ -115,13 +115,13 @@ def test_the_confusion_matrix_has_the_right_classes_as_rows() -> None:
     assert measured(ConfusionMatrixMetric(), SAID, RIGHT, 4) == [[2, 0, 0], [1, 0, 1], [0, 2, 0]]
 
 
-def test_one_hot_targets_are_counted_as_labels_are() -> None:
+def test_one_hot_targets_are_counted_like_labels() -> None:
     assert measured(ConfusionMatrixMetric(), SAID, np.eye(3, dtype=np.float32)[RIGHT]) == [
         [2, 0, 0], [1, 0, 1], [0, 2, 0],
     ]  # fmt: skip
 
 
-def test_a_class_that_is_neither_said_nor_right_is_left_out_of_the_mean() -> None:
+def test_a_class_in_neither_predictions_nor_targets_is_left_out_of_the_mean() -> None:
     wider = np.pad(SAID, ((0, 0), (0, 4)))
     assert measured(PrecisionMetric(), wider, RIGHT) == pytest.approx(2 / 9)
 
@@ -136,18 +136,18 @@ def test_a_single_probability_is_that_of_class_1(shape: tuple[int, ...]) -> None
     assert measured(ConfusionMatrixMetric(), found, right) == [[1, 1], [1, 2]]
 
 
-def test_scores_that_are_not_numbers_say_nothing() -> None:
+def test_nan_scores_predict_no_class() -> None:
     broken = SAID.copy()
     broken[0, 2] = np.nan
     assert measured(ConfusionMatrixMetric(), broken, RIGHT) == [[1, 0, 0], [1, 0, 1], [0, 2, 0]]
     assert measured(RecallMetric("each"), broken, RIGHT) == [0.5, 0.0, 0.0]
 
 
-def test_where_nothing_was_said_a_ratio_is_zero() -> None:
+def test_a_score_without_predictions_is_zero() -> None:
     assert measured(PrecisionMetric(), np.full((6, 3), np.nan, np.float32), RIGHT) == 0.0
 
 
-def test_more_axes_than_classes_are_refused() -> None:
+def test_predictions_with_extra_axes_are_refused() -> None:
     with pytest.raises(SigmaNetworkError, match=r"\(6, 3, 2\)"):
         measured(PrecisionMetric(), np.ones((6, 3, 2), np.float32), RIGHT)
 
@@ -166,7 +166,7 @@ def test_another_average_is_published_under_another_name() -> None:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 @settings(deadline=None)
 @given(st.integers(2, 30), st.integers(1, 3), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e4]))
-def test_errors_of_numbers_agree_with_their_formulas(rows: int, outputs: int, seed: int, far: float) -> None:
+def test_regression_metrics_agree_with_their_formulas(rows: int, outputs: int, seed: int, far: float) -> None:
     draw = np.random.default_rng(seed)
     wanted = draw.normal(loc=far, size=(rows, outputs))
     found = wanted + draw.normal(scale=0.5, size=(rows, outputs))
@@ -183,30 +183,30 @@ def test_errors_of_numbers_agree_with_their_formulas(rows: int, outputs: int, se
             assert measured(metric(), found, wanted, *cuts) == pytest.approx(value, rel=1e-9)
 
 
-def test_large_targets_do_not_cancel_in_float32() -> None:
+def test_r_squared_of_large_targets_does_not_cancel_in_float32() -> None:
     wanted = (1e4 + np.arange(8, dtype=np.float32) / 4).reshape(8, 1)
     found = wanted + np.float32(0.25)
-    spread = 42 / 16  # the squares of -3.5 ... 3.5 add up to 42
+    spread = 42 / 16  # the squares of -3.5 ... 3.5 sum to 42
     assert measured(RSquaredMetric(), found, wanted, 3, 5) == pytest.approx(1 - 8 / 16 / spread, rel=1e-5)
 
 
-def test_constant_targets_are_explained_by_what_equals_them_alone() -> None:
+def test_r_squared_of_constant_targets_is_one_only_for_exact_predictions() -> None:
     same = np.full((4, 1), 2.0, np.float32)
     assert measured(RSquaredMetric(), same, same, 2) == 1.0
     assert measured(RSquaredMetric(), same + 1, same, 2) == 0.0
 
 
-def test_a_row_of_targets_may_be_flat() -> None:
+def test_targets_may_lack_a_trailing_axis_of_one() -> None:
     found, wanted = np.array([[1.0], [2.0]], np.float32), np.array([2, 4], np.int32)
     assert measured(MeanAbsoluteErrorMetric(), found, wanted) == 1.5
 
 
-def test_numbers_that_are_not_as_many_are_refused() -> None:
+def test_predictions_and_targets_of_different_shapes_are_refused() -> None:
     with pytest.raises(SigmaNetworkError, match=r"predictions have shape \(2, 3\) and targets \(2,\)"):
         measured(MeanAbsoluteErrorMetric(), np.ones((2, 3), np.float32), np.ones(2, np.float32))
 
 
-def test_each_of_several_outputs_has_its_side_of_the_threshold() -> None:
+def test_each_output_is_compared_with_the_threshold_separately() -> None:
     found = np.array([[0.9, 0.4], [0.35, 0.1], [np.nan, 0.8]], np.float32)
     right = np.array([[1, 1], [0, 0], [1, 0]], np.float32)
     assert measured(ThresholdAccuracyMetric(), found, right, 1) == pytest.approx(3 / 6)

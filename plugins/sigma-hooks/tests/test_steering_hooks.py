@@ -1,4 +1,4 @@
-"""Hooks that act: limits, switches, learning rates."""
+"""Hooks that steer training: limits, switches, learning rates."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class TestLearningRateFinder(HookSuite):
     ("limit", "seconds"),
     [("90 seconds", 90), ("1 second", 1), ("1.5 hours", 5400), ("3 minutes", 180), ("1day", 86400)],
 )
-def test_a_limit_is_read_as_it_is_said(limit: str, seconds: float) -> None:
+def test_a_time_limit_is_parsed_from_text(limit: str, seconds: float) -> None:
     assert TimeLimit(limit).seconds() == seconds
 
 
 @pytest.mark.parametrize("limit", ["soon", "5", "5 epochs", "0 seconds", "-1 hours", "5 secondss"])
-def test_what_is_no_length_of_time_is_refused(limit: str) -> None:
+def test_invalid_lengths_of_time_are_refused(limit: str) -> None:
     with pytest.raises(SigmaConfigError, match="time_limit: .* is not a duration"):
         TimeLimit(limit)
 
 
-def test_time_is_up_when_the_limit_is_reached() -> None:
+def test_training_stops_when_the_time_limit_is_reached() -> None:
     desk = Desk(moment=Moment(second=89.9))
     TimeLimit("90 seconds").fire(desk)
     assert not desk.commands
@@ -82,7 +82,7 @@ def test_a_run_ends_within_its_limit() -> None:
 
 
 # -- switches ----------------------------------------------------------------------------------------------------------
-def test_a_switch_ends_training_when_somebody_flips_it() -> None:
+def test_setting_a_switch_can_end_training() -> None:
     hooks = {"switch": Switch("brake"), "end": Stop(when="switch.brake equals 1"), "slow": Slow()}
     with small_environment(Sweep(), hooks=hooks) as sigma:
         thread = threading.Thread(target=sigma.run)
@@ -96,14 +96,14 @@ def test_a_switch_ends_training_when_somebody_flips_it() -> None:
         assert "stopped: switch.brake equals 1" in [text for _, text in sigma.messages.after(0)]
 
 
-def test_a_stop_that_waits_for_a_switch_cuts_no_burst() -> None:
+def test_a_stop_that_reads_only_switches_does_not_shorten_bursts() -> None:
     assert Stop(when=when("switch.brake").equals(1)).every == every(0.1, "second")
     both = when("switch.brake").equals(1) | when("iteration").reaches(5)
     assert Stop(when=both).every == every(1, "iteration")
     assert Stop(when=when("switch.brake").equals(1) | when("epoch").reaches(5)).every == every(1, "epoch")
 
 
-def test_a_switch_has_the_name_of_one_level() -> None:
+def test_the_name_of_a_switch_is_one_level_of_an_address() -> None:
     with pytest.raises(SigmaConfigError, match="name"):
         Switch("a.b")
 
@@ -122,12 +122,12 @@ def _reduced(hook: ReduceOnPlateau, values: list[float], rates: Any = 1.0) -> li
     return seen
 
 
-def test_the_rate_falls_when_patience_is_at_its_end() -> None:
+def test_the_rate_falls_when_patience_runs_out() -> None:
     hook = ReduceOnPlateau("loss", factor=0.5, patience=2)
     assert _reduced(hook, [3, 2, 2, 2, 2, 2, 1]) == [1, 1, 1, 0.5, 0.5, 0.25, 0.25]
 
 
-def test_after_a_reduction_some_times_do_not_count() -> None:
+def test_some_firings_do_not_count_after_a_reduction() -> None:
     hook = ReduceOnPlateau("loss", factor=0.5, patience=1, rest=2)
     assert _reduced(hook, [1, 1, 1, 1, 1]) == [1, 0.5, 0.5, 0.5, 0.25]
 
@@ -136,12 +136,12 @@ def test_the_rate_has_a_floor() -> None:
     assert _reduced(ReduceOnPlateau("loss", patience=1, least=0.05), [1, 1, 1, 1]) == [1, 0.1, 0.05, 0.05]
 
 
-def test_a_score_may_have_to_rise() -> None:
+def test_the_best_score_may_be_the_highest() -> None:
     hook = ReduceOnPlateau("score", factor=0.5, patience=1, better="higher", by=0.1)
     assert _reduced(hook, [0.5, 0.7, 0.75, 0.9]) == [1, 1, 0.5, 0.5]
 
 
-def test_a_group_and_its_members_are_each_reduced_once() -> None:
+def test_a_group_of_rates_and_its_members_are_reduced_once_each() -> None:
     hooks = {
         "score": Evaluate(),
         "reduce": ReduceOnPlateau(rates="optimiser.**.learning_rate", factor=0.5, patience=1, by=1e9),
@@ -152,7 +152,7 @@ def test_a_group_and_its_members_are_each_reduced_once() -> None:
         assert sigma.get(f"trainer.{RATE}") == pytest.approx(0.05 / 4)
 
 
-def test_hooks_that_remember_go_on_to_the_bit_after_a_checkpoint() -> None:
+def test_hooks_with_memory_continue_bit_for_bit_after_a_checkpoint() -> None:
     def make() -> dict[str, Hook]:
         return {
             "score": Evaluate(),
@@ -183,7 +183,7 @@ def test_hooks_that_remember_go_on_to_the_bit_after_a_checkpoint() -> None:
         assert found.values["live"] == whole.values["live"]
 
 
-# -- finding a rate ----------------------------------------------------------------------------------------------------
+# -- learning rate finder ----------------------------------------------------------------------------------------------
 def test_losses_are_smoothed_without_a_bias_towards_zero() -> None:
     assert smoothed([2.0, 2.0, 2.0]) == pytest.approx([2.0, 2.0, 2.0])
     average, expected = 0.0, []
@@ -193,9 +193,9 @@ def test_losses_are_smoothed_without_a_bias_towards_zero() -> None:
     assert smoothed([5.0, 3.0, 4.0, 1.0]) == pytest.approx(expected)
 
 
-def test_the_suggestion_lies_where_the_loss_falls_fastest() -> None:
+def test_the_suggested_rate_is_where_the_loss_falls_fastest() -> None:
     rates = np.geomspace(1e-5, 10, 61)
-    losses = 1 / (1 + np.exp(4 * np.log(rates / 1e-2)))  # falls fastest at 1e-2; smoothing lags a little
+    losses = 1 / (1 + np.exp(4 * np.log(rates / 1e-2)))  # falls fastest at 1e-2; smoothing adds a small delay
     found = steepest(rates, losses.tolist())
     assert found is not None
     assert 1e-2 <= found <= 1e-1
@@ -203,7 +203,7 @@ def test_the_suggestion_lies_where_the_loss_falls_fastest() -> None:
     assert steepest(rates[:3], [3.0, 2.0, 1.0]) is None
 
 
-def test_the_search_raises_the_rate_evenly_and_leaves_everything_as_it_was() -> None:
+def test_the_learning_rate_search_raises_the_rate_evenly_and_restores_everything() -> None:
     used: list[float] = []
     seen = FunctionHook(lambda c: used.append(c.read(RATE)), inputs=[RATE], every=every(1, "iteration"))
     kept: list[bytes] = []
@@ -225,7 +225,7 @@ def test_the_search_raises_the_rate_evenly_and_leaves_everything_as_it_was() -> 
 
 
 class Heavy(Descent):
-    """Descent with a memory."""
+    """Gradient descent with momentum."""
 
     def slots(self, parameter: Any) -> dict[str, Slot]:
         return {"velocity": Slot()}
@@ -235,8 +235,8 @@ class Heavy(Descent):
         return parameter + velocity, {"velocity": velocity}
 
 
-@pytest.mark.parametrize("high", [0.1, 1e30])  # the second one leads to a loss that is not finite
-def test_the_search_leaves_no_trace_in_what_the_optimiser_goes_on_from(high: float) -> None:
+@pytest.mark.parametrize("high", [0.1, 1e30])  # the second rate leads to a loss that is not finite
+def test_the_learning_rate_search_restores_the_optimisers_state(high: float) -> None:
     states: list[dict[str, bytes]] = []
     note = FunctionHook(lambda c: states.append(state_bytes(sigma.trainer("trainer"))), every=every(1, "iteration"))
     note.priority = 100  # before the search begins, at the end of the first iteration
@@ -251,7 +251,7 @@ def test_the_search_leaves_no_trace_in_what_the_optimiser_goes_on_from(high: flo
     assert all(states[2][name] != states[0][name] for name in names)
 
 
-def test_the_search_ends_early_when_the_loss_grows() -> None:
+def test_the_learning_rate_search_ends_early_if_the_loss_grows() -> None:
     with small_environment(Sweep(), hooks={"find": LearningRateFinder(low=1e-3, high=1e6, steps=60)}) as sigma:
         sigma.run()
         assert sigma.get("trainer.iteration") < 61
@@ -259,7 +259,7 @@ def test_the_search_ends_early_when_the_loss_grows() -> None:
         assert np.isfinite(sigma.get("trainer.network.layers.weights")).all()
 
 
-def test_a_loss_that_is_not_finite_ends_the_search_and_not_the_run() -> None:
+def test_a_non_finite_loss_ends_the_search_and_not_the_run() -> None:
     hook = LearningRateFinder(low=1e-3, high=1e30, steps=8, worse=1e300)
     with small_environment(Sweep(), hooks={"find": hook}) as sigma:
         assert sigma.run().status == "finished"
@@ -278,6 +278,6 @@ def test_a_loss_that_never_falls_suggests_nothing() -> None:
     assert desk.commands[-1] == ("stop", {})
 
 
-def test_a_range_that_is_none_is_refused() -> None:
+def test_an_invalid_range_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="low 1 must be less than high 0.1"):
         LearningRateFinder(low=1, high=0.1)

@@ -1,4 +1,4 @@
-"""What excites an output most: a linear network's answer is known."""
+"""Activation maximisation; for a linear network the solution is known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sigma_kernel.testing import Desk, HookSuite
 
 @define(eq=False, init=False)
 class Join(Layer):
-    """All inputs, flat and side by side."""
+    """All inputs, flattened and concatenated."""
 
     branches: tuple[Architecture, ...]
 
@@ -46,7 +46,7 @@ class TestTargetMaximisation(HookSuite):
 
 
 # -- the ascent --------------------------------------------------------------------------------------------------------
-def test_a_linear_output_is_excited_most_along_its_weights(classifier: Make) -> None:
+def test_a_linear_output_is_maximised_along_its_weights(classifier: Make) -> None:
     found: dict[str, Any] = {}
 
     class Look(TargetMaximisation):
@@ -56,12 +56,12 @@ def test_a_linear_output_is_excited_most_along_its_weights(classifier: Make) -> 
     with classifier(hooks={**END, "look": Look(l2=1.0, steps=2000, rate=0.001)}) as sigma:
         sigma.run()
         weights = sigma.get("trainer.network.layers.1-linear.weights")
-    for k in (0, 1):  # the slope of w.x - x.x/2 vanishes at x = w
+    for k in (0, 1):  # the gradient of w.x - x.x/2 is 0 at x = w
         assert found["samples"][k].ravel() == pytest.approx(weights[:, k], abs=0.003)
         assert found["reached"][k] == pytest.approx(weights[:, k] @ weights[:, k], rel=0.02)
 
 
-def test_of_several_inputs_the_first_is_drawn_while_the_others_are_held_at_zero(
+def test_the_first_of_several_inputs_is_drawn_with_the_others_at_zero(
     classifier: Make, entrance: Callable[..., Layer], scores: Callable[[], Architecture]
 ) -> None:
     found: dict[str, Any] = {}
@@ -79,13 +79,13 @@ def test_of_several_inputs_the_first_is_drawn_while_the_others_are_held_at_zero(
         sigma.run()
         ((_, weights),) = sigma.registry.find("trainer.network.layers.*.weights")
     assert weights.shape == (12 + 3 + 1, 2)
-    for k in (0, 1):  # what the other inputs add is 0
+    for k in (0, 1):  # the other inputs contribute 0
         assert found["samples"][k].ravel() == pytest.approx(weights[:12, k], abs=0.003)
         assert found["reached"][k] == pytest.approx(weights[:12, k] @ weights[:12, k], rel=0.02)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, bool])
-def test_an_input_without_slopes_is_refused_before_training(
+def test_an_input_without_gradients_is_refused_before_training(
     classifier: Make, entrance: Callable[..., Layer], scores: Callable[[], Architecture], kind: type
 ) -> None:
     with classifier(hooks={**END, "draw": TargetMaximisation(steps=1)}) as sigma:
@@ -107,7 +107,7 @@ def test_bounds_are_kept_and_reached() -> None:
     assert reached.tolist() == [6.0, 6.0]
 
 
-def test_the_same_seed_climbs_to_the_same_bits() -> None:
+def test_gradient_ascent_with_the_same_seed_gives_the_same_bits() -> None:
     first, second, other = (TargetMaximisation(seed=seed, steps=5).climb(Desk(), [0])[0] for seed in (1, 1, 2))
     assert first.tobytes() == second.tobytes() != other.tobytes()
 
@@ -122,7 +122,7 @@ def test_no_bit_of_training_changes(classifier: Make) -> None:
 
 
 # -- the images --------------------------------------------------------------------------------------------------------
-def test_an_image_is_drawn_for_each_output(classifier: Make, tmp_path: Path) -> None:
+def test_one_image_is_drawn_per_output(classifier: Make, tmp_path: Path) -> None:
     draw = TargetMaximisation(steps=20, zoom=2, name="epoch-{epoch}-class-{output}.png")
     with classifier(hooks={**END, "draw": draw}) as sigma:
         sigma.folder = tmp_path
@@ -144,7 +144,7 @@ def test_nothing_is_written_without_a_folder(classifier: Make) -> None:
         assert [a for a, _ in sigma.registry.find("trainer.target_maximisation.*")] == ["trainer.target_maximisation.1"]
 
 
-def test_a_flat_input_is_drawn_in_the_shape_that_is_said(classifier: Make, tmp_path: Path) -> None:
+def test_a_flat_input_is_drawn_in_the_given_shape(classifier: Make, tmp_path: Path) -> None:
     with classifier((12,), hooks={**END, "draw": TargetMaximisation(steps=2, shape=[3, 4], zoom=1)}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
@@ -156,20 +156,22 @@ def test_a_flat_input_is_drawn_in_the_shape_that_is_said(classifier: Make, tmp_p
     [
         ({}, r"an input of shape \(12,\) is not an image. Set shape"),
         ({"shape": [5, 5]}, r"\(5, 5\) does not have 12 elements"),
-        ({"outputs": [2]}, "there are 0 to 1 .got 2."),
+        ({"outputs": [2]}, "must be from 0 to 1 .got 2."),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_before_training(classifier: Make, settings: dict[str, Any], text: str) -> None:
+def test_target_maximisation_refuses_unsuitable_networks_before_training(
+    classifier: Make, settings: dict[str, Any], text: str
+) -> None:
     draw = TargetMaximisation(steps=1, **settings)
     place = r"trainer\.hooks\.draw: target_maximisation.*"
     with classifier((12,), hooks={**END, "draw": draw}) as sigma, pytest.raises(SigmaConfigError, match=place + text):
         sigma.prepare()
 
 
-def test_what_cannot_be_drawn_is_not_attached(classifier: Make) -> None:
+def test_an_unsuitable_network_refuses_attaching_target_maximisation(classifier: Make) -> None:
     with classifier() as sigma:
         sigma.prepare()
-        with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.draw: .* there are 0 to 1 .got 2."):
+        with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.draw: .* must be from 0 to 1 .got 2."):
             sigma.attach("draw", {"type": "target_maximisation", "outputs": [2]})
         assert sigma.trainer("trainer").session.setup.order.names == []
 
@@ -183,13 +185,13 @@ def test_what_cannot_be_drawn_is_not_attached(classifier: Make) -> None:
         ({"folder": "/elsewhere"}, "must be inside the run's folder"),
     ],
 )
-def test_names_that_lead_elsewhere_are_refused(settings: dict[str, Any], text: str) -> None:
+def test_names_that_lead_out_of_their_folder_are_refused(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(SigmaConfigError, match=text):
         TargetMaximisation(**settings)
 
 
 def _decoded(file: bytes) -> np.ndarray:
-    """Return the pixels of a grey PNG, read chunk by chunk as the standard says, every checksum checked."""
+    """Return the pixels of a grey PNG, decoded chunk by chunk as the standard says, every checksum verified."""
     assert file[:8] == bytes([137, 80, 78, 71, 13, 10, 26, 10])
     chunks, at = {}, 8
     while at < len(file):
@@ -204,26 +206,26 @@ def _decoded(file: bytes) -> np.ndarray:
     return rows[:, 1:]
 
 
-def test_one_black_pixel_is_the_file_that_everybody_writes() -> None:
+def test_one_black_pixel_gives_the_reference_png() -> None:
     header = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55")
     assert png(np.zeros((1, 1, 1), np.uint8))[:33] == header
     assert png(np.zeros((1, 1, 1), np.uint8))[-12:] == bytes.fromhex("0000000049454e44ae426082")
 
 
-def test_shades_reach_from_the_least_to_the_greatest() -> None:
+def test_shades_span_minimum_to_maximum() -> None:
     assert shades(np.array([[-1.0, 0.0], [1.0, 3.0]]))[..., 0].tolist() == [[0, 64], [128, 255]]
     assert shades(np.full((2, 2), 7.0)).tolist() == np.zeros((2, 2, 1)).tolist()
     assert shades(np.zeros((3, 4, 5)), zoom=2).shape == (8, 10, 3)
 
 
 # -- the names of files ------------------------------------------------------------------------------------------------
-def test_a_file_is_named_after_values_by_address() -> None:
+def test_a_file_name_can_contain_values_by_address() -> None:
     desk = Desk({"validation.accuracy": 0.98765}, Moment(epoch=7))
     name = "best-{epoch}-{validation.accuracy:.3f}-{what}.png"
     assert placeholders(name) == ("epoch", "validation.accuracy", "what")
     assert file_name(name, desk, {"what": "it"}) == "best-7-0.988-it.png"
 
 
-def test_a_name_stays_one_file_in_its_folder() -> None:
+def test_a_formatted_file_name_stays_inside_its_folder() -> None:
     assert file_name("{x}", Desk({"x": "../../etc/passwd"}), {}) == "_.._etc_passwd"
     assert file_name("{x}", Desk({"x": ".."}), {}) == "_"

@@ -1,4 +1,4 @@
-"""Comparing iterations with the reference: what is found, what is named, and that nothing else changes."""
+"""Comparing iterations with the reference: faults are found and named, and training is not affected."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class TestVerify(HookSuite):
         return Verify()
 
 
-# -- backends that go wrong --------------------------------------------------------------------------------------------
+# -- faulty backends ---------------------------------------------------------------------------------------------------
 class Wrong(NullBackend):
-    """One op gives one per cent too much, in whatever program it comes."""
+    """One op gives one per cent too much, in every program."""
 
     op = "matmul"
 
@@ -41,7 +41,7 @@ class Wrong(NullBackend):
 
 @frozen(eq=False)
 class Spoiled:
-    """A program that gets one entry of the state wrong."""
+    """A program that gets one element of the state wrong."""
 
     program: Program
     name: str
@@ -56,7 +56,7 @@ class Spoiled:
 
 
 class Planned(NullBackend):
-    """Only the ordinary program is wrong: the one that writes a state."""
+    """Only the ordinary program is wrong: the one that writes the state."""
 
     def compile(self, step: Step, in_place: bool = True) -> Program:
         program = super().compile(step, in_place)
@@ -64,7 +64,7 @@ class Planned(NullBackend):
 
 
 class Infinite(NullBackend):
-    """The loss is no number."""
+    """The loss is NaN."""
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
         run = interpret(graph, evolve(numpy_namespace(), own={"matmul": lambda ns, a, b: np.matmul(a, b) * np.nan}))
@@ -72,7 +72,7 @@ class Infinite(NullBackend):
 
 
 class Far(Metric):
-    """How many predictions lie far away."""
+    """The number of predictions that are far off."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         return f.sum(f.cast(f.greater(f.abs(prediction - targets), 1.0), "int32"))
@@ -112,19 +112,19 @@ def test_a_wrong_op_is_found_in_a_later_iteration_of_a_burst() -> None:
     assert "The first wrong op is sub(" in text
 
 
-def test_a_fault_of_the_ordinary_program_alone_cannot_be_located() -> None:
+def test_a_fault_that_vanishes_when_all_values_are_kept_cannot_be_located() -> None:
     text = refusal(Planned())
     assert "network.layers.weights[1, 0] is 0.5 and should be " in text
     assert "The op cannot be located: with all intermediate values kept, the backend computes each of them" in text
 
 
-def test_a_loss_that_is_no_number_is_told_as_a_wrong_number_where_it_should_be_one() -> None:
+def test_a_nan_loss_is_a_difference_if_the_reference_loss_is_finite() -> None:
     text = refusal(Infinite(), hooks={"verify": Verify(every=ALWAYS), "guard": NanGuard(then="stop")})
     assert "iteration 1 differs from the reference" in text
     assert "The first wrong op is matmul" in text
 
 
-def test_a_loss_that_is_rightly_no_number_is_left_to_others() -> None:
+def test_a_loss_that_is_nan_in_the_reference_too_is_not_a_difference() -> None:
     with pytest.raises(SigmaTrainingError, match="the loss is"):
         trained(NullBackend(), {"verify": Verify(every=ALWAYS)}, learning_rate=1e30)
 
@@ -154,7 +154,7 @@ def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
     trainer = environment.trainer("trainer")
     plain = trainer.network
 
-    class Network(type(plain)):  # type: ignore[misc]  # whose prediction is what the targets are compared with
+    class Network(type(plain)):  # type: ignore[misc]  # the prediction that targets are compared with
         def targets(self) -> str:
             return "targets"
 
@@ -166,14 +166,14 @@ def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
     trainer.fit(iterations=3)
 
 
-def test_where_the_policy_is_to_go_on_the_difference_is_told() -> None:
+def test_a_difference_is_logged_if_the_policy_is_to_continue() -> None:
     with trained(Planned(), {"verify": Verify(every=after(1, "iteration"), on_error="mute")}) as sigma:
         told = [text for _, text in sigma.messages.after(0)]
     assert any("iteration 1 differs from the reference" in text and "it is muted" in text for text in told)
 
 
-# -- nothing else changes ----------------------------------------------------------------------------------------------
-def test_training_has_the_same_bits_with_it_and_without() -> None:
+# -- training is not affected ------------------------------------------------------------------------------------------
+def test_verification_does_not_change_the_bits_of_training() -> None:
     found = [
         state_bytes(trained(NullBackend(), hooks).trainer("trainer"))
         for hooks in ({}, {"verify": Verify(every=ALWAYS)}, {"verify": Verify()})
@@ -181,7 +181,7 @@ def test_training_has_the_same_bits_with_it_and_without() -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_an_agreement_is_told_once_and_counted() -> None:
+def test_an_agreement_with_the_reference_is_logged_once_and_counted() -> None:
     with trained(NullBackend(), {"verify": Verify(every=ALWAYS)}) as sigma:
         told = [text for _, text in sigma.messages.after(0)]
         memory = sigma.trainer("trainer").session.state.memory["verify"]["hook"]
@@ -189,7 +189,7 @@ def test_an_agreement_is_told_once_and_counted() -> None:
     assert memory == {"agreed": 10}
 
 
-def test_it_can_be_attached_to_a_run_and_its_times_set() -> None:
+def test_it_can_be_attached_to_a_run_and_rescheduled() -> None:
     with small_environment(Sweep(), backend=Planned()) as sigma:
         sigma.prepare()
         trainer = sigma.trainer("trainer")
@@ -209,7 +209,7 @@ def test_it_can_be_attached_to_a_run_and_its_times_set() -> None:
         ({"tolerance": 0.5}, "tolerance"),
     ],
 )
-def test_what_cannot_be_is_refused_before_training(settings: dict[str, Any], what: str) -> None:
+def test_impossible_settings_are_refused_before_training(settings: dict[str, Any], what: str) -> None:
     with pytest.raises(SigmaConfigError, match=what):
         trained(NullBackend(), {"verify": {"type": "verify", **settings}})  # type: ignore[dict-item]
 
@@ -220,7 +220,7 @@ def compared(found: Any, wanted: Any, moved: Sequence[Any], tolerance: float = 2
     return [str(one) for one in differences(arrays[0], arrays[1], arrays[2:], tolerance)]
 
 
-def test_what_is_allowed_is_a_multiple_of_the_distances_and_of_their_mean_square() -> None:
+def test_the_tolerance_is_a_multiple_of_the_distances_and_their_root_mean_square() -> None:
     """The distances are 0 and 2, their root mean square sqrt(2): twice that is 2.83, and 6.83 with the larger one."""
     moved = [[1.0, 4.0], [1.0, 0.0]]
     assert not compared([3.8, 8.8], [1.0, 2.0], moved)
@@ -228,13 +228,13 @@ def test_what_is_allowed_is_a_multiple_of_the_distances_and_of_their_mean_square
     assert compared([1.0, 8.9], [1.0, 2.0], moved) == ["x[1] is 8.9 and should be 2: off by 6.9, where 6.8 is allowed"]
 
 
-def test_numbers_that_rounding_does_not_touch_must_be_equal() -> None:
+def test_results_without_rounding_must_be_equal() -> None:
     assert not compared([1, 2], [1, 2], [[1, 2]])
     assert len(compared([1, 3], [1, 2], [[1, 2]])) == 1
     assert not compared(np.zeros((0, 3)), np.zeros((0, 3)), [np.zeros((0, 3))])
 
 
-def test_what_is_not_finite_must_be_so_in_both_unless_rounding_decides_it() -> None:
+def test_non_finite_elements_must_agree_unless_rounding_decides() -> None:
     inf, nan = np.inf, np.nan
     assert not compared([inf, -inf, nan], [inf, -inf, nan], [[inf, -inf, nan]])
     assert len(compared([1.0], [inf], [[inf]])) == len(compared([nan], [1.0], [[1.0]])) == 1
@@ -243,7 +243,7 @@ def test_what_is_not_finite_must_be_so_in_both_unless_rounding_decides_it() -> N
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_roundings_move_what_is_rounded_and_nothing_else(dtype: str) -> None:
+def test_only_rounded_results_are_perturbed(dtype: str) -> None:
     x = np.array([[0.0, 1.0, 0.3], [2.0, -3.0, 0.7]], dtype)
 
     def run(function: Callable[..., Node], *operands: np.ndarray) -> np.ndarray:
@@ -269,17 +269,17 @@ def test_roundings_move_what_is_rounded_and_nothing_else(dtype: str) -> None:
         assert 0 < off.max() < 64 * eps
 
 
-def test_what_is_said_of_ops_is_said_of_ops_that_there_are() -> None:
+def test_tables_about_ops_only_mention_existing_ops() -> None:
     assert MEANINGS.keys() >= EXACT | ELEMENTWISE | TERMS.keys()
     assert not EXACT & (ELEMENTWISE | TERMS.keys())
 
 
-def test_numbers_may_always_differ_by_their_last_digits() -> None:
+def test_differences_in_the_last_digits_are_always_allowed() -> None:
     assert not compared([1.0 + 2e-16], [1.0], [[1.0]])
     assert compared([1.0 + 2e-15], [1.0], [[1.0]])
 
 
-def test_functions_are_moved_by_what_the_backend_allows_them() -> None:
+def test_functions_are_perturbed_by_the_error_that_the_backend_allows() -> None:
     x = np.linspace(0.1, 2.0, 7).astype(np.float32)
     graph = trace(f.tanh, Spec(x.shape, "float32"))
     off = Reference(1, 1e-4).lower(graph, {})(x)[0] / np.tanh(x) - 1
@@ -287,7 +287,7 @@ def test_functions_are_moved_by_what_the_backend_allows_them() -> None:
 
 
 def test_the_tolerance_covers_sums_in_another_order() -> None:
-    """Add 100,000 positive numbers one after the other, which errs by some 50 units in the last place."""
+    """Sum 100,000 positive numbers in order, with an error of some 50 units in the last place."""
     x = np.random.default_rng(0).uniform(size=100_000).astype(np.float32)
     graph = trace(lambda x: f.sum(x), Spec(x.shape, "float32"))
     wanted, *moved = ({"x": Reference(seed).lower(graph, {})(x)[0]} for seed in (None, 1, 2, 3))

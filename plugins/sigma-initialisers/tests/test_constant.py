@@ -14,11 +14,11 @@ class TestConstant(InitialiserSuite):
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, -3.5, 5e-324, 1.7e308])
-def test_every_value_is_the_number_to_the_bit(value):
+def test_every_element_is_the_constant_bit_for_bit(value):
     assert {number.hex() for number in draw(Constant(value), Parameter((3, 2))).ravel().tolist()} == {value.hex()}
 
 
 @pytest.mark.parametrize("value", ["banana", float("nan"), float("inf"), None, True])
-def test_what_is_no_finite_number_is_refused(value):
+def test_non_finite_numbers_are_refused(value):
     with pytest.raises(SigmaError, match="value"):
         Constant(value)

@@ -28,7 +28,7 @@ def test_the_deviation_comes_from_one_fan_and_the_gain(parameter, fan, width, ga
     assert distance(values, law.cdf) < 1.95 / sqrt(values.size)
 
 
-def test_behind_rectifiers_signals_keep_their_size():
+def test_he_initialisation_keeps_the_size_of_signals_after_relu():
     signals = draw(HeNormal(1.0), Parameter((256, 400)), seed=2) * 16  # 256 features of variance 1 for 400 samples
     for layer in range(8):
         weights = draw(HeNormal(), Parameter((256, 256)), stream=layer)

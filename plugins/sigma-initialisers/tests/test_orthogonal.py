@@ -21,13 +21,13 @@ class TestOrthogonal(RandomInitialiserSuite):
 
 @pytest.mark.parametrize("shape", [(50, 50), (80, 30), (30, 80), (6, 4, 3, 3), (40, 2, 3, 3), (1, 9), (9, 1)])
 @pytest.mark.parametrize(("gain", "factor"), [(1.0, 1.0), ("relu", sqrt(2))])
-def test_the_fewer_of_rows_and_columns_are_orthonormal(shape, gain, factor):
+def test_whichever_are_fewer_of_rows_and_columns_are_orthonormal(shape, gain, factor):
     matrix = draw(Orthogonal(gain), Parameter(shape)).reshape(shape[0], -1)
     fewer = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     assert np.abs(fewer @ fewer.T - factor**2 * np.eye(len(fewer))).max() < 1e-12
 
 
-def test_no_direction_is_preferred():
+def test_orthogonal_matrices_prefer_no_direction():
     """An element of a uniform rotation in three dimensions is uniform itself (Archimedes)."""
     elements = np.array([draw(Orthogonal(), Parameter((3, 3)), seed=seed) for seed in range(2000)])
     for i, j in np.ndindex(3, 3):

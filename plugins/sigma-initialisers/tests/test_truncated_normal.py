@@ -22,12 +22,12 @@ class TestTruncatedNormal(RandomInitialiserSuite):
 
 
 @pytest.mark.parametrize(("deviation", "mean"), [(0.1, 0.0), (3.0, -7.0)])
-def test_values_follow_the_normal_law_between_their_bounds(deviation, mean):
+def test_values_follow_the_normal_distribution_between_their_bounds(deviation, mean):
     values = draw(TruncatedNormal(deviation, mean), Parameter((200, SAMPLES // 200)), seed=1)
     scores = (values - mean) / deviation
     assert 1.99 < np.abs(scores).max() <= 2.0 + 1e-12
     assert distance(scores, lambda x: (NORMAL.cdf(x) - NORMAL.cdf(-2.0)) / INSIDE) < 1.95 / sqrt(SAMPLES)
-    left = sqrt(1.0 - 2 * 2.0 * exp(-2.0) / sqrt(2 * pi) / INSIDE)  # of the deviation; 0.8796
+    left = sqrt(1.0 - 2 * 2.0 * exp(-2.0) / sqrt(2 * pi) / INSIDE)  # relative to the deviation; 0.8796
     assert abs(scores.std() - left) < 4 * left / sqrt(2 * SAMPLES)
 
 

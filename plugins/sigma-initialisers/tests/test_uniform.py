@@ -19,14 +19,14 @@ class TestUniform(RandomInitialiserSuite):
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.5, 0.25), (3.0, 1000.0), (-1e-12, 1e-12)])
-def test_values_fill_the_interval_evenly(low, high):
+def test_values_are_uniform_over_the_interval(low, high):
     values = draw(Uniform(low, high), Parameter((SAMPLES,)), seed=1)
     assert low <= values.min() < low + (high - low) * 1e-3
     assert high - (high - low) * 1e-3 < values.max() <= high
     assert distance(values, lambda x: (x - low) / (high - low)) < 1.95 / sqrt(SAMPLES)
 
 
-def test_an_empty_interval_gives_its_only_number():
+def test_a_uniform_distribution_over_a_point_gives_that_point():
     assert np.array_equal(draw(Uniform(0.5, 0.5), Parameter((4,))), np.full(4, 0.5))
 
 
@@ -36,6 +36,6 @@ def test_an_interval_that_ends_before_it_starts_is_refused():
 
 
 @pytest.mark.parametrize("bad", [float("-inf"), float("nan"), "low"])
-def test_ends_that_are_no_finite_numbers_are_refused(bad):
+def test_non_finite_bounds_are_refused(bad):
     with pytest.raises(SigmaError, match="low"):
         Uniform(bad, 0.5)

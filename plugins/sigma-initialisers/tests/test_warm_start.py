@@ -28,34 +28,34 @@ class TestWarmStart(InitialiserSuite):
         return WarmStart(self.run)
 
 
-def test_values_of_the_same_address_come_back_to_the_bit(tmp_path):
+def test_a_warm_start_restores_values_bit_for_bit(tmp_path):
     save_checkpoint(tmp_path, {"1-dense.weights": WEIGHTS + 1, "2-dense.weights": WEIGHTS})
     assert values(WarmStart(str(tmp_path))).tobytes() == WEIGHTS.tobytes()
 
 
-def test_single_precision_becomes_double_exactly(tmp_path):
+def test_float32_is_converted_to_float64_exactly(tmp_path):
     save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS.astype(np.float32)})
     assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS.astype(np.float32).astype(np.float64))
 
 
-def test_the_newest_checkpoint_counts(tmp_path):
+def test_a_warm_start_uses_the_newest_checkpoint(tmp_path):
     for iteration in (9, 100, 20):
         save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS + iteration}, iteration=iteration)
     assert np.array_equal(values(WarmStart(tmp_path)), WEIGHTS + 100)
 
 
 @pytest.mark.parametrize("where", [{"2-dense": "5-output"}, {"2-dense.weights": "5-output.weights", "2-dense": "?"}])
-def test_layers_and_parameters_may_have_been_called_otherwise(tmp_path, where):
+def test_a_warm_start_can_map_names_of_layers_and_parameters(tmp_path, where):
     save_checkpoint(tmp_path, {"5-output.weights": WEIGHTS})
     assert np.array_equal(values(WarmStart(tmp_path, map=where)), WEIGHTS)
 
 
-def test_the_map_speaks_of_whole_names(tmp_path):
+def test_the_map_of_a_warm_start_matches_whole_names(tmp_path):
     save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS})
     assert np.array_equal(values(WarmStart(tmp_path, map={"2-den": "nowhere", "2": "nowhere"})), WEIGHTS)
 
 
-def test_a_missing_parameter_is_named_with_what_is_near(tmp_path):
+def test_a_missing_parameter_is_reported_with_similar_names(tmp_path):
     save_checkpoint(tmp_path, {"3-dense.weights": WEIGHTS})
     with pytest.raises(
         SigmaCheckpointError, match=r"2-dense.weights: .*Did you mean '3-dense.weights'\? Give its name"

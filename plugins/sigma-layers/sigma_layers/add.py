@@ -27,7 +27,7 @@ class Add(Layer):
         self.__attrs_init__(branches, name=name)
 
     def forward(self, context: Context, *inputs: Node) -> Node:
-        """Return the sum; raises SigmaNetworkError if the shapes differ, for nothing is broadcast here."""
+        """Return the sum; raises SigmaNetworkError if the shapes differ, because Add does not broadcast."""
         shapes = [x.shape[1:] for x in inputs]
         if len(set(shapes)) > 1:
             raise SigmaNetworkError(

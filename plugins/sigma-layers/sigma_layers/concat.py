@@ -26,7 +26,7 @@ class Concat(Layer):
         self.__attrs_init__(branches, axis, name=name)
 
     def forward(self, context: Context, *inputs: Node) -> Node:
-        """Return them joined; raises SigmaNetworkError for the batch's axis, SigmaGraphError if shapes do not fit."""
+        """Return the concatenation; SigmaNetworkError for the batch's axis, SigmaGraphError if shapes do not fit."""
         if self.axis % len(inputs[0].shape) == 0:
             raise SigmaNetworkError(f"concat: axis {self.axis} is the batch. Use axis 1 or higher, or -1 for the last.")
         return f.concat(*inputs, axis=self.axis)

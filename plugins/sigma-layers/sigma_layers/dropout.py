@@ -24,5 +24,5 @@ class Dropout(Layer):
     rate: float = live(0.5, low=0.0, below=1.0)
 
     def forward(self, context: Context, x: Node) -> Node:
-        """Return x with numbers dropped, or x itself outside training."""
+        """Return x with elements dropped, or x itself outside training."""
         return context.key.dropout(x, context.live["rate"]) if context.training and context.key else x

@@ -34,7 +34,7 @@ class MaxPool(Layer):
         return pooled("max_pool", shape, self.size, self.stride, self.padding)
 
     def forward(self, context: Context, x: Node) -> Node:
-        """Return the largest numbers."""
+        """Return the maxima."""
         return f.max_pool(x, **self.window(x.shape[1:]))
 
 

@@ -24,5 +24,5 @@ class Reshape(Layer):
         self.__attrs_init__(shape, name=name)
 
     def forward(self, context: Context, x: Node) -> Node:
-        """Return x in the new shape; raises SigmaGraphError if the number of numbers differs."""
+        """Return x in the new shape; raises SigmaGraphError if the numbers of elements differ."""
         return f.reshape(x, (x.shape[0], *self.shape))

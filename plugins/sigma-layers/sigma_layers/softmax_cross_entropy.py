@@ -41,7 +41,7 @@ class SoftmaxCrossEntropy(CostLayer):
     )
 
     def forward(self, context: Context, output: Node, targets: Node) -> Node | Totals:
-        """Return the mean, or its totals where labels have weights; raises SigmaNetworkError if shapes do not fit."""
+        """Return the mean, or Totals if labels have weights; raises SigmaNetworkError if shapes do not fit."""
         weights = self._class_weights(output)
         if targets.shape == output.shape[:-1]:
             labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
@@ -72,7 +72,7 @@ class SoftmaxCrossEntropy(CostLayer):
         return -f.sum(terms) / float(prod(output.shape[:-1]))
 
     def _class_weights(self, output: Node) -> Node | None:
-        """Return the weights as a node made of constants: an array can only enter a graph as an input."""
+        """Return the weights as a node of constants, because an array can enter a graph only as an input."""
         if self.class_weights is None:
             return None
         if len(self.class_weights) != output.shape[-1]:
@@ -103,8 +103,8 @@ class SoftmaxCrossEntropy(CostLayer):
             place = first_bad(wrong)
             fractions = labels.dtype.kind == "f" and (labels != np.floor(labels)).any()
             raise SigmaDataError(
-                f"data: section {self.targets!r}, row {place[0]}: label {labels[place]} is none of {classes} classes. "
-                f"Labels are whole numbers from 0 to {classes - 1}; Output({classes}) says how many there are, "
+                f"data: section {self.targets!r}, row {place[0]}: label {labels[place]} is not one of {classes} "
+                f"classes. Labels are integers from 0 to {classes - 1}; Output({classes}) says how many there are, "
                 f"and these go from {labels.min()} to {labels.max()}."
                 f"{' For numbers instead of classes, use SquaredDifference().' if fractions else ''}"
             )
@@ -115,5 +115,5 @@ class SoftmaxCrossEntropy(CostLayer):
             place = first_bad(wrong)
             raise SigmaDataError(
                 f"data: section {self.targets!r}, row {place[0]}: {rows[place].tolist()} are not probabilities, "
-                "which are positive and add up to 1. For several labels per sample, use BinaryCrossEntropy."
+                "which are at least 0 and add up to 1. For several labels per sample, use BinaryCrossEntropy."
             )

@@ -41,12 +41,12 @@ def computed(name, x):
     return it.run([x])[0]
 
 
-def test_every_activation_has_a_closed_form_here():
+def test_every_activation_is_tested_against_a_closed_form():
     assert {*CLOSED, "softmax"} == set(ACTIVATIONS)
 
 
 @pytest.mark.parametrize("name", CLOSED)
-def test_an_activation_is_its_closed_form(name):
+def test_an_activation_equals_its_closed_form(name):
     x = np.linspace(-9, 9, 77).reshape(1, 77)
     np.testing.assert_allclose(computed(name, x)[0], [CLOSED[name](v) for v in x[0].tolist()], rtol=1e-13, atol=1e-15)
 
@@ -61,6 +61,6 @@ def test_softmax_is_along_the_last_axis():
     np.testing.assert_allclose(computed("softmax", x), np.exp(x) / np.exp(x).sum(-1, keepdims=True), rtol=1e-13)
 
 
-def test_what_is_neither_a_name_nor_a_function_is_refused():
+def test_an_activation_that_is_neither_a_name_nor_a_function_is_refused():
     with pytest.raises(SigmaNetworkError, match="Activation.function: must be a name or a function"):
         Activation(None)

@@ -1,4 +1,4 @@
-"""The costs against closed forms, and what they say of data that do not fit."""
+"""Costs: closed forms, and errors for data that do not fit."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def test_softmax_cross_entropy_is_the_mean_of_negative_log_probabilities():
     assert cost(SoftmaxCrossEntropy(), SCORES, LABELS) == pytest.approx(-PICKED.mean(), rel=1e-14)
 
 
-def test_one_hot_rows_say_the_same_as_labels():
+def test_one_hot_rows_give_the_same_loss_as_labels():
     for dtype in (np.float64, np.int32, bool):
         assert cost(SoftmaxCrossEntropy(), SCORES, np.eye(3, dtype=dtype)[LABELS]) == pytest.approx(
             -PICKED.mean(), rel=1e-14
         )
 
 
-def test_labels_may_be_whole_floats():
+def test_labels_may_be_integral_floats():
     assert cost(SoftmaxCrossEntropy(), SCORES, LABELS.astype(np.float64)) == pytest.approx(-PICKED.mean(), rel=1e-14)
 
 
@@ -128,7 +128,7 @@ def test_class_weights_weigh_rows_for_labels_and_terms_for_probabilities():
     assert cost(SoftmaxCrossEntropy(WEIGHTS), SCORES, np.eye(3)[LABELS]) == pytest.approx(weighted / 5, rel=1e-14)
 
 
-def test_labels_whose_weights_are_all_zero_cost_nothing():
+def test_labels_of_weight_zero_cost_nothing():
     layer = SoftmaxCrossEntropy([0.0, 1.0, 0.0])
     assert cost(layer, SCORES[:2], np.array([0, 2], np.int32)) == 0.0
     it = traced(layer, [Spec((2, 3), "float64"), Spec((2,), "int32")], training=True)
@@ -137,29 +137,29 @@ def test_labels_whose_weights_are_all_zero_cost_nothing():
     np.testing.assert_array_equal(found, np.zeros((2, 3)))
 
 
-def test_totals_must_be_numbers():
+def test_totals_of_a_cost_must_be_scalars():
     rows = FunctionCost(lambda y, t: Totals(f.sum(y * t, axis=1), f.sum(t, axis=1)))
     with pytest.raises(SigmaNetworkError, match=r"a cost must be a scalar \(got shape \(2,\)\)"):
         declare(Input(3) + rows, inputs=Spec((3,)), targets=Spec((3,)))
 
 
-def test_scores_of_any_size_are_safe():
+def test_costs_are_stable_for_logits_of_any_size():
     assert cost(SoftmaxCrossEntropy(), np.array([[1e4, -1e4, 0.0]]), np.array([1], np.int32)) == 2e4
     assert cost(BinaryCrossEntropy(), np.array([[1e4, -1e4]]), np.array([[0.0, 1.0]])) == 1e4
 
 
-def test_binary_cross_entropy_is_the_mean_over_everything():
+def test_binary_cross_entropy_is_the_mean_over_all_elements():
     t, p = np.abs(np.sin(SCORES)), 1 / (1 + np.exp(-SCORES))
     expected = -(t * np.log(p) + (1 - t) * np.log(1 - p)).mean()
     assert cost(BinaryCrossEntropy(), SCORES, t) == pytest.approx(expected, rel=1e-14)
 
 
-def test_squared_difference_is_the_mean_over_everything():
+def test_squared_difference_is_the_mean_over_all_elements():
     assert cost(SquaredDifference(), SCORES, np.ones((5, 3))) == pytest.approx(((SCORES - 1) ** 2).mean(), rel=1e-14)
 
 
 @pytest.mark.parametrize("layer", [BinaryCrossEntropy(), SquaredDifference()])
-def test_a_column_of_outputs_takes_one_target_a_row_of_any_number_type(layer):
+def test_a_single_output_accepts_flat_targets_of_any_number_type(layer):
     column, answers = SCORES[:, :1], np.array([0, 1, 1, 0, 1], np.int32)
     expected = cost(layer, column, answers[:, None].astype(np.float64))
     assert cost(layer, column, answers) == expected
@@ -167,7 +167,7 @@ def test_a_column_of_outputs_takes_one_target_a_row_of_any_number_type(layer):
     layer.check(answers, Spec((1,)))
 
 
-def test_predictions_are_what_a_user_wants_to_see():
+def test_predictions_of_costs_are_in_user_terms():
     np.testing.assert_allclose(predicted(SoftmaxCrossEntropy(), SCORES), np.exp(log_softmax(SCORES)), rtol=1e-13)
     np.testing.assert_allclose(predicted(BinaryCrossEntropy(), SCORES), 1 / (1 + np.exp(-SCORES)), rtol=1e-13)
     np.testing.assert_array_equal(predicted(SquaredDifference(), SCORES), SCORES)
@@ -178,7 +178,7 @@ def declare(network, **sections):
     return Network.build(network).declare(sections, "float32", by_name)
 
 
-def test_an_image_that_was_not_flattened_is_refused_with_the_advice_to_flatten():
+def test_an_unflattened_image_output_is_refused_with_the_advice_to_flatten():
     images, labels = Spec((28, 28)), Spec((), "int32")
     with pytest.raises(
         SigmaNetworkError, match=r"2-softmax_cross_entropy: .*\(28, 10\).*Put Flatten\(\) before the output"
@@ -202,7 +202,7 @@ def test_targets_of_another_shape_are_refused(layer):
         layer.check(np.zeros((5, 4)), Spec((3,)))
 
 
-def test_class_weights_must_be_as_many_as_classes_and_numbers():
+def test_there_must_be_one_numeric_class_weight_per_class():
     with pytest.raises(SigmaNetworkError, match="2 class_weights for 3 classes"):
         cost(SoftmaxCrossEntropy([1.0, 2.0]), SCORES, LABELS)
     for wrong in ("abc", [1, -1], [1, float("inf")], [1, float("nan")], [1, "x"], 3):
@@ -212,15 +212,15 @@ def test_class_weights_must_be_as_many_as_classes_and_numbers():
 
 # -- data that do not fit ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("label", [3, -1, 255])
-def test_a_label_that_is_no_class_is_named_with_its_row(label):
-    wrong, range_ = f"row 2: label {label} is none of 3 classes", f"go from {min(label, 0)} to {max(label, 2)}"
+def test_a_label_that_is_not_a_class_is_reported_with_its_row(label):
+    wrong, range_ = f"row 2: label {label} is not one of 3 classes", f"go from {min(label, 0)} to {max(label, 2)}"
     with pytest.raises(SigmaDataError, match=rf"section 'digits', {wrong}.*0 to 2; Output\(3\).*{range_}\."):
         SoftmaxCrossEntropy(targets="digits").check(np.array([0, 1, label, 2]), Spec((3,)))
 
 
 @pytest.mark.parametrize("label", [0.5, np.nan])
-def test_a_label_that_is_no_whole_number_is_refused(label):
-    with pytest.raises(SigmaDataError, match=f"row 1: label {label} is none of 3 classes"):
+def test_a_label_that_is_not_an_integer_is_refused(label):
+    with pytest.raises(SigmaDataError, match=f"row 1: label {label} is not one of 3 classes"):
         SoftmaxCrossEntropy().check(np.array([0.0, label]), Spec((3,)))
 
 
@@ -230,7 +230,7 @@ def test_a_label_in_a_sequence_is_named_by_its_row():
 
 
 @pytest.mark.parametrize("row", [[1, 1, 0], [0, 0, 0], [1.5, -0.5, 0], [np.nan, 1, 0]])
-def test_a_row_that_is_no_distribution_is_refused(row):
+def test_a_target_row_that_is_not_a_distribution_is_refused(row):
     with pytest.raises(SigmaDataError, match="row 1: .* are not probabilities.*BinaryCrossEntropy"):
         SoftmaxCrossEntropy().check(np.array([[0, 1, 0], row]), Spec((3,)))
 
@@ -241,12 +241,12 @@ def test_rows_of_another_shape_are_refused():
 
 
 @pytest.mark.parametrize("answer", [2, -1, np.nan])
-def test_an_answer_that_is_neither_yes_nor_no_is_named_with_its_row(answer):
+def test_a_binary_target_that_is_neither_0_nor_1_is_reported_with_its_row(answer):
     with pytest.raises(SigmaDataError, match=f"row 1: {float(answer)} is not a probability"):
         BinaryCrossEntropy().check(np.array([0.0, answer]), Spec((1,)))
 
 
-def test_a_cost_of_ones_own_is_minimised_as_any_other():
+def test_a_custom_cost_is_minimised_like_a_built_in_one():
     network = Input(4) + Dense(3) + FunctionCost(lambda y, t: f.mean(f.abs(y - t)), targets="inputs2")
     shapes = declare(network, inputs=Spec((4,)), inputs2=Spec((3,)))
     assert "2-function_cost.weight" in shapes.live

@@ -37,14 +37,14 @@ class TestOutputThatOnlyMarks(LayerSuite):
         return Output()
 
 
-def test_it_is_an_affine_map_of_the_last_axis():
+def test_dense_is_an_affine_map_of_the_last_axis():
     it = traced(Dense(3), [Spec((2, 5, 4), "float64")], training=True)
     assert it.names[1:] == ("0-it.weights", "0-it.biases")
     x, w, b = (np.random.default_rng(0).normal(size=s) for s in ((2, 5, 4), (4, 3), (3,)))
     np.testing.assert_allclose(it.run([x, w, b])[0], np.einsum("btf,fu->btu", x, w) + b, rtol=1e-13)
 
 
-def test_parameters_are_weights_in_by_out_and_biases_at_zero():
+def test_dense_has_weights_in_by_out_and_biases_of_zero():
     parameters = Dense(3).parameters(Spec((7, 4)))
     assert {name: (p.shape, p.initialiser) for name, p in parameters.items()} == {
         "weights": ((4, 3), "glorot_uniform"),
@@ -86,7 +86,7 @@ def test_an_activation_must_be_a_name_or_a_function(make):
         make(3, activation=7)
 
 
-def test_an_output_computes_what_dense_does_and_is_marked():
+def test_an_output_layer_computes_like_dense_and_is_marked_as_output():
     dense, output = (
         traced(layer, [Spec((2, 4))], training=True, precision="float32") for layer in (Dense(3), Output(3))
     )
@@ -94,7 +94,7 @@ def test_an_output_computes_what_dense_does_and_is_marked():
     assert [placed.name for placed in Network.build(Input(4) + Output(3) + Dense(2)).outputs] == ["1-output"]
 
 
-def test_an_output_without_units_only_marks():
+def test_an_output_without_units_computes_nothing():
     it = traced(Output(), [Spec((2, 4))], training=True, precision="float32")
     assert it.output is it.graph.inputs[0]
     assert not it.shapes.parameters

@@ -67,14 +67,14 @@ def test_reshape_gives_each_sample_its_shape():
     assert run(Reshape(), X[:, :1, 0]).shape == (5,)
 
 
-def test_reshape_to_another_number_of_numbers_is_refused():
+def test_reshape_to_another_number_of_elements_is_refused():
     network = Network.build(Input(2, 3) + Reshape(4))
     with pytest.raises(SigmaNetworkError, match=r"1-reshape: reshape\(\(2, 2, 3\)\)"):
         network.declare({"inputs": TWO_BY_THREE}, "float32", by_name)
 
 
 @pytest.mark.parametrize("side", [-1, 0, 1.5])
-def test_a_side_of_reshape_must_be_positive(side):
+def test_a_dimension_of_reshape_must_be_positive(side):
     with pytest.raises(SigmaNetworkError, match="Reshape.shape: must be 1, 2, 3"):
         Reshape(side, 3)
 
@@ -85,14 +85,14 @@ def test_add_adds_and_concat_joins():
     np.testing.assert_array_equal(run(Concat(axis=1), X, Y), np.concatenate([X, Y], 1))
 
 
-def test_add_broadcasts_nothing():
+def test_add_does_not_broadcast():
     trunk = Input(4)
     network = Network.build(Add(trunk, trunk + Dense(1)))
     with pytest.raises(SigmaNetworkError, match=r"2-add: add\(\(4,\), \(1,\)\): the shapes differ"):
         network.declare({"inputs": FOUR}, "float32", by_name)
 
 
-def test_concat_of_sides_that_differ_elsewhere_is_refused():
+def test_concat_of_shapes_that_differ_on_another_axis_is_refused():
     trunk = Input(2, 3)
     network = Network.build(Concat(trunk, trunk + Dense(2), axis=1))
     with pytest.raises(SigmaNetworkError, match=r"2-concat: concat\(\(2, 2, 3\), \(2, 2, 2\)\)"):
@@ -100,11 +100,11 @@ def test_concat_of_sides_that_differ_elsewhere_is_refused():
 
 
 @pytest.mark.parametrize("axis", [0, -3])
-def test_the_batch_cannot_be_joined(axis):
+def test_the_batch_axis_cannot_be_concatenated(axis):
     with pytest.raises(SigmaNetworkError, match=f"concat: axis {axis} is the batch"):
         run(Concat(axis=axis), X, Y)
 
 
-def test_a_function_must_be_one():
+def test_a_function_setting_must_be_callable():
     with pytest.raises(SigmaNetworkError, match="Function.function: must be a function of nodes"):
         Function("sin")

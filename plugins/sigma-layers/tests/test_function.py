@@ -1,4 +1,4 @@
-"""Functions of a user's own: what they raise is told with the layer that has them."""
+"""Users' own functions: errors name the layer that they belong to."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def numpyish(x: Any) -> Any:
         (Flatten() + FunctionCost(lambda y: y), "2-function_cost: its function, given 2 nodes, failed: TypeError: "),
     ],
 )
-def test_what_a_function_raises_names_the_layer_and_what_functions_are_made_of(layer: Any, told: str) -> None:
+def test_an_exception_of_a_users_function_names_the_layer_and_the_valid_operations(layer: Any, told: str) -> None:
     network = Network.build(Input(2, 3, 3) + layer)
     with pytest.raises(SigmaNetworkError, match=f"^{told}.*Write it with .* sigma_kernel.functions, such as") as error:
         network.declare(HERE, "float32", by_name)
     assert isinstance(error.value.__cause__.__cause__, TypeError | AttributeError)  # type: ignore[union-attr]
 
 
-def test_a_mistake_in_the_graph_is_told_in_its_own_words() -> None:
+def test_a_graph_error_is_reported_with_its_own_message() -> None:
     network = Network.build(Input(2, 3, 3) + Function(lambda x: x @ f.reshape(x, (2, 18))))
     with pytest.raises(SigmaNetworkError, match=r"^1-function: matmul\("):
         network.declare(HERE, "float32", by_name)

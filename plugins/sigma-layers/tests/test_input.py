@@ -21,31 +21,31 @@ class TestInputOfIndices(LayerSuite):
     inputs = (Spec((4,), "int32"),)
 
     def make(self):
-        return Input(4)  # integers become the network's precision
+        return Input(4)  # integers are cast to the network's precision
 
 
-def test_numbers_come_through_in_the_precision_of_the_network():
+def test_inputs_are_cast_to_the_networks_precision():
     it = traced(Input(4), [Spec((2, 4), "int32")], training=True, precision="float64")
     (found,) = it.run([np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.int32)])
     assert found.dtype == np.float64
     assert found.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
 
 
-def test_a_dtype_of_ones_own_is_kept():
+def test_an_explicit_dtype_is_kept():
     assert traced(Input(4, dtype="int32"), [Spec((2, 4), "int32")], training=True).output.dtype == "int32"
 
 
-def test_a_single_number_a_sample_has_no_sides():
+def test_an_input_without_shape_takes_one_number_per_sample():
     assert traced(Input(), [Spec((2,))], training=True, precision="float32").output.shape == (2,)
 
 
-def test_samples_of_another_shape_are_refused_with_the_right_line():
+def test_samples_of_another_shape_are_refused_with_the_input_to_declare():
     network = Network.build(Input(28, 28, section="images") + Dense(2))
     with pytest.raises(SigmaNetworkError, match=r"0-input: .*'images' have shape \(784,\). Write Input\(784\)"):
         network.declare({"images": Spec((784,))}, "float32", by_name)
 
 
 @pytest.mark.parametrize("side", [0, -1, 2.5, "4", True])
-def test_a_side_must_be_positive(side):
+def test_a_dimension_must_be_positive(side):
     with pytest.raises(SigmaNetworkError, match="Input.shape: must be 1, 2, 3"):
         Input(28, side)

@@ -64,14 +64,14 @@ class TestAveragePoolOfSequences(LayerSuite):
 
 
 def run(layer, *arrays):
-    """Return what a layer computes of samples and, where it has them, parameters."""
+    """Return what a layer computes from samples and, if it has them, parameters."""
     return traced(layer, [Spec(arrays[0].shape, "float64")], training=True).run(arrays)[0]
 
 
 X = np.arange(16.0).reshape(1, 1, 4, 4)
 
 
-def test_a_convolution_sums_what_the_window_covers():
+def test_a_convolution_sums_the_products_in_each_window():
     weights = np.zeros((2, 1, 2, 2))
     weights[0], weights[1, 0, 0, 1] = 1, 10
     found = run(Conv2d(2, 2, stride=2), X, weights, np.array([0.5, 0]))
@@ -83,7 +83,7 @@ def test_pools_keep_the_largest_or_the_mean():
     np.testing.assert_array_equal(run(AveragePool(2), X), [[[[2.5, 4.5], [10.5, 12.5]]]])
 
 
-def test_padding_is_never_the_largest_and_counts_as_zeros_in_a_mean():
+def test_padding_is_never_the_maximum_and_counts_as_zeros_in_a_mean():
     x = np.full((1, 1, 2, 2), -4.0)
     np.testing.assert_array_equal(run(MaxPool(2, padding=1), x), np.full((1, 1, 2, 2), -4.0))
     np.testing.assert_array_equal(run(AveragePool(2, padding=1), x), np.full((1, 1, 2, 2), -1.0))
@@ -92,16 +92,16 @@ def test_padding_is_never_the_largest_and_counts_as_zeros_in_a_mean():
 @pytest.mark.parametrize(
     ("size", "stride", "sides"), [(3, 1, (6, 5)), ((2, 4), 1, (6, 5)), (3, 2, (3, 3)), (1, (4, 3), (2, 2))]
 )
-def test_same_padding_divides_the_sides_by_the_stride_alone(size, stride, sides):
+def test_same_padding_gives_sides_divided_by_the_stride(size, stride, sides):
     it = traced(Conv2d(4, size, stride, "same"), [Spec((7, *IMAGE.shape), "float64")], training=True)
     assert it.output.shape == (7, 4, *sides)
 
 
-def test_the_odd_one_of_same_padding_goes_behind():
+def test_an_odd_element_of_same_padding_goes_after():
     assert Conv2d(1, 2, padding="same").window((1, 4, 4))["padding"] == ((0, 1), (0, 1))
 
 
-def test_parameters_count_what_a_window_covers():
+def test_convolution_parameters_have_the_size_of_the_window():
     parameters = Conv2d(3, (2, 5)).parameters(IMAGE)
     weights = parameters["weights"]
     assert (weights.shape, weights.initialiser, parameters["biases"].shape) == ((3, 2, 2, 5), "glorot_uniform", (3,))
@@ -109,7 +109,7 @@ def test_parameters_count_what_a_window_covers():
     assert list(Conv2d(3, bias=False).parameters(IMAGE)) == ["weights"]
 
 
-def test_a_small_network_has_the_shapes_that_it_says():
+def test_the_small_network_has_the_documented_shapes():
     network = Network.build(
         Input(1, 28, 28) + Conv2d(32, 3, padding=1) + MaxPool(2) + Conv2d(64, 3, padding=1) + MaxPool(2) + Flatten()
     )
@@ -141,13 +141,13 @@ def test_samples_that_do_not_fit_are_refused_with_a_remedy(shape, layer, text):
 @pytest.mark.parametrize("value", [0, -1, 2.0, "two", (), (2, 0), True])
 @pytest.mark.parametrize(("make", "name"), [(lambda v: Conv2d(1, v), "Conv2d.size"), (MaxPool, "MaxPool.size"),
                                             (lambda v: AveragePool(2, v), "AveragePool.stride")])  # fmt: skip
-def test_windows_have_positive_sides(make, name, value):
+def test_windows_must_have_positive_sides(make, name, value):
     with pytest.raises(SigmaNetworkError, match=rf"{name}: must be 1, 2, 3"):
         make(value)
 
 
 @pytest.mark.parametrize("value", [-1, 0.5, "valid", (1, -1), True])
 @pytest.mark.parametrize("layer", [Conv2d, MaxPool, AveragePool])
-def test_padding_is_a_number_of_places_or_same(layer, value):
+def test_padding_is_a_number_or_same(layer, value):
     with pytest.raises(SigmaNetworkError, match=rf'{layer.__name__}.padding: must be 0, 1, 2 .* or "same" \(got'):
         layer(3, padding=value)

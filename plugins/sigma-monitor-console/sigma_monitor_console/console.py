@@ -32,7 +32,7 @@ class ConsoleMonitor(Monitor):
     talks = True
 
     def watch(self, view: View) -> None:
-        """Watch until the run is over."""
+        """Show progress until the run is over."""
         console = make_console()
         (_Live if console.is_terminal or console.is_jupyter else _Plain)(view, console, self.interval).run()
 

@@ -32,7 +32,7 @@ def _run(monitor: ConsoleMonitor, epochs: int = 3) -> None:
         sigma.run()
 
 
-def test_a_pipe_gets_plain_lines_with_messages_and_the_last_state(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_receives_plain_lines_with_messages_and_the_final_state(capfd: pytest.CaptureFixture[str]) -> None:
     _run(ConsoleMonitor())
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -43,7 +43,7 @@ def test_a_pipe_gets_plain_lines_with_messages_and_the_last_state(capfd: pytest.
 
 
 @pytest.mark.parametrize("coloured", [True, False])
-def test_a_terminal_gets_a_live_line(monkeypatch: pytest.MonkeyPatch, coloured: bool) -> None:
+def test_a_terminal_shows_a_live_progress_line(monkeypatch: pytest.MonkeyPatch, coloured: bool) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(
         console, "make_console", lambda: Console(file=screen, force_terminal=True, width=150, no_color=not coloured)
@@ -56,7 +56,7 @@ def test_a_terminal_gets_a_live_line(monkeypatch: pytest.MonkeyPatch, coloured: 
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]", text)) == coloured
 
 
-def test_speed_follows_recent_readings_and_tells_the_time_left() -> None:
+def test_speed_follows_recent_readings_and_gives_the_time_left() -> None:
     speed = Speed(0, 0.0).moved(100, 1.0)
     assert speed.rate == 100.0
     assert speed.words(1100) == "100 it/s  10 s left"
@@ -67,16 +67,16 @@ def test_speed_follows_recent_readings_and_tells_the_time_left() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(4.4, "4 s"), (59.9, "60 s"), (200, "3:20 min"), (7500, "2:05 h")])
-def test_durations_read_as_people_write_them(seconds: float, words: str) -> None:
+def test_durations_are_formatted_for_people(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_an_interval_of_nothing_is_refused() -> None:
+def test_an_empty_interval_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="interval"):
         ConsoleMonitor(interval=0.0)
 
 
-def test_a_value_that_is_not_finite_is_shown_as_such() -> None:
+def test_a_non_finite_value_is_displayed_as_such() -> None:
     from sigma_monitor_console.reading import shown
 
     values: list[Any] = [shown(float("nan")), shown(float("inf")), shown(0.123456)]

@@ -29,7 +29,7 @@ class LocalOperator(Operator):
     merger: Merger = field(factory=Sum)
 
     def train(self, work: Work) -> None:
-        """Train until the boundary says that training is over."""
+        """Train until the boundary reports the end of training."""
         pace = Pace(self.burst_seconds)
         work.split(self.workers)
         with self._pool() as pool:

@@ -9,7 +9,7 @@ SIGMA_API = "1.0"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of the local operator and of what merges its shards."""
+    """Return the records of the local operator and of the merger of gradients."""
     return [
         Component(
             "operator",

@@ -107,7 +107,7 @@ class Sharding:
 
 
 def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a record of two shards together."""
+    """Merge the records of two shards."""
     return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
 
 

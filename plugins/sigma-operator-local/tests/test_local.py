@@ -28,7 +28,7 @@ class TestShards(OperatorSuite):
 
 
 class Workers(Monitor):
-    """Read each worker's loss, and what hooks of local scope publish, until there is something; stop the run then."""
+    """Read each worker's loss, and the values of local hooks, until all are there; then stop the run."""
 
     def __init__(self) -> None:
         self.found: list[dict[str, Any]] = []
@@ -68,7 +68,7 @@ def test_any_number_of_workers_gives_the_same_bits(shards: int) -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_shards_compute_what_whole_batches_compute() -> None:
+def test_training_on_shards_equals_training_on_whole_batches() -> None:
     whole, cut = _trained(LocalOperator()), _trained(LocalOperator(shards=3))
     name = "network.layers.weights"
     np.testing.assert_allclose(np.frombuffer(whole[name], "f4"), np.frombuffer(cut[name], "f4"), rtol=1e-5)
@@ -79,7 +79,7 @@ def test_bursts_of_any_length_give_the_same_bits() -> None:
     assert _trained(LocalOperator(burst_seconds=1e-9)) == _trained(LocalOperator(burst_seconds=10.0))
 
 
-def test_more_shards_than_rows_are_as_many_as_rows() -> None:
+def test_there_are_at_most_as_many_shards_as_rows() -> None:
     assert _trained(LocalOperator(shards=50)) == _trained(LocalOperator(shards=5))
 
 
@@ -104,7 +104,7 @@ def _halved(context: HookContext) -> None:
     context.publish("halved", context.read("training.loss") / 2)
 
 
-def test_what_a_local_hook_publishes_can_be_read_by_everybody_under_its_worker(tmp_path: Path) -> None:
+def test_values_of_local_hooks_can_be_read_under_their_worker(tmp_path: Path) -> None:
     read: list[Any] = []
     met: list[int] = []
     hooks = {
@@ -129,7 +129,7 @@ def test_what_a_local_hook_publishes_can_be_read_by_everybody_under_its_worker(t
     assert len(met) == 2
 
 
-def test_a_monitor_reads_what_belongs_to_each_worker() -> None:
+def test_a_monitor_can_read_the_local_values_of_each_worker() -> None:
     monitor = Workers()
     hooks = {"halve": Do(does=_halved, scope="local", reads=["training.loss"], writes=["halved"])}
     with small_environment(LocalOperator(shards=2, workers=2), hooks=hooks) as sigma:
@@ -142,7 +142,7 @@ def test_a_monitor_reads_what_belongs_to_each_worker() -> None:
     assert all(isinstance(value, float) for value in (*halved.values(), *losses.values(), monitor.one, last))
 
 
-def test_a_global_hook_that_asks_for_a_local_value_as_if_it_were_global_is_refused() -> None:
+def test_a_global_hook_that_reads_a_local_value_without_its_scope_is_refused() -> None:
     halve = Do(does=_halved, scope="local", reads=["training.loss"], writes=["halved"])
     hooks = {"halve": halve, "one": Do(does=lambda context: None, reads=["halved"])}
     with (

@@ -1,4 +1,4 @@
-"""The totals of a metric are merged over shards as the metric says, not as gradients are."""
+"""Totals of a metric are merged over shards by the metric's own rule, not as gradients are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigma_operator_local.shards import Sharding, Sum
 
 
 class Largest(Metric):
-    """The greatest prediction."""
+    """The largest prediction."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         return f.max(prediction)
@@ -20,7 +20,7 @@ class Largest(Metric):
         return np.maximum(a, b)
 
 
-def test_each_record_is_merged_as_it_should_be() -> None:
+def test_each_record_is_merged_by_its_own_rule() -> None:
     one, other = (
         Share({"loss": np.float32(loss), "metrics.largest": np.float32(most)}, {"gradients.w": np.float32(w)}, {})
         for loss, most, w in ((1, 5, 2), (2, 3, 4))

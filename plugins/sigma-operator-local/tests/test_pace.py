@@ -1,29 +1,29 @@
-"""How long bursts are."""
+"""The number of iterations of a burst."""
 
 from __future__ import annotations
 
 from sigma_operator_local.pace import Pace
 
 
-def test_bursts_at_most_double_until_they_fill_their_time() -> None:
+def test_bursts_at_most_double_until_they_fill_the_time_limit() -> None:
     pace, lengths = Pace(0.05), []
     for _ in range(12):
         lengths.append(pace.bounded(10**9))
-        pace.learn(lengths[-1], lengths[-1] * 0.001)  # a millisecond an iteration
+        pace.learn(lengths[-1], lengths[-1] * 0.001)  # one millisecond per iteration
     assert lengths == [1, 2, 4, 8, 16, 32, 50, 50, 50, 50, 50, 50]
 
 
-def test_a_slow_burst_shortens_the_next_ones() -> None:
+def test_a_slow_burst_shortens_the_following_bursts() -> None:
     pace = Pace(0.05, most=50)
     pace.learn(50, 5.0)
     assert pace.bounded(1000) == 1
 
 
-def test_what_is_due_earlier_ends_a_burst() -> None:
+def test_the_earliest_due_point_ends_a_burst() -> None:
     assert Pace(0.05, most=50).bounded(7) == 7
 
 
-def test_time_that_stands_still_harms_nothing() -> None:
+def test_a_stopped_clock_does_not_break_the_pace() -> None:
     pace = Pace(0.05, most=4)
     pace.learn(4, 0.0)
     assert pace.most == 8

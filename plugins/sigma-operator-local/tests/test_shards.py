@@ -1,4 +1,4 @@
-"""How batches are cut, and how what they give is added up."""
+"""How batches are split into shards, and how their results are summed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_operator_local.shards import Sum, cut, tree
 
 
 @given(st.integers(1, 60), st.integers(1, 12))
-def test_a_cut_keeps_every_row_in_order_and_is_even(rows: int, shards: int) -> None:
+def test_shards_keep_every_row_in_order_and_have_even_sizes(rows: int, shards: int) -> None:
     parts = cut(np.arange(rows), shards)
     assert np.concatenate([part.rows for part in parts]).tolist() == list(range(rows))
     assert [part.start for part in parts] == [int(part.rows[0]) for part in parts]
@@ -19,7 +19,7 @@ def test_a_cut_keeps_every_row_in_order_and_is_even(rows: int, shards: int) -> N
     assert len(parts) == min(shards, rows)
 
 
-def test_the_sum_adds_neighbours_in_pairs() -> None:
+def test_gradients_of_shards_are_summed_pairwise() -> None:
     values = [{"x": np.array(v, np.float32)} for v in (1e8, 1.0, -1e8, 1.0, 3.0)]
     found = tree(values, lambda a, b: {"x": Sum().merge(a["x"], b["x"])})["x"]
     wanted = ((np.float32(1e8) + np.float32(1)) + (np.float32(-1e8) + np.float32(1))) + np.float32(3)

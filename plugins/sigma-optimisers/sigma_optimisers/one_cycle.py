@@ -39,7 +39,7 @@ class OneCycle(Schedule):
         """Raise SigmaConfigError if the rise or the fall is shorter than one step."""
         if not 1 < self.rise * self._steps() < self._steps():
             raise SigmaConfigError(
-                f"one_cycle: rises for {self.rise:g} of {self.total!r}; that and the rest must be a step at least."
+                f"one_cycle: rises for {self.rise:g} of {self.total!r}; rise and fall must each last a step at least."
             )
 
     def _steps(self) -> float:

@@ -43,7 +43,7 @@ KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of all optimisers, schedules, and changes of gradients and parameters (kind ``modifier``)."""
+    """Return the records of all optimisers, schedules, gradient transforms and parameter modifiers."""
     return [
         Component(kind, name, f"sigma_optimisers.{name}:{target}", summary)
         for kind, table in KINDS.items()

@@ -15,7 +15,7 @@ class TestAdadelta(GradientOptimiserSuite):
         return Adadelta()
 
 
-def test_the_first_two_changes_on_a_slope_follow_the_paper():
+def test_the_first_two_steps_with_a_constant_gradient_follow_the_paper():
     trial = Trial(Adadelta(1.0, 0.9, 1e-4), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})
     trial.run(2)
     first = 3.0 * sqrt(1e-4) / sqrt(0.1 * 9.0 + 1e-4)

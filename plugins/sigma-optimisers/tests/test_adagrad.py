@@ -14,13 +14,13 @@ class TestAdagrad(GradientOptimiserSuite):
         return Adagrad(0.1)
 
 
-def test_on_a_slope_steps_shrink_with_the_root_of_their_number():
+def test_with_a_constant_gradient_steps_shrink_with_the_root_of_their_number():
     trial = Trial(Adagrad(0.1), lambda p: f.sum(p["x"]) * -3.0, {"x": np.zeros(2)})
     trial.run(4)
     assert trial.values["x"] == pytest.approx(0.1 * sum(n**-0.5 for n in (1, 2, 3, 4)), rel=1e-9)
 
 
-def test_the_accumulator_starts_where_it_is_told():
+def test_the_accumulator_has_its_configured_start():
     trial = Trial(Adagrad(0.1, initial_accumulator=7.0), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})
     trial.run(1)
     assert trial.slots["x", "accumulator"].tolist() == [16.0, 16.0]

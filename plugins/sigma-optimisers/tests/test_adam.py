@@ -14,14 +14,14 @@ class TestAdam(GradientOptimiserSuite):
 
 
 @pytest.mark.parametrize("slope", [1e-3, 3.0, 1e6])
-def test_on_a_slope_every_step_has_the_length_of_the_rate(slope):
-    """With its bias corrected, the ratio of the moments of a constant is 1 from the first step on."""
+def test_with_a_constant_gradient_every_step_has_the_length_of_the_rate(slope):
+    """With bias correction, the ratio of the moments of a constant gradient is 1 from the first step on."""
     trial = Trial(Adam(0.01), lambda p: f.sum(p["x"]) * slope, {"x": np.zeros(2)})
     trial.run(7)
     assert trial.values["x"] == pytest.approx(-7 * 0.01 * slope / (slope + 1e-8), rel=1e-12)
 
 
-def test_in_single_precision_the_first_step_has_the_length_of_the_rate_too():
+def test_in_float32_the_first_step_has_the_length_of_the_rate():
     trial = Trial(Adam(0.01), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)}, dtype="float32")
     trial.run(1)
     assert trial.values["x"] == pytest.approx(-0.01, rel=1e-6)

@@ -13,12 +13,12 @@ class TestAdamW(GradientOptimiserSuite):
         return AdamW(0.01)
 
 
-def test_parameters_decay_beside_the_gradient():
+def test_weight_decay_is_separate_from_the_gradient():
     trial = Trial(AdamW(0.1, weight_decay=0.5), lambda p: f.sum(p["x"]) * 3.0, {"x": np.array([2.0, -4.0])})
     trial.run(2)
     once = np.array([2.0, -4.0]) * 0.95 - 0.1
     assert trial.values["x"] == pytest.approx(once * 0.95 - 0.1, rel=1e-8)
-    assert trial.slots["x", "first_moment"] == pytest.approx(3.0 * 0.19, rel=1e-12)  # no trace of the decay
+    assert trial.slots["x", "first_moment"] == pytest.approx(3.0 * 0.19, rel=1e-12)  # without weight decay
 
 
 def test_without_decay_it_is_adam():

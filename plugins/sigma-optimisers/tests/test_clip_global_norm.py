@@ -25,7 +25,7 @@ def test_all_gradients_shrink_by_one_factor_to_the_limit():
     assert factors == pytest.approx(factors[0], rel=1e-14)
 
 
-def test_short_gradients_are_kept_to_the_bit():
+def test_short_gradients_are_kept_bit_for_bit():
     gradients = {address: np.full(value.shape, 0.01) for address, value in START.items()}
     assert all(np.array_equal(before, after) for before, after in transformed(ClipGlobalNorm(3.0), gradients).values())
 

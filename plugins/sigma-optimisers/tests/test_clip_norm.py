@@ -12,7 +12,7 @@ class TestClipNorm(TransformSuite):
         return ClipNorm(0.5)
 
 
-def test_each_long_gradient_is_shortened_by_itself_and_keeps_its_direction():
+def test_each_long_gradient_is_scaled_separately_and_keeps_its_direction():
     sizes = zip(START.items(), (10.0, 0.01, 7.0), strict=True)
     gradients = {address: np.full(value.shape, size) for (address, value), size in sizes}
     for before, after in transformed(ClipNorm(1.0), gradients).values():
@@ -20,6 +20,6 @@ def test_each_long_gradient_is_shortened_by_itself_and_keeps_its_direction():
         assert after / np.linalg.norm(after) == pytest.approx(before / np.linalg.norm(before), rel=1e-12)
 
 
-def test_a_gradient_of_the_limits_length_is_kept_but_for_a_millionth():
+def test_a_gradient_whose_norm_is_the_limit_changes_by_at_most_a_millionth():
     _, after = transformed(ClipNorm(2.0), {"0-dense.biases": np.ones(4)})["0-dense.biases"]
     assert after == pytest.approx(2.0 / (2.0 + 1e-6), rel=1e-15)

@@ -11,7 +11,7 @@ class TestClipValue(TransformSuite):
         return ClipValue(0.5)
 
 
-def test_elements_beyond_the_limit_are_cut_and_others_kept():
+def test_elements_beyond_the_limit_are_clipped_and_others_kept():
     gradients = {"0-dense.biases": np.array([-3.0, -2.0, 0.5, 1e300])}
     before, after = transformed(ClipValue(2.0), gradients)["0-dense.biases"]
     assert after.tolist() == [-2.0, -2.0, 0.5, 2.0]

@@ -13,13 +13,13 @@ class TestCyclic(ScheduleSuite):
         return Cyclic("3 iterations", "5 iterations", 0.1, 0.5)
 
 
-def test_triangles_are_drawn_between_low_and_one():
+def test_cyclic_factors_are_triangles_between_low_and_one():
     factors = Cyclic("2 iterations", "4 iterations", 0.5).factors(np.arange(13), np.zeros(13))
     triangle = [0.5, 0.75, 1, 0.875, 0.75, 0.625]
     assert factors == pytest.approx([*triangle, *triangle, 0.5])
 
 
-def test_each_cycle_shrinks():
+def test_the_amplitude_shrinks_with_each_cycle():
     factors = Cyclic("1 epoch", low=0.0, shrink=0.5).factors(np.zeros(6), np.arange(6))
     assert factors == pytest.approx([0, 1, 0, 0.5, 0, 0.25])
 

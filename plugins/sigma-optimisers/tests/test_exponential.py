@@ -12,10 +12,10 @@ class TestExponential(ScheduleSuite):
         return Exponential("1 epoch", 0.95)
 
 
-def test_the_factor_is_reached_at_the_end_of_each_interval_and_its_root_half_way():
+def test_the_factor_applies_after_each_interval_and_its_root_half_way():
     factors = Exponential("100 iterations", 0.25).factors(np.array([0, 50, 100, 200]), np.zeros(4))
     assert factors == pytest.approx([1.0, 0.5, 0.25, 0.0625], rel=1e-15)
 
 
-def test_a_factor_above_one_grows():
+def test_a_factor_above_one_increases_the_rate():
     assert Exponential("1 epoch", 2.0).factors(np.arange(4), np.arange(4)).tolist() == [1, 2, 4, 8]

@@ -11,13 +11,13 @@ class TestL1(TransformSuite):
         return L1(0.5)
 
 
-def test_the_slope_of_the_absolute_value_is_added_and_none_at_zero():
+def test_l1_adds_the_gradient_of_the_absolute_value_and_0_at_0():
     _, after = transformed(L1(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
     assert START["0-dense.biases"].tolist() == [0.3, -0.2, 0.0, 1.0]
     assert after.tolist() == [2.5, 1.5, 2.0, 2.5]
 
 
-def test_training_with_it_moves_the_parameters_that_match():
+def test_training_with_it_changes_the_matching_parameters():
     plain = Trial(GradientDescent(0.1))
     shrunk = Trial(GradientDescent(0.1, transforms={"lasso": L1(0.5, match="1-dense.*")}))
     plain.run(1)

@@ -13,7 +13,7 @@ class TestL2(TransformSuite):
         return L2(0.5)
 
 
-def test_the_slope_of_half_the_square_is_added():
+def test_l2_adds_the_gradient_of_half_the_square():
     _, after = transformed(L2(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
     assert after.tolist() == [2.15, 1.9, 2.0, 2.5]
 

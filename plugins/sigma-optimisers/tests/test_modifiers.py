@@ -1,4 +1,4 @@
-"""What acts on parameters at the end of an update: closed forms, and live settings while a run goes on."""
+"""Parameter modifiers: closed forms, and settings that change during training."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def modified(modifier: Modifier, value: np.ndarray) -> np.ndarray:
     return np.asarray(result)
 
 
-def test_a_unit_that_is_too_long_is_shortened_and_others_stay():
+def test_only_units_whose_weights_exceed_the_limit_are_scaled():
     assert modified(MaxNorm(1.0), WEIGHTS) == pytest.approx(np.array([[0.6, 0.3, 0.0], [0.8, -0.4, 0.0]]))
     assert modified(MaxNorm(0.0), WEIGHTS) == pytest.approx(np.zeros((2, 3)))
 
 
-def test_units_may_lie_on_another_axis():
+def test_max_norm_can_treat_another_axis_as_units():
     rows = modified(MaxNorm(2.0, axis=0), WEIGHTS)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([2.0, 2.0])
 
@@ -38,7 +38,7 @@ def test_a_vector_is_one_unit():
     assert modified(MaxNorm(1.0), np.array([3.0, 4.0])) == pytest.approx([0.6, 0.8])
 
 
-def test_an_axis_that_is_not_there_is_refused():
+def test_an_axis_out_of_range_is_refused():
     with pytest.raises(SigmaNetworkError, match=r"max_norm\(\(2, 3\)\): has no axis 2. Narrow `match`."):
         modified(MaxNorm(1.0, axis=2), WEIGHTS)
 
@@ -52,7 +52,7 @@ def test_parameters_are_scaled():
 
 
 def trained(modifiers: Mapping[str, Modifier], address: str = "", value: float = 0.0) -> np.ndarray:
-    """Return the weights after an epoch, a setting of ours and another epoch."""
+    """Return the weights after an epoch, a change of one setting, and another epoch."""
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.optimiser = GradientDescent(0.05, modifiers=modifiers)

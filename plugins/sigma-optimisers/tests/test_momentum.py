@@ -13,7 +13,7 @@ class TestMomentum(GradientOptimiserSuite):
         return Momentum(0.05, 0.8)
 
 
-def test_on_a_slope_the_velocity_is_a_geometric_sum():
+def test_with_a_constant_gradient_the_velocity_is_a_geometric_sum():
     trial = Trial(Momentum(0.1, 0.5), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})
     trial.run(4)
     assert trial.slots["x", "velocity"] == pytest.approx(3.0 * (1 + 0.5 + 0.25 + 0.125), rel=1e-14)

@@ -13,7 +13,7 @@ class TestNesterov(GradientOptimiserSuite):
         return Nesterov(0.05, 0.8)
 
 
-def test_on_a_slope_each_step_looks_one_velocity_ahead():
+def test_with_a_constant_gradient_each_step_looks_one_velocity_ahead():
     trial = Trial(Nesterov(0.1, 0.5), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})
     trial.run(3)
     assert trial.slots["x", "velocity"] == pytest.approx(3.0 * (1 + 0.5 + 0.25), rel=1e-14)

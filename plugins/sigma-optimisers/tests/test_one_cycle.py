@@ -13,21 +13,21 @@ class TestOneCycle(ScheduleSuite):
         return OneCycle("30 iterations")
 
 
-def test_it_starts_low_is_whole_once_and_ends_lower():
+def test_one_cycle_starts_low_peaks_once_and_ends_lower():
     factors = OneCycle("10 iterations", 0.5, 0.2, 0.01).factors(np.arange(12), np.zeros(12))
     assert factors[[0, 2, 4, 9, 10, 11]] == pytest.approx([0.2, 0.6, 1.0, 0.01, 0.01, 0.01])
     assert (np.diff(factors[:5]) > 0).all()
     assert (np.diff(factors[4:10]) < 0).all()
 
 
-def test_lines_lead_straight_up_and_down():
+def test_linear_annealing_rises_and_falls_linearly():
     factors = OneCycle("9 iterations", 5 / 9, 0.0, 0.0, "linear").factors(np.arange(9), np.zeros(9))
     assert factors == pytest.approx([0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0], abs=1e-15)
 
 
 @pytest.mark.parametrize(("total", "rise"), [("10 epochs", 0.0), ("10 epochs", 1.0), ("3 epochs", 0.3)])
-def test_a_rise_or_a_fall_without_a_step_is_refused(total, rise):
-    with pytest.raises(SigmaConfigError, match="one_cycle: rises for .* a step at least"):
+def test_a_rise_or_fall_shorter_than_one_step_is_refused(total, rise):
+    with pytest.raises(SigmaConfigError, match="one_cycle: rises for .* rise and fall must each last a step"):
         OneCycle(total, rise)
 
 

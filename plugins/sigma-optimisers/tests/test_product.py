@@ -18,12 +18,12 @@ def test_factors_are_multiplied():
     assert factors.tolist() == [0.5, 0.5, 0.25, 0.25, 0.125]
 
 
-def test_a_product_of_nothing_is_refused():
+def test_an_empty_product_of_schedules_is_refused():
     with pytest.raises(SigmaConfigError, match="nothing to multiply"):
         Product([])
 
 
 @pytest.mark.parametrize("of", [["cosine"], "cosine", [ConstantFactor(1.0), None]])
-def test_what_is_no_schedule_is_refused(of):
+def test_an_object_that_is_not_a_schedule_is_refused(of):
     with pytest.raises(SigmaConfigError, match="Product.of: must be a schedule"):
         Product(of)

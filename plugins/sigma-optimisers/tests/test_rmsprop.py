@@ -13,7 +13,7 @@ class TestRMSprop(GradientOptimiserSuite):
         return RMSprop()
 
 
-def test_on_a_slope_the_mean_square_fills_up():
+def test_with_a_constant_gradient_the_mean_square_converges():
     trial = Trial(RMSprop(0.1, 0.5, 1e-4), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})
     trial.run(3)
     roots = [3.0 * (1 - 0.5**n) ** 0.5 for n in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""Settings of optimisers, transforms and schedules: ranges, addresses, intervals; and optimisers of another make."""
+"""Settings of optimisers, transforms and schedules: ranges, addresses, intervals; and custom optimisers."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_a_share_of_one_or_more_is_refused(name, setting):
 
 
 @pytest.mark.parametrize(("name", "setting"), SETTINGS)
-def test_the_lower_end_of_a_range_belongs_to_it(name, setting):
+def test_the_lower_end_of_a_range_is_inclusive(name, setting):
     assert getattr(getattr(sigma_optimisers, name)(**{setting: 0.0}), setting) == 0.0
 
 
-def test_each_parameter_may_have_settings_of_its_own():
-    """On a slope, Adam's steps are as long as the learning rate."""
+def test_each_parameter_may_have_its_own_settings():
+    """With a constant gradient, each of Adam's steps has the length of the learning rate."""
     start = {"0-dense.weights": np.zeros(2), "1-dense.weights": np.zeros(2)}
     rates = {("1-dense.weights", "learning_rate"): 0.5}
     trial = Trial(Adam(0.1), lambda p: f.sum(p["0-dense.weights"] + p["1-dense.weights"]), start, rates)
@@ -62,7 +62,7 @@ def test_each_parameter_may_have_settings_of_its_own():
     assert trial.values["1-dense.weights"] == pytest.approx(-1.5, rel=1e-7)
 
 
-def test_transforms_act_in_their_order():
+def test_gradient_transforms_apply_in_order():
     clip, decay = ClipGlobalNorm(0.01), L2(10.0)
     first = Trial(GradientDescent(0.1, transforms={"clip": clip, "decay": decay}))
     second = Trial(GradientDescent(0.1, transforms={"decay": decay, "clip": clip}))
@@ -73,7 +73,7 @@ def test_transforms_act_in_their_order():
     assert np.linalg.norm(change[0]) > 1.0
 
 
-def test_a_transform_leaves_frozen_parameters_out_of_the_norm():
+def test_a_transform_excludes_frozen_parameters_from_the_norm():
     optimiser = GradientDescent(1.0, transforms={"clip": ClipGlobalNorm(0.01)})
     trial = Trial(optimiser, frozen=frozenset({"0-dense.weights", "0-dense.biases"}))
     trial.run(1)
@@ -101,8 +101,8 @@ class TestOptimiserWithTwoGradients(OptimiserSuite):
         return SharpnessAware()
 
 
-def test_an_optimiser_may_ask_for_gradients_elsewhere():
-    """On half a square, the gradient at ``x + radius`` is ``x + radius``."""
+def test_an_optimiser_may_evaluate_gradients_at_another_point():
+    """For half a square, the gradient at ``x + radius`` is ``x + radius``."""
     trial = Trial(SharpnessAware(0.1, 0.5), lambda p: f.sum(p["x"] * p["x"]) * 0.5, {"x": np.array([2.0])})
     trial.run(1)
     assert trial.values["x"] == pytest.approx(2.0 - 0.1 * 2.5, rel=1e-12)
@@ -110,7 +110,7 @@ def test_an_optimiser_may_ask_for_gradients_elsewhere():
 
 @define(eq=False)
 class Halving(Optimiser):
-    """Halve the parameters where that lowers the loss: no gradient at all."""
+    """Halve the parameters if that lowers the loss, without any gradient."""
 
     def build(self, objective):
         halves = {address: node * 0.5 for address, node in objective.parameters.items()}
@@ -119,7 +119,7 @@ class Halving(Optimiser):
 
 
 @pytest.mark.parametrize(("start", "end"), [(8.0, 1.0), (0.5, 0.5)])
-def test_an_optimiser_may_ask_for_the_loss_elsewhere(start, end):
+def test_an_optimiser_may_evaluate_the_loss_at_another_point(start, end):
     trial = Trial(Halving(), lambda p: f.sum((p["x"] - 1.0) * (p["x"] - 1.0)), {"x": np.array([start])})
     trial.run(6)
     assert trial.values["x"].tolist() == [end]

@@ -12,13 +12,13 @@ class TestStep(ScheduleSuite):
         return StepDecay("2 epochs", 0.1)
 
 
-def test_factors_fall_exactly_when_an_interval_is_over():
+def test_the_factor_falls_exactly_at_the_end_of_each_interval():
     iterations = np.array([0, 99, 100, 199, 200, 1000])
     factors = StepDecay("100 iterations", 0.5).factors(iterations, iterations * 0)
     assert factors.tolist() == [1, 1, 0.5, 0.5, 0.25, 0.5**10]
 
 
-def test_epochs_and_iterations_are_counted_apart():
+def test_epochs_and_iterations_are_counted_separately():
     iterations, epochs = np.array([5, 15, 25, 35]), np.array([0, 1, 2, 3])
     assert StepDecay("2 epochs", 0.5).factors(iterations, epochs).tolist() == [1, 1, 0.5, 0.5]
     assert StepDecay("20 iterations", 0.5).factors(iterations, epochs * 0).tolist() == [1, 1, 0.5, 0.5]

@@ -14,10 +14,10 @@ class TestPlugin(PluginSuite):
 
 
 @pytest.mark.parametrize("component", plugin.sigma_components(), ids=lambda component: component.name)
-def test_a_recipe_has_the_name_of_its_record(component):
+def test_a_recipe_has_the_name_that_its_plugin_declares(component):
     assert catalogue().load("recipe", component.name).name == component.name
 
 
-def test_every_file_is_offered():
+def test_every_recipe_file_is_a_component():
     files = {path.stem for path in Path(plugin.__file__).parent.glob("*.toml")}
     assert files == {component.name for component in plugin.sigma_components()}

@@ -1,4 +1,4 @@
-"""Every recipe is right, and reaches what it is known to reach."""
+"""Every recipe is valid, and reaches its known result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def accuracy(name: str, *overrides: str) -> float:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_is_a_right_configuration_of_its_own_name(name):
+def test_a_recipe_is_a_valid_configuration_under_its_name(name):
     text = recipes.recipe(name).text
     assert tomllib.loads(text)["run"]["name"] == name
     configuration = config.load(text, name=name)
@@ -31,7 +31,7 @@ def test_a_recipe_is_a_right_configuration_of_its_own_name(name):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_says_what_it_is_before_anything_else(name):
+def test_a_recipe_begins_with_a_description(name):
     text = recipes.recipe(name).text
     assert text.startswith("# ")
     assert "format = 1" in text
@@ -47,7 +47,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_a_benchmark_has_the_size_that_it_says(name):
+def test_a_benchmark_network_has_the_documented_size(name):
     configuration = config.load(recipes.recipe(name).text, name=name)
     with config.build(configuration) as environment:
         session = environment.trainers["trainer"].session
@@ -64,12 +64,12 @@ def test_a_benchmark_learns_on_every_backend(name):
         assert losses[-10:].mean() < losses[:10].mean()
 
 
-def test_digits_reads_96_of_100_digits_at_least():
+def test_the_digits_recipe_reaches_96_percent_accuracy():
     assert accuracy("digits") >= 0.96
 
 
 @pytest.mark.parametrize(("name", "least"), [("iris", 0.93), ("wdbc", 0.96), ("xor", 1.0)])
-def test_the_median_of_five_seeds_reaches_what_the_recipe_promises(name, least):
+def test_the_median_of_five_seeds_reaches_the_documented_result(name, least):
     assert median(accuracy(name, f"run.seed={seed}") for seed in range(5)) >= least
 
 
@@ -80,6 +80,6 @@ def test_the_same_seed_gives_the_same_bits_twice():
     assert config.build(config.load(recipes.xor.text, ["run.seed=1"])).run().parameters_sha256 != runs[0]
 
 
-@pytest.mark.skipif(not MNIST.is_dir(), reason="the sample of MNIST is not beside this checkout")
-def test_mnist_learns_from_files_of_ones_own_in_one_epoch():
+@pytest.mark.skipif(not MNIST.is_dir(), reason="the sample of MNIST is not next to this checkout")
+def test_the_mnist_recipe_learns_from_local_files_in_one_epoch():
     assert accuracy("mnist", f"data.folder={MNIST}", "hooks.finish.when=epoch reaches 1") >= 0.75

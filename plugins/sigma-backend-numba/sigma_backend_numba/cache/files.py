@@ -20,29 +20,29 @@ from pathlib import Path
 from attrs import frozen
 
 VARIABLE = "SIGMA_NUMBA_CACHE"
-KEPT = 256  # files; the oldest go
-DIGEST = 32  # bytes before the content
+KEPT = 256  # maximum number of files; the oldest are removed
+DIGEST = 32  # bytes of the header
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-_warned: list[str] = []  # by this process
+_warned: list[str] = []  # in this process
 _log = logging.getLogger("sigma.numba")
 
 
 def folder() -> Path:
-    """Return where files are kept: ``$SIGMA_NUMBA_CACHE``, or a folder among the user's caches.
+    """Return the cache directory: ``$SIGMA_NUMBA_CACHE``, or one below the user's cache directory.
 
-    Raises RuntimeError where the user has no home.
+    Raises RuntimeError if the user has no home directory.
     """
     if named := os.environ.get(VARIABLE):
         return Path(named)
     if os.name == "nt":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "sigma" / "numba"
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (caches if caches.is_absolute() else Path.home() / ".cache") / "sigma" / "numba"  # so says XDG
+    return (caches if caches.is_absolute() else Path.home() / ".cache") / "sigma" / "numba"  # as XDG requires
 
 
 def read(name: str) -> bytes | None:
-    """Return the content of a file, or None if it is missing, damaged or owned by somebody else."""
+    """Return the content of a file, or None if it is missing, damaged or owned by another user."""
     try:
         with _opened() as place:
             content = place.read(name)
@@ -55,7 +55,7 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, content: bytes) -> None:
-    """Keep something under a name, whole or not at all: other processes may read and write at the same time."""
+    """Write a file atomically: other processes may read and write at the same time."""
     try:
         with _opened() as place:
             place.write(name, _digest(name, content) + content)
@@ -69,10 +69,10 @@ def _digest(name: str, content: bytes) -> bytes:
 
 
 def _warn(error: str) -> None:
-    """Log once in this process that there is no cache."""
+    """Log once per process that the cache is unusable."""
     if not _warned:
         _warned.append(error)
-        _log.warning("numba: the cache of compiled programs cannot be used (%s); every run compiles its own.", error)
+        _log.warning("numba: the cache of compiled programs cannot be used (%s); each process compiles its own.", error)
 
 
 @frozen
@@ -92,7 +92,7 @@ class _Place:
         return os.stat(self._named(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def read(self, name: str) -> bytes:
-        """Return a file; raises FileNotFoundError for a link, and for what others could have written."""
+        """Return a file's content; FileNotFoundError for a link, and for a file that others could have written."""
         found = self._stat(name)
         if not stat.S_ISREG(found.st_mode) or _foreign(found) or _open_to(found, 0o022):
             raise FileNotFoundError(f"{self.path / name} is not a file of your own")
@@ -100,7 +100,7 @@ class _Place:
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, in one step for those that read it."""
+        """Write a file, atomically for its readers."""
         made = f"{name}.{secrets.token_hex(8)}.new"
         try:
             with os.fdopen(self._open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
@@ -112,12 +112,12 @@ class _Place:
             raise
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(self._named(name), dir_fd=self.descriptor)
 
     def prune(self) -> None:
-        """Remove the oldest files where there are too many, also those that were never written to their end."""
+        """Remove the oldest files if there are too many, and files that were never finished."""
         names = os.listdir(self.path if self.descriptor is None else self.descriptor)
         for old in sorted(filter(lambda name: name.startswith("sigma_"), names), key=self._age)[:-KEPT]:
             self.remove(old)
@@ -131,7 +131,7 @@ class _Place:
 
 @contextmanager
 def _opened() -> Iterator[_Place]:
-    """Open the folder, made where there is none; raises OSError unless it is the user's alone."""
+    """Open the cache directory, creating it if missing; OSError unless only the user can access it."""
     path = folder()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.open not in os.supports_dir_fd:
@@ -148,10 +148,10 @@ def _opened() -> Iterator[_Place]:
 
 
 def _foreign(found: os.stat_result) -> bool:
-    """Return whether a file, a folder or a link belongs to somebody else."""
+    """Return whether a file, a directory or a link belongs to another user."""
     return hasattr(os, "getuid") and found.st_uid != os.getuid()
 
 
 def _open_to(found: os.stat_result, others: int) -> bool:
-    """Return whether others may do something with it."""
+    """Return whether other users may access it."""
     return os.name == "posix" and bool(found.st_mode & others)

@@ -32,10 +32,10 @@ _lock = threading.RLock()
 def load(
     job: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel] = MappingProxyType({})
 ) -> tuple[Needs, Burst]:
-    """Return what the program of a job needs, and its burst; it is planned and compiled at most once in this process.
+    """Return a program's requirements and its burst; each job is planned and compiled at most once per process.
 
-    ``make`` returns what it needs and its text.  It is not called for a program that is known.  ``kernels`` are the
-    functions that it calls, by their symbols.
+    ``make`` returns the requirements and the text.  It is not called for a known program.  ``kernels`` are the external
+    functions that the program calls, by symbol.
     """
     name = key(job)
     with _lock:
@@ -47,14 +47,14 @@ def load(
 
 
 def key(job: str) -> str:
-    """Return the name of a program."""
+    """Return the cache key of a program."""
     parts = (job, makers(), platform.system(), platform.machine(), *processor())
     return "sigma_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 @cache
 def makers() -> str:
-    """Return what a program depends on apart from its job: the source of this package, and the version of LLVM.
+    """Return what a program depends on besides its job: the source of this package, and the version of LLVM.
 
     A test that patches these modules must patch this function too.
     """
@@ -64,7 +64,7 @@ def makers() -> str:
 
 
 def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
-    """Return what a program needs and which kernels lie outside of it, in a line, and its code; keep all."""
+    """Return a program's requirements and the symbols of its external kernels, as a line, and its code; store them."""
     needs, text = make()
     scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
@@ -75,8 +75,8 @@ def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str
 
 
 def _names(text: str) -> dict[str, Any]:
-    """Return what names mean in a text."""
-    from sigma_backend_numba import runtime  # not needed where the code is known already
+    """Return the names that a program's text may use."""
+    from sigma_backend_numba import runtime  # not needed if the code is cached
 
     names = {**vars(language), **vars(runtime), "inf": math.inf, "nan": math.nan}
     return names | runtime.ROUGH if text.startswith(ROUGHLY) else names

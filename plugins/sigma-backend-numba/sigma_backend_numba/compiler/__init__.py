@@ -1,1 +1,1 @@
-"""Compile the text of programs, a small typed part of Python, through LLVM to machine code."""
+"""Compile the text of programs, written in a small typed subset of Python, to machine code with LLVM."""

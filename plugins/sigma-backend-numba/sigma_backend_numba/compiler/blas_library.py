@@ -1,6 +1,6 @@
 """Choose the library for matrix products: Intel MKL if its wheel is installed, else OpenBLAS.
 
-Either is limited to one thread: Sigma's own threads each compute whole pieces of a product.
+Both run on one thread: Sigma's own threads each compute whole pieces of a product.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-SEQUENTIAL = 1  # MKL's name of the layer without threads
+SEQUENTIAL = 1  # name of MKL's layer without threads
 SUFFIXES = (".so", ".dylib", ".dll")
 
 
@@ -33,12 +33,12 @@ class Blas:
 
 @cache
 def blas() -> Blas:
-    """Return the library of this process."""
+    """Return the library for this process."""
     return _mkl() or _openblas()
 
 
 def _mkl() -> Blas | None:
-    """Return MKL, or None where its wheel is not installed."""
+    """Return MKL, or None if its wheel is not installed."""
     try:
         wheel = metadata.distribution("mkl")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Translate calls of built-in words: to LLVM instructions, or to functions of the C library and of BLAS."""
+"""Translate calls of built-in words to LLVM instructions, or to functions of the C library and of BLAS."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ EXTERNAL = (
 
 
 def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
-    """Return a function that is defined elsewhere."""
+    """Declare an external function."""
     found = b.module.globals.get(name)
     return found or ir.Function(b.module, ir.FunctionType(result, operands), name)
 
 
 def external(b: Any, outside: Outside, operands: Sequence[Value]) -> Value | None:
-    """Call a function outside."""
+    """Call an external function."""
     wanted = outside.operands
     given = [x.ir if kind[0] == "*" else converted(b, x, kind).ir for x, kind in zip(operands, wanted, strict=True)]
     to = ir_type(outside.result) if outside.result else _VOID
@@ -49,7 +49,7 @@ def c_function(b: Any, name: str, *operands: Value) -> Value:
 
 
 def _flushed(b: Any, kind: str, x: Any) -> Any:
-    """Return a zero of its sign for a denormal number: the library reads bits that arithmetic here counts as 0.
+    """Replace a denormal number by a zero of its sign: the library would read bits that arithmetic here flushes to 0.
 
     LLVM does not know that, and would drop a comparison or a product of floats; so this is done with integers.
     """
@@ -68,7 +68,7 @@ def _unary(b: Any, name: str, x: Value) -> Value:
 
 
 def _cut(kind: str) -> Meaning:
-    """Turn a float into an integer: one beyond the range into its end, NaN into 0."""
+    """Convert a float to an integer, clamped to its range; NaN becomes 0."""
     way, width = "ui" if kind in typed_values.UNSIGNED else "si", typed_values.WIDTHS[kind]
 
     def meaning(b: Any, x: Value) -> Value:
@@ -104,7 +104,7 @@ def _cast(kind: str) -> Meaning:
 
 
 def _at(b: Any, pointer: Value, offset: Value) -> Value:
-    """Move a pointer by so many elements."""
+    """Move a pointer by a number of elements."""
     return Value(pointer.kind, b.gep(pointer.ir, [converted(b, offset, "i8").ir], inbounds=True))
 
 
@@ -113,7 +113,7 @@ def _lanes(pointer: Value) -> int:
 
 
 def _wide(lanes: int = 0) -> Meaning:
-    """Read so many numbers at once, or 64 bytes of them."""
+    """Load this many numbers as a vector, or 64 bytes of them."""
 
     def meaning(b: Any, pointer: Value) -> Value:
         kind = f"{pointer.kind[1:]}x{lanes or _lanes(pointer)}"
@@ -124,7 +124,7 @@ def _wide(lanes: int = 0) -> Meaning:
 
 
 def _spread(lanes: int = 0) -> Meaning:
-    """Repeat a number."""
+    """Broadcast a number to a vector."""
 
     def meaning(b: Any, x: Value) -> Value:
         count = lanes or _lanes(x)
@@ -137,19 +137,19 @@ def _spread(lanes: int = 0) -> Meaning:
 
 
 def _zeros(b: Any, pointer: Value) -> Value:
-    """Return 64 bytes of zeros, of the kind that a pointer points to."""
+    """Return a vector of zeros of the pointer's kind."""
     kind = f"{pointer.kind[1:]}x{_lanes(pointer)}"
     return Value(kind, ir.Constant(TYPES[kind], None))
 
 
 def _put(b: Any, pointer: Value, values: Value) -> None:
-    """Write several numbers."""
+    """Store a vector."""
     place = b.bitcast(pointer.ir, TYPES[values.kind].as_pointer())
     b.store(values.ir, place, align=typed_values.BYTES[pointer.kind[1:]])
 
 
 def _fetch(b: Any, pointer: Value) -> None:
-    """Let the processor read what will be needed soon."""
+    """Prefetch memory into the cache."""
     byte = BYTE.as_pointer()
     called = function(b, "llvm.prefetch.p0i8", _VOID, [byte, _HALF, _HALF, _HALF])
     read, near, data = 0, 2, 1
@@ -157,39 +157,39 @@ def _fetch(b: Any, pointer: Value) -> None:
 
 
 def _reordered(b: Any, x: Value, y: Value) -> Value:
-    """Add to a sum whose order of terms is free: so that it may be vectorised."""
+    """Add to a sum whose terms may be reordered, so that it can be vectorised."""
     return Value(x.kind, b.fadd(x.ir, y.ir, flags=("reassoc", "contract", "nsz")))
 
 
 def _copied(b: Any, target: Value, source: Value, size: Value) -> None:
-    """Copy so many bytes between pointers of any type."""
+    """Copy bytes between pointers of any type."""
     byte = BYTE.as_pointer()
     called = b.module.declare_intrinsic("llvm.memcpy", [byte, byte, WIDE])
     b.call(called, [b.bitcast(target.ir, byte), b.bitcast(source.ir, byte), size.ir, ir.Constant(ir.IntType(1), 0)])
 
 
 def _arrive(b: Any, counter: Value) -> Value:
-    """Add one to a number that other threads see; return what it was."""
+    """Increment an integer atomically; return its previous value."""
     return Value("i8", b.atomic_rmw("add", counter.ir, ir.Constant(WIDE, 1), "acq_rel"))
 
 
 def _seen(b: Any, counter: Value) -> Value:
-    """Read a number that other threads change."""
+    """Load an integer atomically."""
     return Value("i8", b.load_atomic(counter.ir, "acquire", 8))
 
 
 def _swapped(b: Any, counter: Value, before: Value, after: Value) -> Value:
-    """Change a number that other threads see, if it still is what it was; say whether it was."""
+    """Compare and swap an integer atomically; return whether it was swapped."""
     return Value("b1", b.extract_value(b.cmpxchg(counter.ir, before.ir, after.ir, "acq_rel", "acquire"), 1))
 
 
 def _publish(b: Any, counter: Value, value: Value) -> None:
-    """Set a number that other threads see."""
+    """Store an integer atomically."""
     b.store_atomic(value.ir, counter.ir, "release", 8)
 
 
 def _pause(b: Any) -> None:
-    """Let the processor know that this thread waits."""
+    """Hint to the processor that this thread is spinning."""
     if X86:
         b.call(function(b, "llvm.x86.sse2.pause", _VOID, []), [])
     elif ARM:
@@ -207,14 +207,14 @@ def _control_x86(b: Any, name: str, value: Any = None) -> Any:
 
 
 def _control(b: Any) -> Value:
-    """Return the word that controls floating-point arithmetic."""
+    """Return the floating-point control word."""
     if X86:
         return Value("i8", _control_x86(b, "llvm.x86.sse.stmxcsr"))
     return Value("i8", b.call(function(b, "llvm.aarch64.get.fpcr", WIDE, []), [])) if ARM else number(0)
 
 
 def _restore(b: Any, word: Value) -> None:
-    """Set the word that controls floating-point arithmetic."""
+    """Set the floating-point control word."""
     if X86:
         _control_x86(b, "llvm.x86.sse.ldmxcsr", word.ir)
     elif ARM:
@@ -222,7 +222,7 @@ def _restore(b: Any, word: Value) -> None:
 
 
 WORDS: dict[str, Meaning] = {
-    **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in FROM_C},  # the floor of a number is below
+    **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in FROM_C},  # ``floor`` is replaced below
     **{kind: _cast(kind) for kind in NUMBERS}, **{f"cut_{kind}": _cut(kind) for kind in ("i4", "i8", "u4")},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,

@@ -1,4 +1,4 @@
-"""The language of generated programs and of the runtime: its built-in words, and the marks of its functions.
+"""The language of generated programs and of the runtime: built-in words, and decorators for routines.
 
 The language is a subset of Python: numbers, typed pointers, ``for ... in range``, ``while``, ``if`` and calls.  A word
 is a name that the translator knows; a routine is a function of the runtime, read as source and never run by Python.
@@ -25,8 +25,8 @@ class LanguageWord:
     name: str
 
     def __call__(self, *arguments: Any) -> Any:
-        """Refuse: Python does not run routines."""
-        raise TypeError(f"{self.name} means something in compiled code only")
+        """Raise: Python does not run routines."""
+        raise TypeError(f"{self.name} exists in compiled code only")
 
 
 @frozen
@@ -46,24 +46,24 @@ class Routine:
     kind: str
 
     def __call__(self, *arguments: Any) -> Any:
-        """Refuse: Python does not run routines."""
+        """Raise: Python does not run routines."""
         raise TypeError(f"{self.function.__name__} runs in compiled code only")
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """Return what names mean in the routine."""
+        """Return the names that the routine may use, with their meanings."""
         return self.function.__globals__
 
     @cached_property
     def tree(self) -> ast.FunctionDef:
-        """Return the routine as a tree."""
+        """Return the syntax tree of the routine."""
         (found,) = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
         assert isinstance(found, ast.FunctionDef)
         return found
 
 
 def driver(function: Callable[..., Any]) -> Routine:
-    """Mark a routine whose text becomes part of its caller."""
+    """Mark a routine that is inlined into its caller."""
     return Routine(function, "driver")
 
 
@@ -73,7 +73,7 @@ def task(function: Callable[..., Any]) -> Routine:
 
 
 def compact(function: Callable[..., Any]) -> Routine:
-    """Mark a task that says itself what is computed at once: its loops are left as they are, and quickly compiled."""
+    """Mark a task with explicit vectors: its loops are not vectorised, which makes it quick to compile."""
     return Routine(function, "compact")
 
 

@@ -22,21 +22,21 @@ FOR_KERNELS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cosh exp2 fabs fma fmax fmin hypot lgamma log10 log2"
     " nearbyint rint round sinh sqrt tan tgamma trunc"
 )
-SPEED = 3  # how much LLVM does for it, of 0 to 3
-_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # it lets other Python threads run meanwhile
-_engines: list[Any] = []  # a function lives as long as its engine
+SPEED = 3  # LLVM's optimisation level, 0 to 3
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # releases the GIL
+_engines: list[Any] = []  # a function is valid as long as its engine exists
 _lock = threading.Lock()
 
 
 @cache
 def _llvm() -> Any:
-    """Return the library that makes machine code.  It has no types, and is not loaded before it is needed."""
+    """Import the LLVM library, which has no type annotations, on first use."""
     return import_module("llvmlite.binding")
 
 
 @cache
 def processor() -> tuple[str, str]:
-    """Return the name of this processor and what it can do."""
+    """Return the name of this processor and its features."""
     return _llvm().get_host_cpu_name(), _llvm().get_host_cpu_features().flatten()
 
 
@@ -50,9 +50,9 @@ def _target(speed: int) -> Any:
 
 
 def _register() -> None:
-    """Make known what programs call from outside."""
+    """Register the external functions that programs call."""
     if platform.system() == "Windows":
-        kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # there only
+        kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # Windows only
         found = {"sigma_yield": kernel.SwitchToThread, "sigma_nap": kernel.Sleep}
     else:
         process = ctypes.CDLL(None)
@@ -71,24 +71,24 @@ def _functions() -> dict[str, Any]:
 
 
 def _mathematics() -> ctypes.CDLL:
-    """Return the mathematical functions of the C library."""
+    """Return the C library's mathematical functions."""
     if platform.system() == "Windows":
         return ctypes.CDLL("ucrtbase")
     try:
         return ctypes.CDLL("libm.so.6")
-    except OSError:  # where there is no such file, they are part of the C library
+    except OSError:  # without such a file they are part of the C library
         return ctypes.CDLL(None)
 
 
 def compiled(
     text: str, names: Mapping[str, Any], kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> tuple[bytes, set[str]]:
-    """Return the object code of a program, and the symbols of the kernels that have become part of it.
+    """Return the object code of a program, and the symbols of the kernels that are linked into it.
 
-    ``kernels`` are functions as text of LLVM, each with its name there.  One that calls what only its own process has
-    stays outside.
+    ``kernels`` are LLVM texts with the name of the function in each.  A kernel that calls anything local to its process
+    stays external.
     """
-    from sigma_backend_numba.compiler.translate import Module  # not needed where the code is known already
+    from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 
     with _lock:
         target = _target(SPEED)
@@ -111,13 +111,13 @@ def _optimise(module: Any) -> None:
 
 
 def _joined(module: Any, symbol: str, code: str, name: str) -> bool:
-    """Make a kernel part of a module under its symbol, if it calls nothing but the C library; return whether it is."""
+    """Link a kernel into a module under its symbol, if it calls only the C library; return whether it was linked."""
     kernel = _llvm().parse_assembly(code)
     kernel.get_function(name).name = symbol
     for own in (*kernel.functions, *kernel.global_variables):
         if not own.is_declaration and own.name != symbol:
             own.linkage = "internal"
-    _optimise(kernel)  # what is left of Numba's own afterwards is needed
+    _optimise(kernel)  # what remains of Numba's own functions is used
     if not all(_found_everywhere(x.name) for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration):
         return False
     module.link_in(kernel)
@@ -126,14 +126,14 @@ def _joined(module: Any, symbol: str, code: str, name: str) -> bool:
 
 
 def _found_everywhere(name: str) -> bool:
-    """Say whether every process finds what a kernel calls: a function that is made known here, or instructions."""
+    """Return whether a name is available in every process: a registered function, or an LLVM intrinsic."""
     _, intrinsic, rest = name.rpartition("llvm.")
     base = rest.partition(".")[0]
     return base in _functions() or (bool(intrinsic) and not hasattr(_mathematics(), base))
 
 
 def loaded(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
-    """Return the burst of an object file, given where the functions lie that it calls by their symbols."""
+    """Load the burst of an object file, given the addresses of its external functions by symbol."""
     with _lock:
         for symbol, address in addresses.items():
             _llvm().add_symbol(symbol, address)

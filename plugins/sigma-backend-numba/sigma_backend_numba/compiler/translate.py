@@ -1,4 +1,4 @@
-"""Translate the text of a program to LLVM, in one pass over its syntax tree: kinds are known where values are made.
+"""Translate the text of a program to LLVM in one pass over its syntax tree: kinds are known when values are created.
 
 A variable has the kind of its first value.  ``and`` and ``or`` evaluate both sides.  A driver is inlined into its
 caller; a task is a separate function, none of whose pointers reaches what another one writes.
@@ -45,7 +45,7 @@ class Module:
         return self._function(trees[-1], self.names, ("i8",) * len(trees[-1].args.args), burst=True)
 
     def task(self, name: str, routine: Routine | None, operands: Sequence[Value]) -> Any:
-        """Return the function of a task for operands of such kinds."""
+        """Return the function of a task for operands of these kinds."""
         key = (name, tuple(x.kind for x in operands))
         if key not in self.tasks:
             tree, names = (routine.tree, routine.names) if routine else (self._trees[name], self.names)
@@ -55,7 +55,7 @@ class Module:
         return self.tasks[key]
 
     def has(self, name: str) -> bool:
-        """Say whether the text defines a function."""
+        """Return whether the text defines a function."""
         return name in self._trees
 
     def _function(
@@ -102,7 +102,7 @@ class Body:
     _end: Any = field(default=None, init=False)
 
     def run(self, tree: ast.FunctionDef) -> Several:
-        """Write all statements; return what the function returns."""
+        """Translate all statements; return the value that the function returns."""
         self._end = self.b.append_basic_block("end")
         self._block(tree.body)
         if not self.b.block.is_terminated:
@@ -112,7 +112,7 @@ class Body:
         return (found[0] if self._alone else found) if found else None
 
     def assign(self, name: str, value: Value) -> None:
-        """Let a variable have a value."""
+        """Assign a value to a variable."""
         if name not in self.places:
             self.places[name] = self._room(value.kind)
         place = self.places[name]
@@ -131,7 +131,7 @@ class Body:
     def _block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
             if self.b.block.is_terminated:
-                return  # what follows a break is never reached
+                return  # code after a break is unreachable
             getattr(self, f"_{type(statement).__name__.lower()}")(statement)
 
     def _pass(self, node: ast.Pass) -> None:
@@ -181,7 +181,7 @@ class Body:
         self.b.position_at_end(after)
 
     def _into(self, block: Any, statements: Sequence[ast.stmt], then: Any) -> None:
-        """Write statements into a block, which goes on to another."""
+        """Translate statements into a block that continues at another."""
         self.b.position_at_end(block)
         self._block(statements)
         if not self.b.block.is_terminated:
@@ -239,7 +239,7 @@ class Body:
 
     # -- expressions ---------------------------------------------------------------------------------------------------
     def one(self, node: ast.expr) -> Value:
-        """Return an expression that is one value."""
+        """Return the value of an expression, which must not be a tuple."""
         found = self.value(node)
         assert isinstance(found, Value), ast.dump(node)
         return found
@@ -285,7 +285,7 @@ class Body:
         raise AssertionError(f"the language has no {ast.dump(node)}")
 
     def _binary(self, sign: str, x: Value, y: Value) -> Value:
-        """Return the result of an operator; what is known is computed here."""
+        """Return the result of an operator; constants are folded."""
         known = [v.ir.constant for v in (x, y) if v.kind == "i8" and isinstance(v.ir, ir.Constant)]
         if len(known) == 2 and sign in _KNOWN:
             return number(_KNOWN[sign](*known))
@@ -314,7 +314,7 @@ class Body:
 
 
 def _loaded(target: ast.expr) -> ast.expr:
-    """Return what is read before it is added to."""
+    """Return the current value of the target of an augmented assignment."""
     if isinstance(target, ast.Name):
         return ast.Name(target.id, ast.Load())
     assert isinstance(target, ast.Subscript)

@@ -1,6 +1,6 @@
-"""Typed values: how numbers are widened, converted, computed with and compared.
+"""Typed values: widening, conversion, arithmetic and comparison.
 
-Integers are computed in 64 bits, as NumPy's scalars are; ``i4(x + y)`` says where they wrap.  ``contract`` is the only
+Integers are computed in 64 bits, like NumPy's scalars; ``i4(x + y)`` marks where they wrap.  ``contract`` is the only
 freedom of floating-point arithmetic: ``a * b + c`` may be one instruction, and NaN and infinity are kept.
 """
 
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-ir: Any = import_module("llvmlite.ir")  # it has no types
+ir: Any = import_module("llvmlite.ir")  # without type annotations
 BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
-LANES = (1, 2, 4, 8, 16)  # numbers that are computed with at once
+LANES = (1, 2, 4, 8, 16)  # elements of a vector
 TYPES: dict[str, Any] = {
     "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
     "f8": ir.DoubleType(),
 }  # fmt: skip
-TYPES |= {f"{kind}x{n}": ir.VectorType(TYPES[kind], n) for kind in ("f4", "f8") for n in LANES}  # n numbers at once
+TYPES |= {f"{kind}x{n}": ir.VectorType(TYPES[kind], n) for kind in ("f4", "f8") for n in LANES}  # vectors of n numbers
 UNSIGNED = ("b1", "u4", "u8")
 FLOATS = frozenset(kind for kind in TYPES if kind[0] == "f")
 BYTES = {"f4": 4, "f8": 8}
@@ -38,7 +38,7 @@ class Value:
 
 
 def ir_type(kind: str) -> Any:
-    """Return a kind as LLVM knows it."""
+    """Return the LLVM type of a kind."""
     return TYPES[kind[1:]].as_pointer() if kind.startswith("*") else TYPES[kind]
 
 
@@ -55,7 +55,7 @@ def number(value: Any, kind: str = "") -> Value:
 
 
 def converted(b: Any, value: Value, kind: str) -> Value:
-    """Return a value as another kind: integers wrap, fractions are cut off."""
+    """Convert a value to another kind: integers wrap, fractions are truncated."""
     if value.kind == kind:
         return value
     if isinstance(value.ir, ir.Constant) and _plain(value.ir.constant) and (kind != "b1"):
@@ -89,7 +89,7 @@ def _conversion(b: Any, value: Value, kind: str) -> Any:
 
 
 def common(x: str, y: str) -> str:
-    """Return the kind in which two kinds are computed with."""
+    """Return the common kind of two operands."""
     if x == y and (x in FLOATS or x == "b1"):
         return x
     if x in FLOATS or y in FLOATS:
@@ -129,7 +129,7 @@ def _floored(b: Any, sign: str, kind: str, x: Any, y: Any) -> Any:
 
 
 def compared(b: Any, sign: str, x: Value, y: Value) -> Value:
-    """Return whether a comparison holds; NaN is unequal to everything, and nothing else."""
+    """Return the result of a comparison; only NaN is unequal to itself."""
     kind = common(x.kind, y.kind)
     first, second = converted(b, x, kind).ir, converted(b, y, kind).ir
     if kind in FLOATS:
@@ -138,7 +138,7 @@ def compared(b: Any, sign: str, x: Value, y: Value) -> Value:
 
 
 def negative(b: Any, x: Value) -> Value:
-    """Return a number with the other sign."""
+    """Return the negated number."""
     if x.kind in FLOATS:
         return Value(x.kind, b.fneg(x.ir, flags=("contract",)))
     wide = converted(b, x, "i8")
@@ -146,7 +146,7 @@ def negative(b: Any, x: Value) -> Value:
 
 
 def chosen(b: Any, condition: Value, x: Value, y: Value) -> Value:
-    """Choose without a branch; both choices count as the first one's kind."""
+    """Select without a branch; both choices are converted to the kind of the first."""
     other = y if x.kind.startswith("*") else converted(b, y, x.kind)
     return Value(x.kind, b.select(truth(b, condition), x.ir, other.ir))
 

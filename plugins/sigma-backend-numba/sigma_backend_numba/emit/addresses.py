@@ -21,7 +21,7 @@ Value = Callable[[Sequence[str]], str]
 
 
 class Loops(Protocol):
-    """What addresses need to know of the loop nest around them."""
+    """What addresses use of the surrounding loop nest."""
 
     loops: list[list[int]]
     split: int
@@ -36,7 +36,7 @@ class Loops(Protocol):
         ...
 
     def hoisted(self, text: str, steps: Sequence[int], number: int) -> str:
-        """Write a value where its index varies, and return its name."""
+        """Write a value at the depth at which its index varies, and return its name."""
         ...
 
     def range(self, k: int) -> tuple[str, str]:
@@ -46,7 +46,7 @@ class Loops(Protocol):
 
 @frozen
 class Address:
-    """The element at each place of a nest: a pointer, an offset, and a stride for each axis."""
+    """The address of an element of a nest: a pointer, an offset, and a stride for each axis."""
 
     pointer: str
     offset: str
@@ -55,19 +55,19 @@ class Address:
 
 @define(eq=False)
 class Addresses:
-    """The addresses of one loop nest.  ``over`` replaces the addresses of members that lie in memory already."""
+    """The addresses of one loop nest.  ``over`` replaces the addresses of members that are already in memory."""
 
     task: Task
     space: Space
     over: Mapping[Node, Address]
 
     def lies(self, x: Node) -> bool:
-        """Say whether a value is read from memory."""
+        """Return whether a value is read from memory."""
         root = source(x)
         return root.op != "constant" and root not in self.task.schedule.grouping.free
 
     def of(self, x: Node, m: Map) -> Address:
-        """Return where an operand with a map is read; a node that is no member lies in its storage."""
+        """Return the address of an operand with a map; a node that is not a member is read from its storage."""
         root = source(x)
         if root in self.over:
             given = self.over[root]
@@ -77,7 +77,7 @@ class Addresses:
         return Address(pointer, str(rest) if rest else "", steps)
 
     def target(self, node: Node) -> Address:
-        """Return where an output is written."""
+        """Return the address of an output."""
         _, steps = own_strides(node, self.space.maps[node], self.space.sides)
         return Address(self.task.storage(node), "", steps)
 
@@ -97,7 +97,7 @@ class Addresses:
         return found
 
     def own_steps(self, node: Node) -> list[Steps]:
-        """Return along which axes a node varies by itself, and how."""
+        """Return the axes along which a node itself varies, and its strides."""
         m, nest = self.space.maps[node], self.space.sides
         if node.op == "iota":
             return [tuple(int(axis == m[node.attrs["axis"]]) for axis in range(len(nest)))]
@@ -110,7 +110,7 @@ class Addresses:
         return [self._taken(node)] if node.op == "take" else []
 
     def _taken(self, node: Node) -> Steps:
-        """Return the strides of what is taken along the axes that are not looked up."""
+        """Return the strides of a ``take`` along the axes that are not indexed."""
         (x, indices), axis, m = node.inputs, node.attrs["axis"], self.space.maps[node]
         count = len(indices.shape)
         found = [0] * len(self.space.sides)
@@ -120,9 +120,9 @@ class Addresses:
                 found[place] += stride
         return tuple(found)
 
-    # -- values that are not written as an expression of their operands ------------------------------------------------
+    # -- values that are not expressions of their operands -------------------------------------------------------------
     def value(self, node: Node, nest: Loops, number: int) -> Value | None:
-        """Return how a node is read or counted, or None if it is an expression."""
+        """Return how a node is read or generated, or None if it is an expression."""
         kinds = {"iota": self._iota, "gather": self._gather, "take": self._take, "random_bits": self._bits}
         return kinds[node.op](node, nest, number) if node.op in kinds else None
 
@@ -167,7 +167,7 @@ class Addresses:
         return self._row_of_bits(nest, steps, width, f"{stream}, {{0}}, {{2}}, {keys}", row)
 
     def _row_of_bits(self, nest: Loops, steps: Steps, width: int, rest: str, row: int) -> Value:
-        """Fill a row of scratch with the blocks of one row, and read from there."""
+        """Generate the random blocks of one row into scratch, and read from there."""
         words, inner = self.task.room(row + 8, "uint32"), len(nest.loops) - 1
         outer = nest.index([0 if axis in nest.loops[-1] else step for axis, step in enumerate(steps)])
         lo, hi = nest.range(inner)

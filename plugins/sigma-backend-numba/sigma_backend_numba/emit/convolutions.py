@@ -1,4 +1,4 @@
-"""Write convolutions as matrix products: one sample's windows at a time, copied to columns that fit into the cache."""
+"""Write convolutions as matrix products: the windows of one sample at a time, as columns that fit into the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sigma_kernel.graph import Node
 
 @frozen
 class Windows:
-    """The windows over one sample: channels, sides, kernel, stride, lower padding, dilation, the result's sides."""
+    """The windows over one sample: channels, sides, kernel, stride, lower padding, dilation, sides of the result."""
 
     channels: int
     sides: Sequence[int]
@@ -30,26 +30,26 @@ class Windows:
 
     @property
     def columns(self) -> int:
-        """Return the number of places of the window."""
+        """Return the number of window positions."""
         return prod(self.result)
 
     @property
     def height(self) -> int:
-        """Return the number of elements that one group's window covers."""
+        """Return the number of elements in a window of one group."""
         return self.channels // self.groups * prod(self.kernel)
 
     @property
     def area(self) -> int:
-        """Return the elements of one sample."""
+        """Return the number of elements of one sample."""
         return self.channels * prod(self.sides)
 
     @property
     def shifts(self) -> bool:
-        """Say whether a column is the whole image, moved: then the loop over it is a long one."""
+        """Return whether a column is the whole image, shifted, which makes its loop long."""
         return len(self.kernel) == 2 and tuple(self.stride) == (1, 1) and tuple(self.result) == tuple(self.sides)
 
     def gathered(self, columns: str, zero: str) -> list[str]:
-        """Return loops that lay out the windows of ``sample`` as columns."""
+        """Return loops that copy the windows of ``sample`` to columns (im2col)."""
         if not self.shifts:
             return self.walk(f"{columns}[r0 + o] = sample[{{q}}]", f"{columns}[r0 + o] = {zero}")
         inside = [
@@ -60,14 +60,14 @@ class Windows:
         return self._shifted(inside)
 
     def scattered(self, columns: str, zero: str) -> list[str]:
-        """Return loops that add columns to where they came from in ``sample``."""
+        """Return loops that add columns to the elements of ``sample`` that they came from (col2im)."""
         if not self.shifts:
             return self.walk(f"sample[{{q}}] += {columns}[r0 + o]", None)
         adding = ["for o in range(begin, end):", f"    sample[q0 + o] += {columns}[r0 + o]"]
         return self._shifted([*self._edges(columns, zero), *adding])
 
     def _shifted(self, inside: list[str]) -> list[str]:
-        """Return loops over the images that are moved: from ``begin`` to ``end`` they lie inside of the sample."""
+        """Return loops over shifted images; elements from ``begin`` to ``end`` lie inside the sample."""
         (height, width), (low, left), area = self.sides, self.low, self.columns
         lines = [
             f"d0, d1 = k0 * {self.dilation[0]} - {low}, k1 * {self.dilation[1]} - {left}",
@@ -80,7 +80,7 @@ class Windows:
         return [*heads, f"        for k1 in range({self.kernel[1]}):", *indented(lines, 3)]
 
     def _edges(self, columns: str, zero: str) -> list[str]:
-        """Return loops over the places where a moved row would reach into its neighbours."""
+        """Return loops over the positions at which a shifted row would read its neighbours."""
         height, width = self.sides
         return [
             f"for row in range(r0, r0 + {height * width}, {width}):",
@@ -136,7 +136,7 @@ class Windows:
 
 
 def windows(node: Node, x: Sequence[int], w: Sequence[int], result: Sequence[int]) -> Windows:
-    """Return the windows of a convolution, from the shapes of its operand, its kernel and its result."""
+    """Return the windows of a convolution, given the shapes of its operand, kernel and result."""
     attrs = node.attrs
     low = tuple(before for before, _ in attrs["padding"])
     return Windows(x[1], x[2:], w[2:], attrs["stride"], low, attrs["dilation"], result[2:], attrs["groups"])
@@ -155,7 +155,7 @@ def _work(shape: Sequence[int], how: Windows) -> float:
 
 
 def convolution(task: Task, node: Node) -> None:
-    """Write kernels times the columns of each sample, and what follows while the result is in the cache."""
+    """Write the kernel times the columns of each sample, and the epilogue while the result is in the cache."""
     x, w = operands(task, node)
     how = windows(node, node.inputs[0].shape, node.inputs[1].shape, node.shape)
     samples, filters = node.shape[:2]
@@ -180,7 +180,7 @@ def convolution(task: Task, node: Node) -> None:
 
 
 def convolution_input(task: Task, node: Node) -> None:
-    """Write the columns' gradient of each sample, added up where the columns came from."""
+    """Write the gradient of the input: the gradient of each sample's columns, added to the elements they came from."""
     (g, w), out = operands(task, node), task.storage(node)
     how = windows(node, node.shape, node.inputs[1].shape, node.inputs[0].shape)
     samples, filters = node.inputs[0].shape[:2]
@@ -200,7 +200,7 @@ def convolution_input(task: Task, node: Node) -> None:
 
 
 def kernel_parts(task: Task, node: Node) -> None:
-    """Write sums over samples of gradients times columns, each part over a range of samples."""
+    """Write the gradient of the kernel in parts: each sums gradients times columns over a range of samples."""
     (x, g), out = operands(task, node), task.storage(node)
     how = windows(node, node.inputs[0].shape, node.shape[1:], node.inputs[1].shape)
     samples, filters = node.inputs[1].shape[:2]
@@ -219,7 +219,7 @@ def kernel_parts(task: Task, node: Node) -> None:
         f"at({out}, ch * {whole} + g * {each * how.height})",
     )  # fmt: skip
     lines.append("    " + _gemm(node, (False, True), sides, *places, one))
-    first = f"if lo == ch * {samples} // {task.chunks}:"  # of this part
+    first = f"if lo == ch * {samples} // {task.chunks}:"  # the first sample of this part
     task.lines += [first, f"    for q in range(ch * {whole}, (ch + 1) * {whole}):", f"        {out}[q] = {zero}"]
     task.lines += ["for n in range(lo, hi):", *indented(lines)]
 

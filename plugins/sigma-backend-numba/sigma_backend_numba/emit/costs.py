@@ -1,23 +1,23 @@
-"""The cost model: rough nanoseconds on one thread, by which work is cut.  It is the same on every machine.
+"""The cost model: rough nanoseconds on one thread, used to cut work.  It is the same on every machine.
 
 Measured on two cores of an AMD EPYC, between which a cache line travels in 170 ns.
 """
 
 from __future__ import annotations
 
-FLOPS = 80  # of a product, in a nanosecond
-ELEMENTS = 0.8  # of a loop, in a nanosecond
-PIECE = 3_000  # nanoseconds: a piece for a thread
-STAGE = 4_000  # nanoseconds until threads know of each other that a stage is done, and have what was made in it
-PYTHON = 20_000  # nanoseconds: a call of Python from a program
-LESS = 0.85  # of the time on one thread: what two must do with
+FLOPS = 80  # floating-point operations of a product per nanosecond
+ELEMENTS = 0.8  # elements of a loop per nanosecond
+PIECE = 3_000  # nanoseconds of work per piece
+STAGE = 4_000  # nanoseconds to synchronise threads after a stage and to share its results
+PYTHON = 20_000  # nanoseconds of a call from a program into Python
+LESS = 0.85  # fraction of the single-thread time that two threads must stay below
 
 
 def product(work: float) -> float:
-    """Return what a product of so many floating-point operations costs."""
+    """Return the cost of a product with this many floating-point operations."""
     return work / FLOPS
 
 
 def loop(elements: float) -> float:
-    """Return what a loop over so many elements costs."""
+    """Return the cost of a loop over this many elements."""
     return elements / ELEMENTS

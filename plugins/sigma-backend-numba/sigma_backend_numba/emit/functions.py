@@ -1,4 +1,4 @@
-"""Write the tasks of a program with the writer of their kind; equal texts become one function."""
+"""Write the tasks of a program with the writer for their kind; equal texts become one function."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Library:
     names: dict[str, str] = field(factory=dict)
 
     def name(self, text: str) -> str:
-        """Return the name of a function, a new one for a new text."""
+        """Return the name of the function with this text; add the function if it is new."""
         return self.names.setdefault(text, f"task{len(self.names)}")
 
     def text(self) -> list[str]:
-        """Return all functions."""
+        """Return the source of all functions."""
         return [f"def {name}{text}" for text, name in self.names.items()]
 
 
@@ -49,7 +49,7 @@ def _blocks(schedule: GroupSchedule, region: Region, library: Library) -> list[B
 
 
 def _is_part(group: Group) -> bool:
-    """Say whether a group is a scan's result, which the scan itself writes."""
+    """Return whether a group is a result of a scan, which the scan itself writes."""
     return group.op == "part"
 
 

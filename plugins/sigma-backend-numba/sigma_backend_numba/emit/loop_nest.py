@@ -1,8 +1,8 @@
 """Write one loop nest: fused elementwise nodes and reductions of rows.
 
 Every value is computed at the depth at which it varies.  Axes that all addresses step through evenly become one loop.
-Reductions need several passes over a row; costly values are kept in a row of scratch from one pass to the next, and all
-others are computed again.
+Reductions need several passes over a row; expensive values are kept in a row of scratch between passes, and all others
+are recomputed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Range = tuple[str, str]
 
 @frozen
 class Fold:
-    """A reduction into memory: the reduced value, and where its sums lie."""
+    """A reduction into memory: the reduced value, and the location of its sums."""
 
     core: Node
     value: Node
@@ -34,12 +34,12 @@ class Fold:
 
 
 def starting(node: Node) -> str:
-    """Return what a reduction starts from."""
+    """Return the initial value of a reduction."""
     return literal(0, node.dtype) if node.op == "sum" else lowest(node.dtype)
 
 
 def combined(node: Node, so_far: str, value: str) -> str:
-    """Return a reduction with one more value."""
+    """Return the expression that combines a reduction with one more value."""
     if node.op == "max":
         return f"larger({so_far}, {value})"
     return f"radd({so_far}, {value})" if node.dtype in FLOATS else arithmetic("add", node.dtype, so_far, value)
@@ -47,14 +47,14 @@ def combined(node: Node, so_far: str, value: str) -> str:
 
 @define(eq=False)
 class Nest:
-    """The loops over a space.  ``ranges`` bounds the axes that are covered in part."""
+    """The loops over a space.  ``ranges`` limits the axes that are covered partially."""
 
     task: Task
     space: Space
     outs: Sequence[Node]
     ranges: Mapping[int, Range]
-    over: Mapping[Node, Address] = field(factory=dict)  # members that lie in memory already
-    late: frozenset[Node] = frozenset()  # outputs that are written over what other passes read
+    over: Mapping[Node, Address] = field(factory=dict)  # members that are already in memory
+    late: frozenset[Node] = frozenset()  # outputs that overwrite what other passes read
     fold: Fold | None = None
     addresses: Addresses = field(init=False)
     loops: list[list[int]] = field(init=False)
@@ -91,7 +91,7 @@ class Nest:
 
     # -- structure -----------------------------------------------------------------------------------------------------
     def _merged(self) -> list[list[int]]:
-        """Return the loops, each over axes that every address steps through evenly."""
+        """Return the loops, merging axes that every address steps through evenly."""
         rank, sides = len(self.space.sides), self.space.sides
         steps = self.addresses.steps(self.outs)
         if self.fold:
@@ -110,17 +110,17 @@ class Nest:
         return loops
 
     def fold_map(self) -> tuple[int | None, ...]:
-        """Return the map of what is folded: it varies along all axes."""
+        """Return the map of the value that is folded: it varies along all axes."""
         shape, axis = self.fold.value.shape if self.fold else (), iter(range(len(self.space.sides)))
         return tuple(None if side == 1 else next(axis) for side in shape)
 
     def _level(self, node: Node) -> int:
-        """Return the first pass in which a value is known."""
+        """Return the first pass in which a value is available."""
         known = max([self._levels.get(source(x), 0) for x in node.inputs], default=0)
         return known + (node in self.space.inner)
 
     def _depth(self, node: Node) -> int:
-        """Return the number of loops inside of which a value varies."""
+        """Return the number of loops inside which a value varies."""
         if node in self.space.inner:
             return self.split
         m = self.space.maps[node]
@@ -152,7 +152,7 @@ class Nest:
             place.append(line)
 
     def _needed(self) -> list[set[Node]]:
-        """Return what each pass computes for every element; what a later pass needs and is costly is saved."""
+        """Return what each pass computes per element; an expensive value that a later pass needs is saved."""
         needed: list[set[Node]] = [set() for _ in range(self.passes)]
         waiting: list[list[Node]] = [[] for _ in range(self.passes)]
         for node in self.outs:
@@ -175,7 +175,7 @@ class Nest:
         return needed
 
     def _pass(self, node: Node) -> int:
-        """Return the pass in which an output is written."""
+        """Return the pass that writes an output."""
         return self.passes - 1 if node in self.late else min(self._levels.get(node, 0), self.passes - 1)
 
     def _save(self, node: Node) -> None:
@@ -183,13 +183,13 @@ class Nest:
             self._saved[node] = self.task.room(prod(self.space.sides[self.space.row or 0 :]), node.dtype)
 
     def place(self, depth: int, level: int, number: int) -> list[str]:
-        """Return the lines where something of a depth and a level belongs."""
+        """Return the list of lines for a depth and a pass."""
         if depth > self.split:
             return self._within[number][depth]
         return self._between[level] if level else self._before[depth]
 
     def _compute(self, node: Node, number: int) -> None:
-        """Write a member that is no reduction."""
+        """Write a member that is not a reduction."""
         depth, level = self._depths[node], self._levels[node]
         operands = [self._operand(node, position, number) for position in values(node)]
         lines = self.place(depth, level, number)
@@ -206,7 +206,7 @@ class Nest:
         return self.read(node.inputs[position], m, number)
 
     def read(self, x: Node, m: tuple[int | None, ...], number: int) -> str:
-        """Return the name or the number that a value has in a pass; write its load if there is none yet."""
+        """Return the name or literal of a value in a pass; write its load first if there is none."""
         root = source(x)
         if root.op == "constant":
             return literal(root.attrs["value"], root.dtype)
@@ -229,7 +229,7 @@ class Nest:
         return self._names[key]
 
     def hoisted(self, text: str, steps: Sequence[int], number: int) -> str:
-        """Write a value where its index varies, and return its name."""
+        """Write a value at the depth at which its index varies, and return its name."""
         depth = self._deep(steps)
         key = ("text", text, number if depth > self.split else -1)
         if key not in self._names:
@@ -261,7 +261,7 @@ class Nest:
         return self.index([prod(sides[a + 1 :]) if a >= row else 0 for a in range(len(sides))])
 
     def _free(self, root: Node) -> str:
-        """Write a free scalar, and those that it is made of, before all loops."""
+        """Write a free scalar and its free operands before all loops."""
         free = self.task.schedule.grouping.free
         for node in ordered((root,)):
             if node in free and (node, "free") not in self._names:
@@ -271,7 +271,7 @@ class Nest:
         return self._names[root, "free"]
 
     def _reduce(self, number: int) -> None:
-        """Write the reductions that a pass makes."""
+        """Write the reductions of a pass."""
         full = len(self.loops)
         for node in self.space.inner:
             if self._levels[node] - 1 == number:
@@ -312,14 +312,14 @@ class Nest:
         return found
 
     def _around(self, k: int, body: list[str]) -> list[str]:
-        """Return a loop, if there is anything in it: what varies along an axis may be read by nobody."""
+        """Return a loop, or nothing if its body is empty: the values that vary along an axis may have no reader."""
         return [self._loop(k), *indented(body)] if body else []
 
     def _loop(self, k: int) -> str:
         return f"for v{k} in range({', '.join(self.range(k))}):"
 
     def range(self, k: int) -> Range:
-        """Return from where to where a loop goes."""
+        """Return the bounds of a loop."""
         first, *rest = self.loops[k]
         width = prod(self.space.sides[axis] for axis in rest)
         lo, hi = self.ranges.get(first, ("0", str(self.space.sides[first])))

@@ -16,12 +16,12 @@ from sigma_kernel.graph import Node
 
 
 def stored(task: Task) -> list[Node]:
-    """Return the members that others read, or that are delivered."""
+    """Return the members that other groups read or that are outputs."""
     return [node for node in task.group.space.maps if node in task.schedule.stored]
 
 
 def loop(task: Task) -> None:
-    """Write a group of elementwise nodes and reductions of rows."""
+    """Write a group of elementwise nodes and row reductions."""
     space = task.group.space
     costly = any(node.op in COSTLY for node in space.maps)
     extent = space.sides[0] if space.sides and space.row != 0 else 1
@@ -32,7 +32,7 @@ def loop(task: Task) -> None:
 
 
 def home(task: Task, core: Node) -> Node | None:
-    """Return the value whose storage a product may use until it is written itself: one with its map."""
+    """Return a value with the same map, whose storage a product may use before that value is written."""
     if core in task.schedule.stored:
         return core
     maps = task.group.space.maps
@@ -48,7 +48,7 @@ def home(task: Task, core: Node) -> Node | None:
 def epilogue(
     task: Task, core: Node, pointer: str, offset: str, ranges: Mapping[int, tuple[str, str]]
 ) -> list[str]:  # fmt: skip
-    """Return what follows a product, element by element, over ranges of its axes."""
+    """Return the epilogue of a product: its elementwise work, over ranges of its axes."""
     space, outs = task.group.space, [node for node in stored(task) if node is not core]
     if not outs:
         return []
@@ -60,7 +60,7 @@ def epilogue(
 
 
 def fold(task: Task) -> None:
-    """Write a reduction of axes that are not the last: it adds up in memory, then what follows is computed."""
+    """Write a reduction over leading axes: it accumulates in memory, then its consumers are computed."""
     group, core = task.group, task.group.core
     if core is None or group.head is None:
         raise AssertionError("a fold has a core and a head")

@@ -21,14 +21,14 @@ from sigma_backend_numba.scalars import SHORT, literal
 from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
-ROWS = 24  # of a piece of a product of our own, about, or a multiple: whole tiles
+ROWS = 24  # floating-point operations in a piece of our own product, approximately, or a multiple: whole tiles
 PAGE = 4096  # bytes
-LARGE = 1 << 19  # bytes: a result that leaves the cache before it is read again
+LARGE = 1 << 19  # bytes of a result that is evicted from the cache before it is read again
 
 
 @frozen
 class Operand:
-    """A matrix as BLAS reads it: start, whether it is transposed, leading dimension, strides of the batch."""
+    """A matrix as BLAS reads it: start, whether it is transposed, leading dimension, batch strides."""
 
     pointer: str
     offset: int
@@ -48,7 +48,7 @@ class Operand:
 
 
 def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
-    """Return how BLAS reads an operand of a product of some rank."""
+    """Return an operand of a product of any rank as BLAS reads it."""
     found = laid(node)
     read = matrix(node.shape, found.strides)
     if read is None:
@@ -72,7 +72,7 @@ class MatrixProduct:
     after: list[Node] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Look at the operands and at what follows."""
+        """Derive the layout of the operands and the epilogue."""
         rank = len(self.core.shape)
         self.a, self.b = (matrix_operand(self.task, x, rank) for x in self.core.inputs)
         self.outs = [node for node in stored(self.task) if node is not self.core]
@@ -80,7 +80,7 @@ class MatrixProduct:
 
     @property
     def sides(self) -> tuple[int, int, int]:
-        """Return rows, columns and what is summed over."""
+        """Return the numbers of rows and columns, and the inner side."""
         return (*self.core.shape[-2:], self.core.inputs[0].shape[-1])  # type: ignore[return-value]  # two and one
 
     def write(self) -> None:
@@ -95,7 +95,7 @@ class MatrixProduct:
             self._plain()
 
     def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False) -> list[str]:
-        """Return the call of BLAS, or our own product where that is faster."""
+        """Return the call of BLAS, or of our own product if that is faster."""
         kind, (_, columns, inner) = SHORT[self.core.dtype], self.sides
         scale = alpha or literal(1, self.core.dtype)
         if self._small:
@@ -113,13 +113,13 @@ class MatrixProduct:
 
     @property
     def _own(self) -> bool:
-        """Say whether the product is done without BLAS."""
+        """Return whether the product is computed without BLAS."""
         apart = self.b.leading * BYTES[self.core.dtype] if self.b.turned else 0
         return self._small or (len(self.core.shape) == 2 and faster(*self.sides[:2], apart))
 
     @property
     def _strides(self) -> tuple[int, int]:
-        """Return how far neighbours of the first operand lie apart, down and along."""
+        """Return the strides of the first operand between rows and along a row."""
         return (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
 
     def _tiles(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> list[str]:
@@ -137,10 +137,10 @@ class MatrixProduct:
         return f"product({left}, {right}, {c}, {columns}, {room}, {m}, {n}, {inner}, {scale}, {added})"
 
     def share(self, by_rows: bool) -> None:
-        """Cut the product by rows or by columns, of which ``e0`` and ``e1`` are the ends of a piece."""
+        """Cut the product by rows or columns; a piece goes from ``e0`` to ``e1``."""
         rows, columns, inner = self.sides
         work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
-        if self._own:  # each piece lays out columns of its own: nothing is done twice
+        if self._own:  # each piece packs its own columns: no work is done twice
             deep = depth(rows) if self._small else tile_sizes.DEEP
             unit = ROWS // deep * deep if by_rows else tile_sizes.AT_ONCE // BYTES[self.core.dtype]
             self.task.share(costs.product(work), -(-side // unit))
@@ -164,7 +164,7 @@ class MatrixProduct:
             self._tile(self.task.storage(place), by_rows, False, local=False)
 
     def _tile(self, pointer: str, by_rows: bool, blocked: bool, local: bool) -> None:
-        """Write product and epilogue for a range of rows (perhaps block by block) or of columns."""
+        """Write the product and its epilogue for a range of rows (block by block if useful) or columns."""
         rows, columns, _ = self.sides
         lines: list[str] = []
         if by_rows:
@@ -180,7 +180,7 @@ class MatrixProduct:
 
     # -- p - rate * (a @ b), over p ------------------------------------------------------------------------------------
     def _linear(self) -> Node | None:
-        """Return the rate of a step along the product, if that is all that follows."""
+        """Return the rate of an update ``p - rate * (a @ b)`` if the epilogue is nothing else."""
         if len(self.after) != 2 or len(self.outs) != 1 or self.core in self.task.schedule.stored:
             return None
         out, updates = self.outs[0], self.task.schedule.updates
@@ -237,14 +237,14 @@ class MatrixProduct:
 
 
 def _pieces(work: float) -> int:
-    """Return into how many pieces BLAS gets a product: each packs an operand again: twice as many for tenfold work."""
+    """Return the number of products that BLAS gets: each packs an operand again, so twice as many for tenfold work."""
     return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
 
 
 def faster(rows: int, columns: int, turned: int) -> bool:
-    """Say whether BLAS is slower at large products here; ``turned`` is the bytes between rows of a turned operand.
+    """Return whether BLAS is slower at large products here; ``turned``: bytes between rows of a transposed operand.
 
-    Columns of a turned operand whose rows lie pages apart are in each other's way in the cache.
+    Columns of a transposed operand whose rows are pages apart conflict in the cache.
     """
     if turned:
         return rows >= 96 and columns >= 64 and turned % PAGE > 0 and narrow()
@@ -253,13 +253,13 @@ def faster(rows: int, columns: int, turned: int) -> bool:
 
 @cache
 def narrow() -> bool:
-    """Say whether tiles fill the registers of this processor: those of AVX2, not those of AVX-512."""
+    """Return whether tiles fit the registers of AVX2 rather than AVX-512."""
     features = processor()[1].split(",")
     return "+avx2" in features and "+fma" in features and "+avx512f" not in features
 
 
 def room_of(dtype: str, rows: int, columns: int, inner: int, down: int) -> int:
-    """Return the elements that a large product needs beside its operands."""
+    """Return the number of scratch elements that a large product needs."""
     deep = min(inner, tile_sizes.INNER)
     left = deep * (min(rows, tile_sizes.ROWS) + tile_sizes.DEEP) if down == 1 else 0
     return (deep * tile_sizes.GROUP + tile_sizes.DEEP) * tile_sizes.AT_ONCE // BYTES[dtype] + left

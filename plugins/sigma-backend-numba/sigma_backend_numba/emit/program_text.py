@@ -25,15 +25,15 @@ from sigma_kernel.graph import Graph
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
 Needs = dict[str, int]  # what the caller of a program must prepare
 SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
-LEG = 64  # tasks that one function calls: LLVM's time grows faster than a function does
-NO_ROW = 2  # the fault of a minibatch that names a row which the block does not have
+LEG = 64  # tasks that one function calls: LLVM's compile time grows faster than the function
+NO_ROW = 2  # the fault of a minibatch that names a row outside its block
 
 
 @frozen(eq=False)
 class Job:
-    """What identifies a program: a graph in primitives, and all else that its code depends on.
+    """Everything that identifies a program: a graph of primitives, and what else its code depends on.
 
-    ``batch`` is the number of rows of a minibatch; ``watched`` is the output that must be finite for a burst to go on.
+    ``batch`` is the number of rows of a minibatch; ``watched`` is the output that must stay finite.
     """
 
     graph: Graph = field(converter=expanded)
@@ -43,22 +43,22 @@ class Job:
     approximate: bool = False
 
     def __str__(self) -> str:
-        """Return a text that is the same for equal jobs alone; what inputs are called decides nothing."""
+        """Return a text that is equal only for equal jobs; names of inputs have no influence."""
         around = [self.frame.kinds, self.frame.targets, self.batch, self.watched, self.approximate]
         return json.dumps([_described(self.graph), around], default=methodcaller("item"))  # numbers of numpy
 
     def kernels(self) -> dict[str, Kernel]:
-        """Return the functions outside of the program that it calls, by their symbols."""
+        """Return the external functions that the program calls, by symbol."""
         return used(self.graph)
 
     def made(self) -> tuple[Needs, str]:
-        """Return what the caller of the program needs to know, and the text."""
+        """Return the requirements of the program and its text."""
         made = source(self)
         return {"arena": made.arena_bytes, "scratch": made.scratch_bytes, "threads": made.threads}, made.text
 
 
 def _described(graph: Graph) -> list[Any]:
-    """Return a graph as plain lists, numbers and texts; raises TypeError for an attribute that is no such thing."""
+    """Return a graph as lists, numbers and texts; TypeError for an attribute of another type."""
     places = graph.places()
     rows = [
         [n.op, [places[x] for x in n.inputs], [] if n.op == "input" else _plain(n.attrs), n.shape, n.dtype]
@@ -84,7 +84,7 @@ class ProgramSource:
     tasks: int
 
     def place(self, special: str) -> int:
-        """Return where the table holds something special."""
+        """Return the index of a special entry in the table."""
         return 2 * len(self.graph.inputs) + len(self.graph.outputs) + SPECIAL.index(special)
 
     @property
@@ -110,14 +110,14 @@ def source(job: Job) -> ProgramSource:
 
 
 def _threads(stages: list[list[Block]]) -> int:
-    """Return how many threads can help with a program: one, where two would hardly be faster."""
+    """Return the number of useful threads: one, if two would hardly be faster."""
     alone = sum(block.cost for stage in stages for block in stage)
     both = sum(_shared(stage) for stage in stages if stage)
     return max((_pieces(stage) for stage in stages), default=1) if both < costs.LESS * alone else 1
 
 
 def _shared(stage: list[Block]) -> float:
-    """Return the nanoseconds that two threads take for a stage."""
+    """Return the time that two threads take for a stage, in nanoseconds."""
     total, longest = sum(block.cost for block in stage), max(block.cost / block.chunks for block in stage)
     return max(total / 2, longest) + (costs.STAGE if _pieces(stage) > 1 else 0)
 
@@ -130,7 +130,7 @@ def _pieces(stage: list[Block]) -> int:
 class _Burst:
     """The text of a burst.
 
-    A burst that calls many tasks is cut into legs, each a function of its own; so is a stage whose pieces call many.
+    A burst that calls many tasks is split into legs, each its own function; so is a stage whose pieces call many.
     """
 
     program: ProgramSource
@@ -139,7 +139,7 @@ class _Burst:
     _functions: list[str] = field(factory=list, init=False)
 
     def texts(self, stages: list[list[Block]], watched: int | None) -> list[str]:
-        """Return the functions, the burst as the last one."""
+        """Return the functions; the last one is the burst."""
         program, legs = self.program, _legs(stages, self.program.threads > 1)
         output = None if watched is None else Pointer("output", watched, program.graph.outputs[watched].dtype)
         every = {pointer for stage in stages for block in stage for task in block.tasks for pointer in task.arguments}
@@ -158,12 +158,12 @@ class _Burst:
         return [*self._functions, "\n    ".join(burst)]
 
     def _calls(self, legs: list[list[list[Block]]]) -> list[str]:
-        """Return the lines in which a burst goes through its legs."""
+        """Return the lines of a burst that call its legs."""
         calls = [(self._apart("stage", leg, self._stages(leg)), f"stage += {len(_joined(leg))}") for leg in legs]
         return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
 
     def _apart(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
-        """Write these blocks as a new function of a number, and return its call."""
+        """Write blocks as a new function with one integer argument, and return its call."""
         own, head = _read(stages, body), f"leg{len(self._functions)}(table, step, {variable}, t)"
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]
@@ -171,13 +171,13 @@ class _Burst:
         return head
 
     def _stages(self, stages: list[list[Block]]) -> list[str]:
-        """Return the calls; threads claim the pieces of a stage, where there is more than one thread."""
+        """Return the calls; with several threads, they claim the pieces of each stage."""
         if self.program.threads == 1:
             return [line for stage in stages for block in stage for line in block.whole(_name)]
         return [line for parts in _joined(stages) for line in self._claimed(parts)]
 
     def _claimed(self, parts: list[list[Block]]) -> list[str]:
-        """Return the loop in which a thread claims pieces of a stage until all are done."""
+        """Return the loop in which a thread claims pieces of a stage until all are claimed and done."""
         lines, first, legs = [], 0, _legs(parts, threaded=True)
         for leg in legs:
             body, last = _pieces_of(leg, first)
@@ -188,7 +188,7 @@ class _Burst:
         return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
 
     def _prologue(self, own: Mapping[Pointer, str]) -> list[str]:
-        """Return lines that read the table."""
+        """Return lines that unpack the table of addresses."""
         program = self.program
         return [
             "tab = as_i8(table)",
@@ -201,7 +201,7 @@ class _Burst:
         ]
 
     def _move(self, pointer: Pointer) -> str:
-        """Return by how many elements a pointer moves from one step to the next, if it does."""
+        """Return the number of elements by which a pointer moves per step, or an empty text."""
         program = self.program
         if pointer.kind == "rows":
             return str(self.batch)
@@ -213,7 +213,7 @@ class _Burst:
 
 
 def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
-    """Return what the tasks of some stages are handed from the table, with its names, as far as lines mention them."""
+    """Return the arguments of these stages that come from the table, with their names, if ``lines`` mention them."""
     tasks = [task for stage in stages for block in stage for task in block.tasks]
     mentioned = set(re.findall(r"\w++", "\n".join(lines)))
     every = dict.fromkeys(p.whole for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows"))
@@ -221,7 +221,7 @@ def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
 
 
 def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
-    """Return the stages in parts that call few tasks each; what threads share is not taken apart."""
+    """Split the stages into parts that call few tasks each; a stage that threads share is not split."""
     found: list[list[list[Block]]] = [[]]
     calls = 0
     for stage in filter(None, stages):
@@ -244,7 +244,7 @@ def _checked(program: ProgramSource, batch: int) -> list[str]:
 
 
 def _name(pointer: Pointer) -> str:
-    """Return what a task is handed for a pointer."""
+    """Return the argument that a task gets for a pointer."""
     name = pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
     if pointer.kind == "local":
         name = f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"
@@ -260,7 +260,7 @@ def _entry(program: ProgramSource, pointer: Pointer) -> int:
 
 
 def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
-    """Return the stages as lists of what one thread does; those that leave nothing to a second thread become one."""
+    """Merge stages that a second thread cannot help with; return a list of the work units of each stage."""
     found: list[list[list[Block]]] = []
     for stage in filter(None, stages):
         alone = len(stage) == 1 and stage[0].chunks == 1
@@ -272,7 +272,7 @@ def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
 
 
 def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:
-    """Return lines that do the piece ``unit``, those of these parts being numbered from ``first``; and the next one."""
+    """Return lines that run the piece ``unit``, numbered from ``first`` on, and the next free number."""
     lines: list[str] = []
     for part in parts:
         count, word = part[0].chunks, "elif" if lines else "if"

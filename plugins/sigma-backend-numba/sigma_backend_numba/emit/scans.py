@@ -23,11 +23,11 @@ class Scan:
 
     task: Task
     node: Node
-    stages: list[list[Block]]  # of the body
-    parts: dict[int, list[str]] = field(factory=dict, init=False)  # by number: where each is wanted
+    stages: list[list[Block]]  # groups of the body
+    parts: dict[int, list[str]] = field(factory=dict, init=False)  # number of each result -> its position
 
     def write(self) -> None:
-        """Write the loop."""
+        """Write the loop of the scan."""
         body, carries = self.node.attrs["body"], self.node.attrs["carries"]
         for part in self.task.schedule.form.parts.get(self.node, ()):
             self.parts.setdefault(part.attrs["index"], []).append(self.task.storage(part))
@@ -46,7 +46,7 @@ class Scan:
         return [self.task.storage(source(x)) for x in self.node.inputs]
 
     def _memory(self, arena: int, scratch: int) -> list[str]:
-        """Return lines that name the body's arena and scratch."""
+        """Return lines that define the body's arena and scratch."""
         rooms = (self.task.room(max(arena, 1), "bool"), self.task.room(max(scratch, 1), "bool"))
         return [f"{name} = address({room})" for name, room in zip(("arena", "scratch"), rooms, strict=True)]
 
@@ -72,7 +72,7 @@ class Scan:
         return lines + [f"c{i} = n{i}" for i in range(carries)]
 
     def _result(self, i: int, output: Node, carries: int) -> str:
-        """Return where the body writes a result: a turn of a carry's buffers, its place in the stack, or nowhere."""
+        """Return where the body writes a result: to a carry's current buffer, to its place in the stack, or nowhere."""
         if i < carries:
             return f"at({self.task.room(2 * size(output), output.dtype)}, step % 2 * {size(output)})"
         if i in self.parts:
@@ -85,7 +85,7 @@ def _bytes(node: Node) -> int:
 
 
 def _resolved(pointer: Pointer, fault: str) -> str:
-    """Return what a task of the body is handed."""
+    """Return the argument that a task of the body gets for a pointer."""
     names = {"input": f"c{pointer.number}", "output": f"n{pointer.number}", "fault": fault}
     whole = names.get(pointer.kind) or f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
     return pointer.moved(whole)

@@ -13,8 +13,8 @@ from sigma_backend_numba.scalars import SHORT, arithmetic, literal
 from sigma_kernel.graph import Node
 
 Writer = Callable[[Task, Node], None]
-JOINED = 16  # operands of a concat that one task writes: LLVM's time grows faster than a function does
-KERNEL = 8  # times the cost of a sum: what the kernel of a plugin takes for an element, at a guess
+JOINED = 16  # operands of a concat per task: LLVM's compile time grows faster than the function
+KERNEL = 8  # estimated cost per element of a plugin's kernel, as a multiple of an addition
 
 
 def operands(task: Task, node: Node) -> list[str]:
@@ -23,7 +23,7 @@ def operands(task: Task, node: Node) -> list[str]:
 
 
 def core(task: Task) -> Node:
-    """Return the op of a group that has no other."""
+    """Return the op of a group of the kind "plain"."""
     if task.group.core is None:
         raise AssertionError("a plain group has a core")
     return task.group.core
@@ -33,7 +33,7 @@ def moved(
     shape: Sequence[int], target: Callable[[str], str], value: Callable[[str], str], to: Sequence[int],
     start: Sequence[int], line: str = "{0} = {1}",
 ) -> list[str]:  # fmt: skip
-    """Return loops over a shape that read elements in both arrays by strides: ``target[...] = value[...]``."""
+    """Return loops that copy elements between strided arrays: ``target[...] = value[...]``."""
     lines = [f"{'    ' * k}for i{k} in range({side}):" for k, side in enumerate(shape)]
     places = (" + ".join(f"i{k} * {step}" for k, step in enumerate(steps) if step) or "0" for steps in (to, start))
     filled = line.format(*(make(place) for make, place in zip((target, value), places, strict=True)))
@@ -41,7 +41,7 @@ def moved(
 
 
 def argmax(task: Task, node: Node) -> None:
-    """Write the place of the largest element along an axis; the first NaN is larger than all."""
+    """Write the index of the largest element along an axis; the first NaN counts as the largest."""
     (x,), out, shape, axis = operands(task, node), task.storage(node), node.inputs[0].shape, node.attrs["axis"]
     side, inner = shape[axis], prod(shape[axis + 1 :])
     task.lines += [
@@ -53,7 +53,7 @@ def argmax(task: Task, node: Node) -> None:
 
 
 def pad(task: Task, node: Node) -> None:
-    """Write the padding, then the operand into it."""
+    """Write the padding, then copy the operand into it."""
     (x,), out, attrs = operands(task, node), task.storage(node), node.attrs
     each, own = regular(node.shape).strides, node.inputs[0].shape
     steps = [(i + 1) * s for i, s in zip(attrs["interior"], each, strict=True)]
@@ -63,7 +63,7 @@ def pad(task: Task, node: Node) -> None:
 
 
 def concat(task: Task, node: Node, first: int) -> None:
-    """Write operands, from the first one on as many as one task does, one after the other along an axis."""
+    """Write the operands one after another along an axis, from the first one on, as many as fit into one task."""
     axis, each = node.attrs["axis"], regular(node.shape).strides
     begin = sum(x.shape[axis] for x in node.inputs[:first]) * each[axis]
     out, offset = task.part(node, begin)
@@ -77,7 +77,7 @@ def concat(task: Task, node: Node, first: int) -> None:
 
 
 def scatter_add(task: Task, node: Node) -> None:
-    """Write a copy of the operand with updates added at the places that indices name."""
+    """Write a copy of the operand, then add updates at the given indices."""
     (x, indices, updates), out, axis = operands(task, node), task.storage(node), node.attrs["axis"]
     shape, count = node.shape, size(node.inputs[1])
     side, inner, fault = shape[axis], prod(shape[axis + 1 :]), task.argument("fault", 0, "int64")
@@ -92,7 +92,7 @@ def scatter_add(task: Task, node: Node) -> None:
 
 
 def matmul(task: Task, node: Node) -> None:
-    """Write a product of matrices of integers."""
+    """Write a matrix product of integers."""
     (a, b), out, batch = operands(task, node), task.storage(node), node.shape[:-2]
     (rows, columns), inner = node.shape[-2:], node.inputs[0].shape[-1]
     places = []
@@ -111,9 +111,9 @@ def matmul(task: Task, node: Node) -> None:
     task.lines += [*lines, *("    " * len(batch) + line for line in inside)]
 
 
-# -- functions outside of the program (see ``kernels``) ----------------------------------------------------------------
+# -- external functions (see ``kernels``) ------------------------------------------------------------------------------
 def rows(task: Task, node: Node) -> None:
-    """Call a function for each row of the result, with the same row of every operand; one of a single row is whole."""
+    """Call a function for each row of the result and of every operand; operands may have a single row."""
     count, given = prod(node.shape[:-1]), []
     for x, pointer in zip((*node.inputs, node), [*operands(task, node), task.storage(node)], strict=True):
         width = x.shape[-1] if x.shape else 1
@@ -124,7 +124,7 @@ def rows(task: Task, node: Node) -> None:
 
 
 def python(task: Task, node: Node) -> None:
-    """Call a function that is written in Python for the whole result."""
+    """Call a Python function for the whole result."""
     fault = task.argument("fault", 0, "int64")
     given = ", ".join(f"address({x})" for x in (fault, *operands(task, node), task.storage(node)))
     task.share(costs.PYTHON, 1)
@@ -133,7 +133,7 @@ def python(task: Task, node: Node) -> None:
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
 def _walk(node: Node, whole: Sequence[int], result: Sequence[int]) -> tuple[list[str], list[str], str]:
-    """Return loops over results, loops over a window, and the place in the operand; outside of it lines go on."""
+    """Return loops over results, then over a window, and the operand's index; positions outside it are skipped."""
     window, stride, padding = (node.attrs[name] for name in ("window", "stride", "padding"))
     outer = ["for c in range(lo, hi):"]
     outer += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
@@ -157,7 +157,7 @@ def _walk(node: Node, whole: Sequence[int], result: Sequence[int]) -> tuple[list
 def _pooling(
     task: Task, node: Node, wide: Node, narrow: Node, start: Sequence[str], inside: Sequence[str], end: Sequence[str]
 ) -> None:
-    """Write loops over all windows of all channels: before, at each element, after."""
+    """Write loops over all windows of all channels, with lines before, for each element, and after."""
     result = narrow.shape[2:]
     outer, inner, deep = _walk(node, wide.shape[2:], result)
     place = "c"
@@ -176,14 +176,14 @@ def _pooling(
 
 
 def _tiled(node: Node, wide: Node) -> bool:
-    """Say whether windows stand side by side and inside."""
+    """Return whether windows neither overlap nor reach outside."""
     attrs, whole = node.attrs, wide.shape[2:]
     fits = all(side % window == 0 for side, window in zip(whole, attrs["window"], strict=True))
     return fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
 
 
 def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[list[str]], list[str]]) -> None:
-    """Write loops over windows that stand side by side; ``body`` is given all places of a window ``r``."""
+    """Write loops over windows that do not overlap; ``body`` gets all indices of a window ``r``."""
     window, whole, result = node.attrs["window"], wide.shape[2:], narrow.shape[2:]
     each = regular(whole).strides
     task.share(costs.loop(size(wide) * 2), prod(wide.shape[:2]))
@@ -199,13 +199,13 @@ def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[lis
 
 
 def _largest(x: str, places: Sequence[str]) -> list[str]:
-    """Return lines that read a window, and find its largest element or a NaN, without a branch."""
+    """Return lines that read a window and find its largest element, or a NaN, without branches."""
     lines = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
     return [*lines, "best = v0", *(f"best = larger(best, v{k})" for k in range(1, len(places)))]
 
 
 def _first(places: Sequence[str]) -> list[str]:
-    """Return lines that find where in a window its largest element lies first; a NaN is larger than all."""
+    """Return lines that find the first position of the largest element in a window; NaN counts as the largest."""
     lines = [f"place = i4({len(places) - 1})"]
     for k in reversed(range(len(places) - 1)):
         lines.append(f"place = sel((v{k} == best) | (v{k} != v{k}), i4({k}), place)")
@@ -236,7 +236,7 @@ def max_pool(task: Task, node: Node) -> None:
 
 
 def pool_argmax(task: Task, node: Node) -> None:
-    """Write the place of the largest element in each window, which may be known; padding counts as minus infinity."""
+    """Write the index of the largest element of each window, which may be known already; padding is minus infinity."""
     (x, *known), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
     if _tiled(node, node.inputs[0]):
 
@@ -259,7 +259,7 @@ def sum_pool(task: Task, node: Node) -> None:
 
 
 def pool_select(task: Task, node: Node) -> None:
-    """Write the element of each window at the place that an index names."""
+    """Write the element of each window at the given index."""
     (x, index), out = operands(task, node), task.storage(node)
     start = [f"total, named = {literal(0, node.dtype)}, i8({index}[r])"]
     inside = ["if slot == named:", f"    total = {x}[q]"]
@@ -267,7 +267,7 @@ def pool_select(task: Task, node: Node) -> None:
 
 
 def pool_scatter(task: Task, node: Node) -> None:
-    """Add each element at the place that its index names in its window."""
+    """Add each element at the given index in its window."""
     if _tiled(node, node):
         _scatter_tiles(task, node)
         return
@@ -277,7 +277,7 @@ def pool_scatter(task: Task, node: Node) -> None:
 
 
 def sum_unpool(task: Task, node: Node) -> None:
-    """Add each element everywhere in its window."""
+    """Add each element to its whole window."""
     (g,), out = operands(task, node), task.storage(node)
     _pooling(task, node, node, node.inputs[0], [], [f"{out}[q] = {out}[q] + {g}[r]"], [])
 

@@ -20,7 +20,7 @@ from sigma_kernel.graph import BYTES, Node
 
 @frozen
 class Pointer:
-    """One argument of a task: an input, an output, a value in the arena, scratch, the rows, or the place of faults.
+    """One argument of a task: an input, an output, a value in the arena, scratch, the rows, or the fault location.
 
     A ``local`` pointer moves back by ``step`` bytes per sample, because its memory holds one sample only.  ``offset``
     is the number of elements before the first one that the task reads or writes.
@@ -34,11 +34,11 @@ class Pointer:
 
     @property
     def whole(self) -> Pointer:
-        """Return where the storage begins."""
+        """Return the pointer to the beginning of the storage."""
         return evolve(self, offset=0) if self.offset else self
 
     def moved(self, name: str) -> str:
-        """Return the text that is handed over, given the name of where the storage begins."""
+        """Return the argument as text, given the name of the storage."""
         return f"at({name}, {self.offset})" if self.offset else name
 
 
@@ -51,18 +51,18 @@ class Task:
     arguments: dict[Pointer, str] = field(factory=dict, init=False)
     lines: list[str] = field(factory=list, init=False)
     chunks: int = field(default=1, init=False)
-    parts: int = field(default=0, init=False)  # of a batch, with a sum for each: so many chunks, always
+    parts: int = field(default=0, init=False)  # chunks with a partial sum each; 0: any number of chunks
     extent: int = field(default=1, init=False)
     cost: float = field(default=0.0, init=False)
     scratch: int = field(default=0, init=False)
     name: str = field(default="", init=False)
     calls: dict[str, None] = field(factory=dict, init=False)  # other functions that the text calls, in order
     _variables: int = field(default=0, init=False)
-    _bases: dict[Node, int] = field(factory=dict, init=False)  # where the part of a value begins that is pointed to
+    _bases: dict[Node, int] = field(factory=dict, init=False)  # offset of the part of a value that a pointer refers to
 
-    # -- what is handed over -------------------------------------------------------------------------------------------
+    # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, kind: str, number: int, dtype: str) -> str:
-        """Return the name of a pointer."""
+        """Return the name of an argument."""
         return self._handed(Pointer(kind, number, dtype))
 
     def _handed(self, pointer: Pointer) -> str:
@@ -73,9 +73,9 @@ class Task:
         return self._handed(self._lies(node))
 
     def part(self, node: Node, offset: int) -> tuple[str, int]:
-        """Return a pointer into a value, and how many elements behind it those from an offset on lie.
+        """Return a pointer into a value, and the distance in elements from it to ``offset``.
 
-        The first offset is the caller's: tasks that differ only in which part they read have equal text.
+        The first offset becomes the pointer's: tasks that differ only in the part that they read have equal text.
         """
         if not offset:
             return self.storage(node), 0
@@ -95,7 +95,7 @@ class Task:
         return Pointer("arena", self.schedule.offsets[node], dtype)
 
     def room(self, elements: int, dtype: str = "float32") -> str:
-        """Return a pointer to scratch of this thread."""
+        """Return a pointer to new scratch memory of this thread."""
         start = self.scratch
         self.scratch += -(-elements * BYTES[dtype] // 64) * 64 + 64
         return self.argument("scratch", start, dtype)
@@ -105,18 +105,18 @@ class Task:
         self._variables += 1
         return f"x{self._variables}"
 
-    # -- what comes of it ----------------------------------------------------------------------------------------------
+    # -- cutting and text ----------------------------------------------------------------------------------------------
     def share(self, cost: float, extent: int, least: int = 1) -> None:
-        """Cut the task into chunks, by what it costs alone."""
+        """Cut the task into chunks according to its own cost."""
         self.cut(int(cost // PIECE), cost, extent, least)
 
     def cut(self, pieces: int, cost: float, extent: int, least: int = 1) -> None:
-        """Cut the task into so many chunks, or as many as are allowed."""
+        """Cut the task into this many chunks, or as many as are allowed."""
         self.cost, self.extent = cost, extent
         self.chunks = max(1, min(CHUNKS, pieces, extent // least))
 
     def join(self) -> None:
-        """Leave the task in one piece, for one thread."""
+        """Undo the cut: one thread runs the task."""
         self.chunks = self.parts or 1
 
     def text(self) -> str:
@@ -129,7 +129,7 @@ class Task:
         return f"{self.name}({', '.join([*map(resolve, self.arguments), lo, hi, chunk])})"
 
     def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
-        """Return lines that run all chunks one after the other."""
+        """Return lines that run all chunks in order."""
         if self.chunks == 1:
             return [self.call(resolve, "0", str(self.extent), "0")]
         return [f"for ch in range({self.chunks}):", "    " + self.piece(resolve)]
@@ -149,16 +149,16 @@ class Block:
 
     @property
     def chunks(self) -> int:
-        """Return how many pieces may run at once."""
+        """Return the number of pieces that may run in parallel."""
         return max(task.parts for task in self.tasks) or max(task.chunks for task in self.tasks)
 
     @property
     def cost(self) -> float:
-        """Return the nanoseconds that one thread takes, roughly."""
+        """Return the approximate cost on one thread, in nanoseconds."""
         return sum(task.cost for task in self.tasks)
 
     def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
-        """Return lines that run all chunks one after the other."""
+        """Return lines that run all chunks in order."""
         if len(self.tasks) == 1:
             return self.tasks[0].whole(resolve)
         return [f"for ch in range({self.chunks}):", *indented(self.piece(resolve))]
@@ -185,5 +185,5 @@ def short(node: Node) -> str:
 
 
 def indented(lines: list[str], depth: int = 1) -> list[str]:
-    """Return lines further to the right."""
+    """Indent lines by one level."""
     return ["    " * depth + line for line in lines]

@@ -11,14 +11,14 @@ from sigma_kernel.graph import ALIGNMENT
 
 
 def aligned(size: int) -> np.ndarray:
-    """Return bytes at a multiple of 64."""
+    """Return bytes aligned to 64."""
     space = np.empty(size + ALIGNMENT, np.uint8)
     start = -space.ctypes.data % ALIGNMENT
     return space[start : start + size]
 
 
 def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
-    """Return an array whose values are yet to be written."""
+    """Return an uninitialised array."""
     return aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 

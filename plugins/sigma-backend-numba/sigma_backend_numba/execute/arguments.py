@@ -16,7 +16,7 @@ from sigma_kernel.graph import ALIGNMENT, BYTES, Node
 
 
 def admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
-    """Return an argument as an array of an input's dtype that lies in one piece."""
+    """Return an argument as a contiguous array of an input's dtype; SigmaGraphError for a wrong shape."""
     found = np.asarray(value, node.dtype)
     found = found if found.flags.c_contiguous else copy(found)
     fits = found.shape[1:] == node.shape[1:] if rows else found.shape == node.shape
@@ -26,7 +26,7 @@ def admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarra
 
 
 def owned(found: np.ndarray) -> np.ndarray:
-    """Return an array that may be written over."""
+    """Return the array, or a copy if it is read-only."""
     return found if found.flags.writeable else copy(found)
 
 
@@ -46,14 +46,14 @@ class Places:
         return found
 
     def address(self, found: np.ndarray, name: str) -> int:
-        """Return where an array lies that goes by a name."""
+        """Return the address of an argument."""
         known = self._seen.get(name)
         if known is None or known[0]() is not found:
             self._seen[name] = known = (weakref.ref(found), found.ctypes.data)
         return known[1]
 
     def live(self, value: Any, node: Node, name: str, n: int) -> np.ndarray:
-        """Return a live value as an array of one number, or of one for each step."""
+        """Return a live value as an array of one number, or of one number per step."""
         if np.ndim(value) == 0:
             return self.array(value, node, name)
         found = np.ascontiguousarray(value, node.dtype)
@@ -63,7 +63,7 @@ class Places:
 
 
 def rings(nodes: Sequence[Node], n: int) -> tuple[list[np.ndarray], list[int]]:
-    """Return room for what each of n steps records, in one piece, and where each begins."""
+    """Allocate the records of n steps in one block; return the arrays and their addresses."""
     sizes = [-(-n * prod(node.shape) * BYTES[node.dtype] // ALIGNMENT) * ALIGNMENT for node in nodes]
     memory, starts = aligned(sum(sizes)), [sum(sizes[:i]) for i in range(len(sizes))]
     first = memory.ctypes.data

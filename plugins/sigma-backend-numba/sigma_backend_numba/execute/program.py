@@ -24,13 +24,13 @@ from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import Graph, Node
 
-LINE = 128  # bytes: what threads write to lies so far apart
+LINE = 128  # bytes between memory locations that different threads write to
 SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
 
 
 @define(eq=False)
 class Machine:
-    """A compiled burst, what it needs, and the memory of its calls, each of which has its own."""
+    """A compiled burst, its requirements, and its memory; concurrent calls have separate memory."""
 
     graph: Graph
     needs: Needs
@@ -47,9 +47,9 @@ class Machine:
     def run(
         self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int, count: int = 0
     ) -> int:
-        """Run n steps on what lies at addresses; return how many were done, -1 if a block does not have all the rows.
+        """Run n steps on the arrays at these addresses; return the steps done, or -1 if a row is outside its block.
 
-        ``moving`` says of each input whether it has a number for each step.  An index outside of its side is a
+        ``moving`` says for each input whether it has a number per step.  An index that is out of bounds raises
         SigmaGraphError.
         """
         memory, first = self._take()
@@ -57,7 +57,7 @@ class Machine:
         special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
         table = array("q", [*inputs, *outputs, *moving, *special])
         memory[:SHARED_BYTES] = 0
-        raised(fault)  # in a burst that was interrupted
+        raised(fault)  # discard the exception of an interrupted burst
         try:
             done = self._together(table.buffer_info()[0], n)
             if memory[fault - first] == NO_ROW:
@@ -66,15 +66,14 @@ class Machine:
                 raise error
             if memory[fault - first]:
                 raise SigmaGraphError(
-                    "take or scatter_add: there is a place that its side does not have. Check the labels or indices in "
-                    "the data."
+                    "take or scatter_add: an index is outside its axis. Check the labels or indices in the data."
                 )
         finally:
             self._free.append((memory, first))
         return done
 
     def _together(self, address: int, n: int) -> int:
-        """Run n steps on as many threads as are of use; return how many were done."""
+        """Run n steps on a useful number of threads; return how many were done."""
         used = 1
 
         def part(number: int, count: int) -> int:
@@ -90,7 +89,7 @@ class Machine:
         return done
 
     def idle(self) -> list[np.ndarray]:
-        """Return the memories in which no call works at present."""
+        """Return the memory blocks that no call is using."""
         return [memory for memory, _ in self._free]
 
     def _take(self) -> tuple[np.ndarray, int]:
@@ -115,7 +114,7 @@ class LoweredFunction:
         return self.machine.memory_bytes + sum(_bytes(node) for node in (*graph.inputs, *graph.outputs))
 
     def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
-        """Return the outputs.  A donated input is dead after the call; one of a wrong shape is a SigmaGraphError."""
+        """Return the outputs.  A donated input is invalid after the call; a wrong shape raises SigmaGraphError."""
         graph = self.machine.graph
         given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, graph.inputs, strict=True))]
         for i in self.donate.values():
@@ -139,7 +138,7 @@ class CompiledProgram:
 
     @property
     def peak_bytes(self) -> int:
-        """Return the bytes of the state, one minibatch, what one step records, and memory."""
+        """Return the bytes of the state, one minibatch, the records of one step, and memory."""
         graph = self.machine.graph
         fresh = graph.outputs if not self.in_place else graph.outputs[len(self.step.writes) :]
         return self.machine.memory_bytes + sum(_bytes(node) for node in (*graph.inputs, *fresh))
@@ -177,12 +176,12 @@ def _bytes(node: Node) -> int:
 
 
 def machine(job: Job, threads: int) -> Machine:
-    """Return the machine of a job, planned and compiled where its program is not known yet."""
+    """Return the machine for a job, planned and compiled unless its program is known."""
     return Machine(job.graph, *load(str(job), job.made, job.kernels()), threads)
 
 
 def step_job(step: Step, approximate: bool = False) -> Job:
-    """Return the job of a step: state, data and live values go in, updates and records come out."""
+    """Return the job of a step: inputs are state, data and live values, outputs are updates and records."""
     donated, outputs = step.donations, len(step.graph.outputs)
     around = frame(
         {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}, [donated.get(i) for i in range(outputs)]

@@ -11,26 +11,26 @@ from math import inf
 
 from attrs import define, field
 
-SLOW = 1.5  # times the best: what a burst takes when somebody else wants its cores
-SEEN = 3  # bursts in a row, before another number of threads is tried
-WHILE = 24  # bursts, before something is tried again
+SLOW = 1.5  # times the best: a burst on a machine whose cores are contended
+SEEN = 3  # slow bursts in a row before another number of threads is tried
+WHILE = 24  # bursts until the next trial
 
 
 @define
 class ThreadCount:
-    """The number of threads for the bursts of one program, chosen by the seconds that their steps took."""
+    """The number of threads for the bursts of one program, chosen by their seconds per step."""
 
     _best: float = field(default=inf, init=False)
     _recent: deque[float] = field(factory=lambda: deque([0.0], SEEN), init=False)
-    _alone: int = field(default=0, init=False)  # bursts to come on one thread
-    _calm: int = field(default=0, init=False)  # bursts to come before the next trial
+    _alone: int = field(default=0, init=False)  # bursts still to run on one thread
+    _calm: int = field(default=0, init=False)  # bursts until the next trial
 
     def threads(self, wanted: int) -> int:
         """Return how many threads the next burst should use."""
         return 1 if self._alone else wanted
 
     def note(self, threads: int, seconds: float) -> None:
-        """Note what a step took in a burst."""
+        """Record the seconds per step of a burst."""
         if threads == 1:
             self._judge(seconds)
             return
@@ -45,7 +45,7 @@ class ThreadCount:
         if self._alone > 1:
             self._alone -= 1
         elif self._alone == 1:
-            ended = self._recent[-1] == 0.0  # so many have been run on one thread: let others show what they can
+            ended = self._recent[-1] == 0.0  # the single-thread period has ended: try several threads again
             faster = not ended and seconds < min(self._recent)
             self._alone = WHILE if faster else 0
             self._calm = 0 if faster or ended else WHILE

@@ -1,7 +1,7 @@
-"""The thread pool: a burst takes the free workers.
+"""The thread pool: a burst takes the workers that are free.
 
 The caller only waits.  Signals reach the main thread alone: if it took part in a burst, an interrupt between two calls
-could leave the others waiting at a barrier for ever.
+could leave the others waiting at a barrier forever.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-Part = Callable[[int, int], int]  # (number of the thread, count of them) -> steps done
+Part = Callable[[int, int], int]  # (thread number, number of threads) -> steps done
 
 
 def cores() -> int:
@@ -39,11 +39,11 @@ class Worker(threading.Thread):
         self._given.release()
 
     def wait(self) -> int:
-        """Return the result of the call, however often the wait is interrupted; then let the interrupt go on."""
+        """Wait for the end of the call, however often the wait is interrupted; then re-raise the interrupt."""
         caught: BaseException | None = None
         while not self._finished:
             try:
-                self._done.acquire(timeout=1.0)  # an interrupt may have swallowed the news
+                self._done.acquire(timeout=1.0)  # an interrupt may have swallowed the notification
             except BaseException as interrupt:
                 caught = interrupt
         if caught is not None:
@@ -51,7 +51,7 @@ class Worker(threading.Thread):
         return self._result
 
     def result(self, call: Callable[[], int]) -> int:
-        """Return the result of a call, which is over when this method ends, in whatever way."""
+        """Run a call and return its result; it has ended when this method returns or raises."""
         try:
             self.begin(call)
         finally:
@@ -59,7 +59,7 @@ class Worker(threading.Thread):
         return self._result
 
     def run(self) -> None:
-        """Run what is given, for ever."""
+        """Run calls forever."""
         while True:
             self._given.acquire()
             self._result = self._call()
@@ -78,7 +78,7 @@ class ThreadPool:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def take(self, wanted: int) -> list[Worker]:
-        """Return free workers, at most so many; there may be none."""
+        """Take at most ``wanted`` free workers; there may be none."""
         with self._lock:
             new = max(0, min(wanted - len(self._free), self.most - self._count))
             self._free += [Worker() for _ in range(new)]
@@ -88,16 +88,16 @@ class ThreadPool:
             return taken
 
     def give_back(self, workers: list[Worker]) -> None:
-        """Let others have workers again."""
+        """Release workers."""
         with self._lock:
             self._free += workers
 
     def abandon(self) -> None:
-        """Forget all workers: threads do not come along when a process forks."""
+        """Forget all workers: threads do not survive a fork."""
         self._free, self._count, self._lock = [], 0, threading.Lock()
 
     def run(self, part: Part, threads: int) -> int:
-        """Return what ``part(0, n)`` returns while workers run ``part(1, n)`` and so on; n is at most ``threads``."""
+        """Run ``part(0, n)`` to ``part(n - 1, n)`` on n free workers, at most ``threads``; return the first result."""
         workers = self.take(threads) if threads > 1 else []
         try:
             if len(workers) < 2:

@@ -1,4 +1,4 @@
-"""Rewrite a graph to the form that is compiled: each value is computed in place, or read where it lies.
+"""Rewrite a graph to its canonical form: each value is computed in place, or read from where it is stored.
 
 It holds primitives only; minibatches are gathers from the resident block; operands of matrix products have strides that
 BLAS accepts, and those of plain kernels are contiguous.  Two ops exist only here: ``gather`` (a row of the block for
@@ -18,9 +18,9 @@ from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node, changed, ordered, rewrite
 
-CHUNKS = 8  # pieces of one task at most: how many threads can help
-WORK = 3e6  # floating-point operations of a part of a sum of products, or of a piece that BLAS is given, at least
-ALL = 50_000  # elements, all of them added up: fewer are done before a second thread has heard of it
+CHUNKS = 8  # maximum number of pieces of a task: the number of threads that can help
+WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
+ALL = 50_000  # minimum elements of a full reduction: a smaller one is done before a second thread has started
 STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})
 DTYPES = frozenset({*FLOATS, "int32", "int64", "uint32", "bool"})
@@ -45,20 +45,20 @@ class Frame:
 
 @define(eq=False)
 class Form:
-    """A graph in this form.  ``places`` numbers the inputs; ``outputs`` holds the node computed for each output."""
+    """A graph in canonical form.  ``places`` numbers the inputs; ``outputs`` holds the node computed for each."""
 
     graph: Graph
     frame: Frame
     places: dict[Node, int] = field(init=False)
     outputs: dict[int, Node] = field(factory=dict, init=False)
     nodes: tuple[Node, ...] = field(init=False)
-    parts: dict[Node, list[Node]] = field(factory=dict, init=False)  # of each scan
+    parts: dict[Node, list[Node]] = field(factory=dict, init=False)  # parts of each scan
     _new: dict[Node, Node] = field(factory=dict, init=False)
-    _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by what they pool
+    _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by operand
     _delivered: set[Node] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Bring the graph into the form."""
+        """Rewrite the graph."""
         _check(self.graph)
         self.places = {node: i for i, node in enumerate(self.graph.inputs)}
         for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True):
@@ -76,7 +76,7 @@ class Form:
                 self.parts.setdefault(node.inputs[0], []).append(node)
 
     def _adapted(self, node: Node) -> Node:
-        """Return a node with its operands as it needs them."""
+        """Return a node whose operands have the layouts that it needs."""
         operands = tuple(self._new[x] for x in node.inputs)
         if node.op == "matmul" and node.dtype in FLOATS:
             operands = tuple(x if _fit_for_blas(x) else _copy(x) for x in operands)
@@ -98,21 +98,21 @@ class Form:
         return made
 
     def _pooled(self, node: Node, x: Node) -> tuple[Node, ...]:
-        """Return the largest entries of the windows, where they are computed anyway."""
+        """Return the maxima of the windows, if the graph computes them anyway."""
         return tuple(made for made in self._pools.get(x, ()) if made.attrs == node.attrs)[:1]
 
     def _deliver(self, out: int, node: Node) -> None:
-        """Note what fills an output; a value that fills one already, or is no value of its own, is copied."""
+        """Record the node that fills an output; one that already fills another, or has no storage, is copied."""
         target = self.frame.targets[out]
         if target is not None and node is self.graph.inputs[target]:
-            return  # it stays as it is
+            return  # unchanged
         own = node.op not in VIEWS and node.op not in LEAVES and node.op != "part" and prod(node.shape) > 1
         self.outputs[out] = node if own and node not in self._delivered else _copy(node)
         self._delivered.add(self.outputs[out])
 
 
 def expanded(graph: Graph) -> Graph:
-    """Return a graph in ops that this backend has: primitives, and calls of functions that other ops have."""
+    """Return a graph in ops of this backend: primitives, and calls of functions for other ops."""
     return _called(rewrite(graph, keep=LOWERINGS))
 
 
@@ -148,13 +148,13 @@ def _in_parts(node: Node) -> Node:
 
 
 def _reduces_much(node: Node) -> bool:
-    """Say whether all of a large value becomes one number."""
+    """Return whether a large value is reduced to one number."""
     (x,) = node.inputs
     return prod(node.shape) == 1 and prod(x.shape) >= ALL and sum(side > 1 for side in x.shape) > 1
 
 
 def _in_rows(node: Node) -> Node:
-    """Return a reduction of everything as that of rows, which threads can share, and that of their results."""
+    """Split a full reduction into one over rows, which threads can share, and one of the rows' results."""
     (x,) = node.inputs
     first = next(k for k, side in enumerate(x.shape) if side > 1)
     shape = tuple(side if k == first else 1 for k, side in enumerate(x.shape))
@@ -163,18 +163,18 @@ def _in_rows(node: Node) -> Node:
 
 
 def _in_memory(node: Node) -> bool:
-    """Say whether a value can be read from memory: constants and free scalars cannot."""
+    """Return whether a value can be read from memory: constants and free scalars cannot."""
     return source(node).op != "constant" and (prod(source(node).shape) > 1 or source(node).op in {"input", *PLAIN})
 
 
 def _fit_for_blas(node: Node) -> bool:
-    """Say whether the last two axes are a matrix that BLAS reads, as it is or transposed."""
+    """Return whether the last two axes are a matrix that BLAS reads, as it is or transposed."""
     found = layout(node)
     return _in_memory(node) and found is not None and matrix(node.shape, found.strides) is not None
 
 
 def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:
-    """Return whether a matrix lies transposed, and its leading dimension; None if BLAS cannot read it."""
+    """Return whether a matrix is transposed, and its leading dimension; None if BLAS cannot read it."""
     (rows, columns), (down, along) = shape[-2:], strides[-2:]
     if not rows * columns:
         return False, max(columns, 1)
@@ -186,5 +186,5 @@ def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | N
 
 
 def frame(inputs: Mapping[str, int], targets: Sequence[int | None]) -> Frame:
-    """Return the frame of a graph whose inputs come by kind, so many of each."""
+    """Return the frame of a graph with this many inputs of each kind, in order."""
     return Frame(tuple(kind for kind, count in inputs.items() for _ in range(count)), tuple(targets))

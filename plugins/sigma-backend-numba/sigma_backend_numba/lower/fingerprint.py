@@ -1,4 +1,4 @@
-"""Digest a kernel: its code and all that it reads.  Kernels that differ in a constant have different digests."""
+"""Digest a kernel: its code and everything that it reads.  Kernels that differ in a constant have different digests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 
 
 def identity(kernel: Any) -> str:
-    """Return a digest of a function: of its code, of what it closes over, and of the globals and functions it names."""
+    """Return a digest of a function: its code, its closure, and the globals and functions that it names."""
     return hashlib.sha256("\0".join(_parts(kernel, set())).encode()).hexdigest()
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    if hasattr(value, "py_func"):  # it is compiled by Numba, in some way
+    if hasattr(value, "py_func"):  # decorated by Numba
         yield repr(sorted(value.targetoptions.items()))
         value = value.py_func
     if id(value) in seen:
@@ -48,12 +48,12 @@ def _globals(function: FunctionType) -> list[Any]:
 
 
 def _names(code: CodeType) -> list[str]:
-    """Return the names that code reads, also in functions inside of it."""
+    """Return the names that code reads, including those in nested functions."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return [*code.co_names, *(name for one in inner for name in _names(one))]
 
 
 def _text(module: ModuleType) -> str:
-    """Return the text of a module without a version."""
+    """Return the source of a module that has no version."""
     path = Path(getattr(module, "__file__", None) or "")
     return path.read_text("utf-8") if path.suffix == ".py" else ""

@@ -44,12 +44,12 @@ from sigma_kernel.graph import (
 )
 
 LOWERINGS = Lowerings("numba")
-LONGEST = 400  # characters of what Numba says
+LONGEST = 400  # characters of Numba's error message that are quoted
 PYTHON_FAILED = 3  # the fault of a meaning that raised
-_ATTRIBUTES = re.compile(r"(?m)^attributes #\d++ = \{[^\n]*+")  # of functions, which Numba does not let be inlined
+_ATTRIBUTES = re.compile(r"(?m)^attributes #\d++ = \{[^\n]*+")  # of functions; with them, Numba prevents inlining
 _log = logging.getLogger("sigma.numba")
-_warned: set[str] = set()  # ops, by this process
-_raised: dict[int, BaseException] = {}  # by meanings, by where the fault of a burst lies
+_warned: set[str] = set()  # ops, in this process
+_raised: dict[int, BaseException] = {}  # exceptions of meanings, by the address of the burst's fault
 
 
 @define(eq=False, slots=False)
@@ -64,13 +64,13 @@ class Compiled:
     rows: bool
 
     def code(self) -> tuple[str, str]:
-        """Return LLVM's text of the kernel, and the name that it has there."""
+        """Return the kernel as LLVM text, and its name there."""
         return _ATTRIBUTES.sub(
             lambda line: line[0].replace("noinline", "nounwind"), self._made.inspect_llvm()
         ), self._made.native_name
 
     def address(self) -> int:
-        """Return where the kernel lies in this process."""
+        """Return the address of the kernel in this process."""
         address: int = self._made.address
         return address
 
@@ -112,7 +112,7 @@ class Meant:
     node: Node
 
     def address(self) -> int:
-        """Return where a function lies that calls Python."""
+        """Return the address of a function that calls Python."""
         return ctypes.cast(self._called, ctypes.c_void_p).value or 0
 
     @cached_property
@@ -125,7 +125,7 @@ class Meant:
                 try:
                     with np.errstate(all="ignore"):
                         out[...] = _fitting(node, run(*given))
-                except BaseException as error:  # nothing may pass through compiled code: it is raised after the burst
+                except BaseException as error:  # no exception may pass through compiled code: raised after the burst
                     _raised[fault] = error
                     ctypes.c_int64.from_address(fault).value = PYTHON_FAILED
 
@@ -133,11 +133,11 @@ class Meant:
 
 
 Kernel = Compiled | Meant
-_kernels: dict[str, Kernel] = {}  # by symbol; they stay where they are as long as programs may call them
+_kernels: dict[str, Kernel] = {}  # by symbol; kept as long as programs may call them
 
 
 def _array(address: int, node: Node) -> np.ndarray:
-    """Return what lies at an address."""
+    """Return the array at an address."""
     dtype = np.dtype(node.dtype)
     memory = (ctypes.c_char * (math.prod(node.shape) * dtype.itemsize)).from_address(address)
     return np.ndarray(node.shape, dtype, memoryview(memory))
@@ -154,18 +154,19 @@ def _fitting(node: Node, found: Any) -> np.ndarray:
 
 
 def raised(fault: int) -> BaseException | None:
-    """Return what a meaning raised during the burst whose fault lies there, and forget it."""
+    """Remove and return the exception that a meaning raised during the burst with this fault address."""
     return _raised.pop(fault, None)
 
 
 # -- from ops to kernels -----------------------------------------------------------------------------------------------
 def called(node: Node) -> Node:
-    """Return what stands for an op that this backend does not have: a node that names a function."""
+    """Return a node that calls a function, in place of an op that this backend does not have."""
     kernel = LOWERINGS.get(node.op)
     kind = _kind(node) if kernel is not None else "python"
     if kind == "python":
         _warn(node, kernel)
-        alone = evolve(node, inputs=tuple(symbol(x.shape, x.dtype) for x in node.inputs))  # the graph may go
+        # not the whole graph, which may be freed
+        alone = evolve(node, inputs=tuple(symbol(x.shape, x.dtype) for x in node.inputs))
         made: Kernel = Meant(_outside(kind, node, identity(MEANINGS.get(node.op))), alone)
     else:
         inputs = tuple(x.dtype for x in node.inputs)
@@ -177,7 +178,7 @@ def called(node: Node) -> Node:
 
 
 def _kind(node: Node) -> str:
-    """Return how a kernel takes the operands of a node; not at all, if they are neither numbers nor rows."""
+    """Return how a kernel takes the operands of a node, or an empty text if they are neither numbers nor rows."""
     numbers = all(x.dtype != "bool" for x in (*node.inputs, node))
     if not numbers or any(isinstance(x, Graph) for x in node.attrs.values()):
         return "python"
@@ -188,7 +189,7 @@ def _kind(node: Node) -> str:
 
 
 def _outside(kind: str, node: Node, *parts: str) -> Outside:
-    """Return the symbol of a function, and the kinds of what it takes and returns."""
+    """Return an external function: its symbol, and the kinds of its arguments and result."""
     every = (*node.inputs, node)
     specs = [str(x.spec) if kind == "python" else x.dtype for x in every]
     text = "\0".join([kind, node.op, *parts, repr(frozen_attrs(node.attrs)), *specs])
@@ -207,7 +208,7 @@ def _pairs(kinds: list[str]) -> Iterator[str]:
 
 
 def _warn(node: Node, kernel: Any) -> None:
-    """Log once for each op that it is computed in Python, and what helps; refuse one that cannot be."""
+    """Log once per op that it is computed in Python, and the remedy; raise if it has no meaning either."""
     short = node.op.rpartition(":")[2]
     row = OPS.get(node.op)
     if node.op not in MEANINGS and (row is None or row.expansion is None):
@@ -220,11 +221,11 @@ def _warn(node: Node, kernel: Any) -> None:
         why = f"it has no expansion, and no lowering '{short}.numba'" if ":" in node.op else "it has no row in SCALARS"
         if kernel is not None:
             why = "its kernel takes numbers or rows, and these operands are neither"
-        _log.warning("numba: %s is computed by Python, which is slow: %s.", node.op, why)
+        _log.warning("numba: %s runs in Python, which is slow: %s.", node.op, why)
 
 
 def used(graph: Graph) -> dict[str, Kernel]:
-    """Return the kernels that a graph names, by their symbols."""
+    """Return the kernels that a graph calls, by symbol."""
     found: dict[str, Kernel] = {}
     for node in graph:
         if "symbol" in node.attrs:

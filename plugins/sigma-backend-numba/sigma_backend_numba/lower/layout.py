@@ -37,12 +37,12 @@ def chain(node: Node) -> list[Node]:
 
 
 def regular(shape: Shape) -> Layout:
-    """Return the layout of elements that lie one after the other."""
+    """Return the layout of contiguous elements."""
     return Layout(0, tuple(prod(shape[i + 1 :]) for i in range(len(shape))))
 
 
 def layout(node: Node) -> Layout | None:
-    """Return the layout of a node over its source's elements, or None where only a copy can have its shape."""
+    """Return the layout of a node over its source's elements, or None if only a copy can have its shape."""
     found: Layout | None = regular(source(node).shape)
     for view in reversed(chain(node)):
         if found is None:
@@ -60,7 +60,7 @@ def laid(node: Node) -> Layout:
 
 
 def is_regular(node: Node) -> bool:
-    """Say whether the elements of a node lie one after the other, from the beginning of its source."""
+    """Return whether a node's elements are contiguous and start at the beginning of its source."""
     found, wanted = layout(node), regular(node.shape)
     if found is None or found.offset:
         return False
@@ -89,7 +89,7 @@ def _viewed(view: Node, under: Layout) -> Layout | None:
 
 
 def _reshaped(sides: Sequence[int], strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
-    """Return strides for another shape of the same elements in the same order, if there are any."""
+    """Return strides for another shape of the same elements in the same order, or None if there are none."""
     if 0 in shape:
         return regular(shape).strides
     runs: list[tuple[int, int]] = []  # axes that are stepped through evenly, merged

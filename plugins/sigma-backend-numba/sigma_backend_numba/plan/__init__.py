@@ -1,1 +1,1 @@
-"""Plan a program: fuse nodes into loop nests, order these in stages, and place every value in memory."""
+"""Plan a program: fuse nodes into loop nests, order them in stages, and place every value in memory."""

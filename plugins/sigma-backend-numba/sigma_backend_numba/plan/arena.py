@@ -11,18 +11,18 @@ from sigma_kernel.graph import ALIGNMENT, BYTES, Node
 
 
 def bytes_of(node: Node) -> int:
-    """Return the room that a value takes, in whole cache lines, with one more to keep neighbours apart."""
+    """Return the bytes that a value takes, in whole cache lines, plus one line that separates neighbours."""
     size = prod(node.shape) * BYTES.get(node.dtype, 0)
     return -(-(size + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
 
 
 @define(eq=False)
 class Arena:
-    """Memory shared by values that are not alive at the same time; ``count`` is the number of values to come."""
+    """Memory shared by values that are not alive at the same time; ``count`` is the number of values to place."""
 
     count: int
     size: int = field(default=0, init=False)
-    _placed: np.ndarray = field(init=False)  # starts, ends, first and last stages, by starts
+    _placed: np.ndarray = field(init=False)  # start, end, first and last stage of each value, sorted by start
     _number: int = field(default=0, init=False)
 
     @_placed.default
@@ -30,7 +30,7 @@ class Arena:
         return np.empty((4, self.count), np.int64)
 
     def place(self, size: int, first: int, last: int) -> int:
-        """Return where the first gap is that so many bytes fit into, from one stage to another."""
+        """Return the offset of the first gap of this many bytes that is free from one stage to another."""
         placed = self._placed[:, : self._number]
         begins, ends = placed[:2, (placed[2] <= last) & (first <= placed[3])]
         ends = np.maximum.accumulate([0, *ends])

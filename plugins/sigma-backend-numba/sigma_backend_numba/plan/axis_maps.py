@@ -35,7 +35,7 @@ def aligned(m: Map, shape: Shape) -> Map:
 
 
 def values(node: Node) -> list[int]:
-    """Return the positions of operands that are read element by element; others are read where they lie."""
+    """Return the positions of operands that are read element by element; others are read from memory."""
     if node.op == "take":
         return [1]
     return list(range(1, 4)) if node.op == "random_bits" else list(range(len(node.inputs)))
@@ -51,7 +51,7 @@ def operand(node: Node, position: int, m: Map) -> Map:
 
 
 def below(node: Node, m: Map) -> Map | None:
-    """Return the map of a view's source, or None where a view does more than move axes."""
+    """Return the map of a view's source, or None if the view does more than move axes."""
     for view in chain(node):
         found = _down(view, m)
         if found is None:
@@ -61,7 +61,7 @@ def below(node: Node, m: Map) -> Map | None:
 
 
 def above(node: Node, m: Map) -> Map | None:
-    """Return the map of a view, given its source's; None stands also where the source cannot tell an axis."""
+    """Return the map of a view, given its source's; an entry is also None if the source does not determine it."""
     for view in reversed(chain(node)):
         found = _up(view, m)
         if found is None:
@@ -106,7 +106,7 @@ def _matched(shape: Shape, m: Map, other: Shape) -> Map:
 
 
 def joined(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
-    """Return the map of an elementwise node in a nest where some of its operands have maps; None if it has none."""
+    """Return the map of an elementwise node in a nest in which some of its operands have maps; None if none fits."""
     wanted: list[int | None] = [None] * len(node.shape)
     for position in values(node):
         x = node.inputs[position]
@@ -126,7 +126,7 @@ def _root(node: Node) -> Node:
 
 
 def _agree(node: Node, position: int, m: Map, wanted: list[int | None]) -> bool:
-    """Note what an operand's map says of its node's; return whether it fits what others said."""
+    """Record what an operand's map implies for its node's; return whether it agrees with the other operands."""
     if node.op == "random_bits":
         return True
     lead = node.attrs["axis"] if node.op == "take" else len(wanted) - len(m)
@@ -139,7 +139,7 @@ def _agree(node: Node, position: int, m: Map, wanted: list[int | None]) -> bool:
 
 
 def _completed(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | None:
-    """Give axes that no operand tells the last fitting axes of the nest, in order."""
+    """Assign the last fitting axes of the nest, in order, to axes that no operand determines."""
     bound = len(nest)
     for k in reversed(range(len(shape))):
         axis = wanted[k]
@@ -152,4 +152,4 @@ def _completed(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | Non
             return None
         bound = axis
     found = [axis for axis in wanted if axis is not None]
-    return tuple(wanted) if len(set(found)) == len(found) else None  # else it would be a diagonal
+    return tuple(wanted) if len(set(found)) == len(found) else None  # otherwise it would be a diagonal

@@ -23,13 +23,13 @@ from sigma_backend_numba.scalars import COSTLY
 from sigma_kernel.graph import Node, Shape
 
 NEVER_FREE = frozenset({"take", "random_bits", "gather", "copy"})
-MOST = 128  # members that a nest takes in: LLVM's time grows faster than a function does
-LONGEST_ROW = 1 << 14  # elements: what is reduced within one row is read again from the cache
+MOST = 128  # maximum number of members of a nest: LLVM's compile time grows faster than the function
+LONGEST_ROW = 1 << 14  # elements of a row up to which it is read from the cache again
 
 
 @define(eq=False)
 class Space:
-    """A loop nest: its sides (none is 1), the map of every member, those of reductions' operands, the axis of rows."""
+    """A loop nest: its sides (() for a scalar), the maps of members and of reductions' operands, the axis of rows."""
 
     sides: Shape
     maps: dict[Node, Map] = field(factory=dict)
@@ -38,18 +38,18 @@ class Space:
 
     @property
     def full(self) -> bool:
-        """Say whether nothing more enters."""
+        """Return whether the nest has reached its maximum size."""
         return len(self.maps) >= MOST
 
     def whole(self, m: Map) -> bool:
-        """Say whether each element of a value is computed once: it varies along all axes, or along all before rows."""
+        """Return whether each element is computed once: the value varies along all axes, or along all before rows."""
         axes = {axis for axis in m if axis is not None}
         return axes in ({*range(len(self.sides))}, {*range(len(self.sides) if self.row is None else self.row)})
 
 
 @define(eq=False)
 class Group:
-    """One task.  Later nodes join ``space``; the ``head`` of a fold is the nest of what is reduced."""
+    """One task.  Later nodes join ``space``; the ``head`` of a fold is the nest of its operand."""
 
     kind: str
     rank: int
@@ -60,7 +60,7 @@ class Group:
 
     @property
     def op(self) -> str:
-        """Return the op of the core, or nothing."""
+        """Return the op of the core, or an empty text."""
         return "" if self.core is None else self.core.op
 
     @property
@@ -79,11 +79,11 @@ class Place:
     map: Map | None
 
     def below(self, x: Node) -> Place:
-        """Return where the source of a view is wanted."""
+        """Return the place at which the source of a view is needed."""
         return Place(self.group, self.space, None if self.map is None else below(x, self.map))
 
 
-Wish = tuple[Node, Place | None]  # an operand, and where it is wanted; None: in memory
+Wish = tuple[Node, Place | None]  # an operand, and the place at which it is needed; None: in memory
 
 
 @define(eq=False)
@@ -96,10 +96,10 @@ class Grouping:
     free: set[Node] = field(factory=set, init=False)
     _floating: set[Node] = field(factory=set, init=False)
     _delivered: set[Node] = field(init=False)
-    _ranks: list[int] = field(factory=lambda: [0, 0], init=False)  # the lowest and the highest that were given
+    _ranks: list[int] = field(factory=lambda: [0, 0], init=False)  # the lowest and the highest rank so far
     _order: dict[Node, int] = field(init=False)
-    _readers: dict[Node, list[Node]] = field(factory=dict, init=False)  # those that float
-    _late: set[Node] = field(factory=set, init=False)  # that float, and read what does not any more
+    _readers: dict[Node, list[Node]] = field(factory=dict, init=False)  # floating readers
+    _late: set[Node] = field(factory=set, init=False)  # floating nodes that read a node that no longer floats
     _following: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -139,7 +139,7 @@ class Grouping:
 
     # -- groups --------------------------------------------------------------------------------------------------------
     def _new(self, kind: str, space: Space, first: bool = False, **more: Any) -> Group:
-        """Return a new group; one that is ``first`` depends on none of the others."""
+        """Return a new group; ``first`` places it before all others, on which it must not depend."""
         self._ranks[not first] += -1 if first else 1
         group = Group(kind, self._ranks[not first], space, **more)
         self.groups.append(group)
@@ -182,7 +182,7 @@ class Grouping:
             return None
         space = group.space
         if any(self.of.get(source(x)) is group and source(x) not in space.maps for x in node.inputs):
-            return None  # what a fold reduces lies in another nest
+            return None  # the operand of a fold is in another nest
         m = joined(node, space.maps, space.sides)
         return m if m is not None and (space.whole(m) or node not in self._delivered) else None
 
@@ -191,30 +191,30 @@ class Grouping:
         return [x for i, x in enumerate(node.inputs) if i not in values(node)]
 
     def _admit(self, node: Node, group: Group, space: Space, m: Map) -> None:
-        """Let a node enter, and the floating nodes that it reads."""
+        """Add a node to a nest, and the floating nodes that it reads."""
         self._enter(node, group, space, m)
         self._grant(self._wishes(node, group, space, m))
 
     # -- floating nodes ------------------------------------------------------------------------------------------------
     def _float(self, node: Node) -> None:
-        """Let a node wait for its readers."""
+        """Postpone a node until its readers are known."""
         self._floating.add(node)
         for x in node.inputs:
             self._readers.setdefault(source(x), []).append(node)
 
     def _settle(self, root: Node) -> None:
-        """See to it that a node lies in memory: a floating one gets a group of its own."""
+        """Make sure that a node is in memory: a floating one gets a group of its own."""
         self._grant([(root, None)])
 
     def _wishes(self, node: Node, group: Group, space: Space, m: Map) -> list[Wish]:
-        """Return the operands of a member, each with where it is wanted; what is not, must lie in memory."""
+        """Return the operands of a member with the places at which they are needed; None means in memory."""
         entering = [(node.inputs[i], Place(group, space, operand(node, i, m))) for i in values(node)]
         return [*((x, None) for x in self._read(node)), *entering]
 
     def _grant(self, wishes: list[Wish]) -> None:
-        """Let floating nodes enter where they are wanted, readers first, so that all that is wanted of one is known.
+        """Place floating nodes where they are needed, readers first, so that all uses of a node are known.
 
-        One that is wanted in two places, or cannot be computed where it is, gets a group of its own before all others.
+        One that is needed at two places, or cannot be computed at its place, gets a group of its own before all others.
         """
         wanted: dict[Node, set[Place | None]] = {}
         while True:
@@ -232,7 +232,7 @@ class Grouping:
         self._follow()
 
     def _placed(self, root: Node, wanted: set[Place | None]) -> tuple[Group, Space, Map]:
-        """Return where a floating node is computed: there once for each element, or in no time."""
+        """Return where a floating node is computed: at its reader if that is cheap or computes each element once."""
         place, *others = wanted
         if place is not None and place.map is not None and not others and not place.space.full:
             cheap = root not in self._delivered and root.op not in COSTLY
@@ -242,7 +242,7 @@ class Grouping:
         return self._new("loop", space, first=True), space, identity(root.shape)
 
     def _follow(self) -> None:
-        """Group what floated until a node that it reads did not float any more."""
+        """Group the nodes that floated until one of their operands was placed."""
         if self._following:
             return
         self._following = True
@@ -275,7 +275,7 @@ class Grouping:
         self._grant([(x, Place(group, space, m))])
 
     def _takes_rows(self, group: Group, x: Node, row: int) -> bool:
-        """Say whether a group has all of an operand at hand, row by row."""
+        """Return whether a group computes all of an operand row by row."""
         space, m = group.space, identity(x.shape)
         if group.kind not in ("loop", "product") or space.sides != sides(x.shape) or space.row not in (None, row):
             return False

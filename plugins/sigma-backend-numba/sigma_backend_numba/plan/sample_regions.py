@@ -18,29 +18,29 @@ from sigma_backend_numba.plan.fusion import Group
 from sigma_kernel.graph import Node
 
 POOLS = frozenset({"max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool"})
-BY_SAMPLE = {  # the operands that are read sample by sample
+BY_SAMPLE = {  # operands that are read sample by sample
     "convolution": (0,), "convolution_input": (0,), "kernel_parts": (0, 1), **dict.fromkeys(POOLS, (0, 1)),
 }  # fmt: skip
-Depends = Callable[[Iterable[Group], Collection[Group]], bool]  # whether some of these come after some of those
+Depends = Callable[[Iterable[Group], Collection[Group]], bool]  # whether any of the first depends on any of the second
 
 
 @define(eq=False)
 class Region:
-    """Groups in the order in which they alternate; ``parts`` is set if sums are kept for each part of a batch."""
+    """Groups in the order in which they alternate; ``parts`` is set if each part of a batch has a partial sum."""
 
     samples: int
     groups: list[Group] = field(factory=list)
     parts: int | None = None
 
     def worthwhile(self) -> bool:
-        """Say whether there is anything in it that loops could not have joined by themselves."""
+        """Return whether the region has a member that loop fusion could not have joined."""
         return len(self.groups) > 1 and any(group.op in BY_SAMPLE for group in self.groups)
 
 
 def regions(
     groups: Sequence[Group], stored: set[Node], before: Mapping[Group, Sequence[Group]], depends: Depends
 ) -> list[Region]:
-    """Return regions of two groups or more; ``groups`` come in an order in which producers stand first."""
+    """Return regions of two groups or more; ``groups`` are ordered, producers first."""
     found: list[Region] = []
     home: dict[Group, Region] = {}
     for group in groups:
@@ -73,7 +73,7 @@ def _samples(group: Group, stored: set[Node]) -> int | None:
     else:
         return None
     made = [node for node in space.maps if node in stored]
-    around = [node for node in made if node is not core]  # the core of a group has been looked at
+    around = [node for node in made if node is not core]  # the core of a group was checked above
     by_sample = all(node.shape[:1] == (samples,) and space.maps[node][0] == 0 for node in around)
     return samples if samples > 1 and by_sample and made else None
 
@@ -85,7 +85,7 @@ def _joins(
     before: Mapping[Group, Sequence[Group]],
     depends: Depends,
 ) -> bool:
-    """Say whether a group can take turns with a region."""
+    """Return whether a group can alternate with the groups of a region."""
     if region.parts and _parts(group) not in (None, region.parts):
         return False
     inside = [other for other in before[group] if home.get(other) is region]
@@ -96,13 +96,13 @@ def _joins(
 
 
 def _read(group: Group, other: Group) -> set[Node]:
-    """Return what a group reads of another."""
+    """Return the values that a group reads from another."""
     made = set(other.members)
     return {source(x) for node in group.members for x in node.inputs} & made
 
 
 def _same_sample(group: Group, made: Node, samples: int) -> bool:
-    """Say whether a group reads of a value only what was made of the sample that it computes."""
+    """Return whether a group reads, of a value, only the sample that it is computing."""
     if made.shape[:1] != (samples,) or made.op == "kernel_parts":
         return False
     whole, space = prod(made.shape[1:]), group.space
@@ -120,7 +120,7 @@ def _same_sample(group: Group, made: Node, samples: int) -> bool:
 
 
 def _within(group: Group, node: Node, position: int, whole: int) -> bool:
-    """Say whether a nest reads an operand from one sample at each place of its first axis."""
+    """Return whether a nest reads an operand from a single sample at each index of its first axis."""
     space, x = group.space, node.inputs[position]
     m = space.inner.get(node) or operand(node, position, space.maps[node])
     found, steps = laid(x), [0] * len(space.sides)

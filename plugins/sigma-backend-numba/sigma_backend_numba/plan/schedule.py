@@ -3,7 +3,7 @@
 Groups of one stage are independent of each other.  A group comes after the producers of what it reads; a group that
 overwrites an input comes after all other groups that read this input.
 
-A value may take the storage of another only if nobody reads the other one any more.  There are five cases:
+A value may take the storage of another only if the other one has no more readers.  There are five cases:
 
 - *The arena.*  The stage that computes the value comes after the last one that reads the other.  All groups of a stage
   may run at once, and a region runs within one stage.
@@ -59,11 +59,11 @@ class GroupSchedule:
     by_sample: bool = True
     stages: list[list[Region]] = field(init=False)
     regions: dict[Group, Region] = field(factory=dict, init=False)
-    locals: dict[Node, int] = field(factory=dict, init=False)  # offsets of what lies in a thread's room for a sample
+    locals: dict[Node, int] = field(factory=dict, init=False)  # offsets in a thread's memory for one sample
     local_bytes: int = field(default=0, init=False)
     _before: dict[Group, list[Group]] = field(factory=dict, init=False)
     _readers: dict[Node, list[Group]] = field(factory=dict, init=False)
-    _lowest: float = field(default=inf, init=False)  # level of a group that waits for more than what it reads
+    _lowest: float = field(default=inf, init=False)  # lowest level of a group with dependencies besides its reads
     _scalars: dict[Node, list[Node]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -84,13 +84,13 @@ class GroupSchedule:
         self.stages = self._ordered()
         self._allocate()
 
-    # -- who reads what ------------------------------------------------------------------------------------------------
+    # -- readers -------------------------------------------------------------------------------------------------------
     def _roots(self, root: Node) -> list[Node]:
-        """Return what is read from memory for a value: a free scalar is computed from inputs."""
+        """Return the values that are read from memory for a value: a free scalar is computed from inputs."""
         return self._scalars.get(root, [root])
 
     def _note(self, group: Group) -> None:
-        """Find what a group reads of others."""
+        """Record which values of other groups a group reads."""
         own = set(group.members)
         every = _once(self._roots(source(x)) for node in group.members for x in node.inputs)
         self.reads[group] = [root for root in every if root not in own]
@@ -102,7 +102,7 @@ class GroupSchedule:
 
     # -- updates in place ----------------------------------------------------------------------------------------------
     def _update(self, out: int) -> None:
-        """Let an output take its input's storage, or copy it there after everything else has read the input."""
+        """Let an output take its input's storage, or copy it there after all other reads of the input."""
         place, node = self.form.frame.targets[out], self.form.outputs[out]
         if place is None:
             return
@@ -126,9 +126,9 @@ class GroupSchedule:
         return [reader for reader in self._readers.get(given, []) if reader is not group]
 
     def _depends(self, groups: Iterable[Group], on: Collection[Group]) -> bool:
-        """Say whether some of these groups come after some of others, or are among them.
+        """Return whether some of these groups come after, or are among, some of the others.
 
-        What a group waits for has a lower level: nobody needs to look below those of the others.
+        Dependencies have lower levels: the search does not go below the lowest level of the others.
         """
         lowest, wanted = min([self._lowest, *(group.level for group in on)]), set(on)
         seen: set[Group] = set()
@@ -144,7 +144,7 @@ class GroupSchedule:
 
     # -- order ---------------------------------------------------------------------------------------------------------
     def _ordered(self) -> list[list[Region]]:
-        """Return what runs in each stage: single groups, and regions where they wait for nothing in a circle."""
+        """Return the regions of each stage: sample regions unless they create a cycle, else single groups."""
         alone, self._lowest = self._levels(self._alone()), inf
         order = [region.groups[0] for stage in alone or () for region in stage]
         free = [group for group in order if not any(node in self.updates for node in group.members)]
@@ -152,16 +152,16 @@ class GroupSchedule:
         self.regions = {group: region for region in joined for group in region.groups}
         stages = self._levels({group: self.regions.get(group) or Region(1, [group]) for group in self.groups})
         if stages is None:
-            self.regions, stages = {}, self._levels(self._alone())  # once more: the regions have moved their groups
+            self.regions, stages = {}, self._levels(self._alone())  # the regions have changed levels
         if stages is None:
-            raise AssertionError("groups wait for each other in a circle")
+            raise AssertionError("the dependencies of the groups form a cycle")
         return stages
 
     def _alone(self) -> dict[Group, Region]:
         return {group: Region(1, [group]) for group in self.groups}
 
     def _levels(self, home: Mapping[Group, Region]) -> list[list[Region]] | None:
-        """Return the regions by the length of the longest way to each; None if there is a circle."""
+        """Return the regions by the length of the longest path to each, or None if there is a cycle."""
         every = list(dict.fromkeys(home[group] for group in self.groups))
         before = {r: {home[other] for group in r.groups for other in self._before[group]} - {r} for r in every}
         after: dict[Region, list[Region]] = {region: [] for region in every}
@@ -186,7 +186,7 @@ class GroupSchedule:
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _allocate(self) -> None:
-        """Place what lies in no input and no output into the arena: first fit by lifetime, large ones first."""
+        """Place everything but inputs and outputs in the arena: first fit by lifetime, large values first."""
         self._keep_near()
         elsewhere = {*self.delivered, *self.locals}
         lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
@@ -202,7 +202,7 @@ class GroupSchedule:
         self.arena_bytes = arena.size
 
     def _keep_near(self) -> None:
-        """Give each thread room for one sample of what only the region that makes it reads."""
+        """Reserve memory for one sample, per thread, for values that only their own region reads."""
         readers: dict[Node, set[Region | None]] = {}
         for group in self.groups:
             for root in self.reads[group]:
@@ -218,18 +218,18 @@ class GroupSchedule:
             self.local_bytes = max(self.local_bytes, end)
 
     def _born(self, node: Node) -> int:
-        """Return the stage in which a value is made: a part of a scan, when the scan runs."""
+        """Return the stage in which a value is computed: for a part of a scan, that of the scan."""
         made = node.inputs[0] if node.op == "part" else node
         return self.grouping.of[made].level
 
 
 def _once(found: Iterable[Iterable[Found]]) -> list[Found]:
-    """Return everything once, in the order in which it comes: programs must not depend on addresses in memory."""
+    """Return each item once, in order: programs must not depend on addresses in memory."""
     return [*dict.fromkeys(chain.from_iterable(found))]
 
 
 def _harmless(group: Group, node: Node, given: Node) -> bool:
-    """Say whether a group may write a node over an input: it reads each element only where it writes it."""
+    """Return whether a group may write a node over an input: it reads each element only where it writes it."""
     space = group.space
     if group.kind == "plain" or node not in space.maps:
         return False

@@ -8,12 +8,12 @@ from sigma_kernel.graph import Node, Shape
 
 
 def strides(x: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
-    """Return where a value that lies in memory is read in a nest: an offset and a stride for each axis."""
+    """Return the offset of a value in memory, and its stride along each axis of a nest."""
     return _spread(laid(x).offset, laid(x).strides, m, nest)
 
 
 def own_strides(node: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
-    """Return where a value is written in a nest."""
+    """Return the offset and strides at which a nest writes a value."""
     return _spread(0, regular(node.shape).strides, m, nest)
 
 

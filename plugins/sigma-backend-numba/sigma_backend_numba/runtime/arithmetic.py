@@ -57,7 +57,7 @@ def tangent(x: Any) -> Any:
 @driver
 def logarithm(x: Any) -> Any:
     """Return the natural logarithm of a float32."""
-    above = i4(as_bits(x) - ROOT_HALF)  # a comparison here would become a branch that nobody can predict
+    above = i4(as_bits(x) - ROOT_HALF)  # a comparison here would become an unpredictable branch
     e = f4(above >> 23)
     m = as_float((above & 0x7FFFFF) + ROOT_HALF) - f4(1.0)  # from the root of a half to the root of two, less one
     p = f4(7.0376836292e-2) * m - f4(1.1514610310e-1)
@@ -75,7 +75,7 @@ def logarithm(x: Any) -> Any:
 
 @driver
 def rough_exponential(x: Any) -> Any:
-    """Return e to the power of a float32, at most 1e-4 of it wrong."""
+    """Return e to the power of a float32, with a relative error of at most 1e-4."""
     y = sel(x > LOWEST, sel(x < HIGHEST, x, HIGHEST), LOWEST) * LOG2E
     n = nearest(y)
     r = y - n
@@ -87,7 +87,7 @@ def rough_exponential(x: Any) -> Any:
 
 @driver
 def rough_logarithm(x: Any) -> Any:
-    """Return the natural logarithm of a float32, at most 1e-4 of it wrong."""
+    """Return the natural logarithm of a float32, with a relative error of at most 1e-4."""
     above = i4(as_bits(x) - ROOT_HALF)
     e = f4(above >> 23)
     m = as_float((above & 0x7FFFFF) + ROOT_HALF) - f4(1.0)
@@ -98,7 +98,7 @@ def rough_logarithm(x: Any) -> Any:
 
 @driver
 def rough_tangent(x: Any) -> Any:
-    """Return the hyperbolic tangent of a float32, at most 1e-4 of it wrong: Lambert's continued fraction."""
+    """Return the hyperbolic tangent of a float32 with a relative error of at most 1e-4: Lambert's fraction."""
     y = sel(x > f4(-4.97), sel(x < f4(4.97), x, f4(4.97)), f4(-4.97))
     z = y * y
     over = y * (f4(135135.0) + z * (f4(17325.0) + z * (f4(378.0) + z)))

@@ -1,4 +1,4 @@
-"""Matrix products by the C interface of BLAS."""
+"""Matrix products through the C interface of BLAS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def sgemm(
     ta: Any, tb: Any, m: Any, n: Any, k: Any, alpha: Any, a: Any, lda: Any, b: Any, ldb: Any, beta: Any, c: Any,
     ldc: Any,
 ) -> None:  # fmt: skip
-    """Write ``c = alpha * a @ b + beta * c``; ``ta`` and ``tb`` say which operands lie transposed."""
+    """Write ``alpha * a @ b + beta * c`` to ``c``; ``ta`` and ``tb`` say which operands are transposed."""
     if m > 0 and n > 0:
         first, second = TURNED if ta else AS_IT_IS, TURNED if tb else AS_IT_IS
         sigma_sgemm(BY_ROWS, first, second, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
@@ -26,7 +26,7 @@ def dgemm(
     ta: Any, tb: Any, m: Any, n: Any, k: Any, alpha: Any, a: Any, lda: Any, b: Any, ldb: Any, beta: Any, c: Any,
     ldc: Any,
 ) -> None:  # fmt: skip
-    """Write the same in double precision."""
+    """Compute the same in double precision."""
     if m > 0 and n > 0:
         first, second = TURNED if ta else AS_IT_IS, TURNED if tb else AS_IT_IS
         sigma_dgemm(BY_ROWS, first, second, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)

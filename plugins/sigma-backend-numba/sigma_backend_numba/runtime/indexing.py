@@ -9,7 +9,7 @@ from sigma_backend_numba.compiler.language import driver, i8
 
 @driver
 def within(index: Any, side: Any, fault: Any) -> Any:
-    """Return an index; one outside of the side is reported, and stands for 0."""
+    """Return a checked index: one outside the axis records a fault and becomes 0."""
     place = index
     if place < 0 or place >= side:
         fault[0] = i8(1)
@@ -19,7 +19,7 @@ def within(index: Any, side: Any, fault: Any) -> Any:
 
 @driver
 def span(offset: Any, stride: Any, side: Any, count: Any) -> Any:
-    """Return from which to before which window ``number * stride + offset`` lies inside of a side."""
+    """Return the range of windows for which ``number * stride + offset`` lies inside an axis."""
     first = min(max((stride - 1 - offset) // stride, i8(0)), count)
     last = min(max((side - 1 - offset) // stride + 1, first), count)
     return first, last

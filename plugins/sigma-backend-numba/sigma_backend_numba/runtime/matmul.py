@@ -1,4 +1,4 @@
-"""Large matrix products: pack the operands for the registers, then accumulate tiles in registers.
+"""Large matrix products: pack the operands into panels, then accumulate tiles in registers.
 
 Some columns of the second operand are packed panel by panel, each as wide as a tile, so that a tile reads contiguous
 memory; so are the rows of a transposed first operand.  (K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix
@@ -19,10 +19,10 @@ def product(
     left: Any, down: Any, along: Any, right: Any, under: Any, beside: Any, to: Any, apart: Any, room: Any, rows: Any,
     columns: Any, inner: Any, scale: Any, added: Any,
 ) -> None:  # fmt: skip
-    """Write ``scale * left @ right``, or add it to what is there.
+    """Write ``scale * left @ right`` to the result, or add it.
 
-    Neighbours lie ``down`` and ``along`` apart in the first operand, ``under`` and ``beside`` in the second; rows of
-    the result lie ``apart``.  There are six rows at least, or as many before these.
+    Strides between neighbours are ``down`` and ``along`` in the first operand, ``under`` and ``beside`` in the second,
+    and ``apart`` between rows of the result.  At least six rows are required, counting those before this piece.
     """
     many = sel(down == 1, i8(ROWS), rows)
     for begin in range(0, inner, INNER):
@@ -39,7 +39,7 @@ def part(
     left: Any, down: Any, along: Any, right: Any, under: Any, beside: Any, to: Any, apart: Any, room: Any, rows: Any,
     columns: Any, inner: Any, scale: Any, added: Any,
 ) -> None:  # fmt: skip
-    """Write or add as much as is laid out at a time."""
+    """Compute the product for one packed block of the inner axis."""
     span = lanes(to) * GROUP
     edge = at(room, inner * span)
     laid = at(edge, DEEP * lanes(to))
@@ -55,8 +55,8 @@ def part(
             for i in range(0, rows, DEEP):
                 come(at(right, begin + span), under, ahead, min(ahead + share, inner), span)
                 ahead += share
-                row = min(i, rows - DEEP)  # the last tile begins among those before it
-                for r in range(DEEP):  # the place of the result, which may lie across two lines of the cache
+                row = min(i, rows - DEEP)  # the last tile overlaps the one before it
+                for r in range(DEEP):  # prefetch the result, which may lie across two cache lines
                     fetch(at(to, (row + r) * apart + begin + j))
                     fetch(at(to, (row + r) * apart + begin + j + lanes(to) - 1))
                 where = sel(down == 1, at(laid, i * inner), at(left, row * down))
@@ -67,7 +67,7 @@ def part(
 
 @driver
 def come(right: Any, under: Any, first: Any, last: Any, width: Any) -> None:
-    """Have rows of the columns that are laid out next brought into the cache."""
+    """Prefetch rows of the columns that are packed next."""
     for q in range(first, last):
         for k in range(0, width, lanes(right)):
             fetch(at(right, q * under + k))
@@ -75,7 +75,7 @@ def come(right: Any, under: Any, first: Any, last: Any, width: Any) -> None:
 
 @driver
 def turn(left: Any, along: Any, laid: Any, rows: Any, inner: Any) -> None:
-    """Lay out rows of a transposed operand, tile by tile."""
+    """Pack rows of a transposed operand, tile by tile."""
     for i in range(0, rows, DEEP):
         for q in range(inner):
             for r in range(DEEP):
@@ -84,7 +84,7 @@ def turn(left: Any, along: Any, laid: Any, rows: Any, inner: Any) -> None:
 
 @driver
 def lay(right: Any, under: Any, beside: Any, room: Any, width: Any, inner: Any) -> None:
-    """Lay out columns panel by panel."""
+    """Pack columns, panel by panel."""
     whole = width // lanes(room) * lanes(room)
     if beside == 1:
         for q in range(inner):
@@ -101,7 +101,7 @@ def lay(right: Any, under: Any, beside: Any, room: Any, width: Any, inner: Any) 
 
 @driver
 def tile(left: Any, near: Any, far: Any, panel: Any, inner: Any, scale: Any, to: Any) -> None:
-    """Write as many columns as a panel has, of rows that lie ``near``; what follows along a row lies ``far``."""
+    """Accumulate one tile in registers; strides of the first operand are ``near`` between rows, ``far`` along a row."""
     nothing = zeros(to)
     p, q, r, s, t, u = nothing, nothing, nothing, nothing, nothing, nothing
     for k in range(inner):
@@ -123,7 +123,7 @@ def tile(left: Any, near: Any, far: Any, panel: Any, inner: Any, scale: Any, to:
 
 @driver
 def keep(values: Any, to: Any, count: Any, added: Any) -> None:
-    """Write a row of a tile, or add it to what is there."""
+    """Write a row of a tile to the result, or add it."""
     if count < lanes(to):
         for k in range(count):
             to[k] = sel(added, to[k] + values[k], values[k])

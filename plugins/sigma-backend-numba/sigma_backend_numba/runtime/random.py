@@ -32,7 +32,7 @@ def _block(block: Any, stream: Any, iteration: Any, scan: Any, key: Any, other: 
 
 @task
 def bits(out: Any, first: Any, last: Any, stream: Any, iteration: Any, scan: Any, key: Any, other: Any) -> None:
-    """Write the words of the blocks from ``first`` to ``last``, four each."""
+    """Write the words of the blocks from ``first`` up to ``last``, four per block."""
     for number in range(first, last):
         a, b, c, d = _block(number, stream, iteration, scan, key, other)
         place = i8(4) * (number - first)
@@ -44,7 +44,7 @@ def bits(out: Any, first: Any, last: Any, stream: Any, iteration: Any, scan: Any
 
 @driver
 def word(element: Any, stream: Any, iteration: Any, scan: Any, key: Any, other: Any) -> Any:
-    """Return the word of one element."""
+    """Return the random word of one element."""
     a, b, c, d = _block(element >> i8(2), stream, iteration, scan, key, other)
     lane = element & i8(3)
     return sel(lane < i8(2), sel(lane == i8(0), a, b), sel(lane == i8(2), c, d))

@@ -1,7 +1,7 @@
 """Synchronise the threads of one burst, and flush denormal numbers to zero while they compute.
 
-A stage ends when all of its pieces are done, not when all threads have arrived: a preempted thread that holds no piece
-holds up nobody.  A waiting thread spins, then yields its core, then sleeps: on a busy machine the thread that holds the
+A stage ends when all of its pieces are done, not when all threads have arrived: a preempted thread without a piece
+delays nobody.  A waiting thread spins, then yields its core, then sleeps: on a busy machine the thread that runs the
 piece may need this very core.  Denormals and pauses are supported on x86-64 and aarch64; elsewhere a waiting thread
 spins without a pause, and denormals are kept.
 """
@@ -25,7 +25,7 @@ from sigma_backend_numba.compiler.language import (
     swapped,
 )
 
-SPINS, YIELDS = 1000, 50  # of a waiting thread: before it gives its core away, and before it sleeps
+SPINS, YIELDS = 1000, 50  # attempts before a waiting thread yields its core, and before it sleeps
 NAP = 0 if platform.system() == "Windows" else 20  # microseconds; milliseconds there
 UNITS, UNIT = 16, (1 << 16) - 1  # bits of a ticket that number pieces; those above number stages
 ZERO = 0x8040 if X86 else 1 << 24  # MXCSR: flush to zero, denormals are zero; FPCR: flush to zero
@@ -34,7 +34,7 @@ sigma_yield, sigma_nap = LanguageWord("sigma_yield"), LanguageWord("sigma_nap")
 
 @driver
 def flush() -> Any:
-    """Count denormals as 0 from now on; return what :func:`restore` takes."""
+    """Flush denormals to zero from now on; return the previous control word, for :func:`restore`."""
     before = control()
     restore(before | ZERO)
     return before
@@ -42,7 +42,7 @@ def flush() -> Any:
 
 @driver
 def rest(spins: Any) -> Any:
-    """Wait a little, the longer the more often it was done."""
+    """Wait a little, for longer the more often it was called in a row."""
     if spins < SPINS:
         pause()
     elif spins < SPINS + YIELDS:
@@ -54,7 +54,7 @@ def rest(spins: Any) -> Any:
 
 @driver
 def claim(ticket: Any, stage: Any, units: Any) -> Any:
-    """Return the number of a piece of a stage that nobody else does, or -1 when all of its pieces are done."""
+    """Claim a piece of a stage; return its number, or -1 if none is left and all are done."""
     spins = 0
     while True:
         word = seen(ticket)
@@ -69,7 +69,7 @@ def claim(ticket: Any, stage: Any, units: Any) -> Any:
 
 @driver
 def finish(ticket: Any, done: Any, stage: Any, units: Any) -> None:
-    """Note that a piece is done; the last one opens the next stage."""
+    """Mark a piece as done; the last one opens the next stage."""
     if arrive(done) + 1 == units:
         publish(done, i8(0))
         publish(ticket, (stage + 1) << UNITS)

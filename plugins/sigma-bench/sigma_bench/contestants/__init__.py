@@ -40,7 +40,7 @@ def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
     """
     for name in names:
         if name not in PEERS:
-            raise SigmaConfigError(f"peer {name!r}: there is none.{near(name, PEERS)} There are: {', '.join(PEERS)}.")
+            raise SigmaConfigError(f"peer {name!r}: no such peer.{near(name, PEERS)} There are: {', '.join(PEERS)}.")
         installed(f"peer {name!r}", PEERS[name].library)
         if name == "torch-compile" and not compiler():
             tell("peer 'torch-compile': there is no C++ compiler; 'torch' takes its place. Install g++, or set CXX.")

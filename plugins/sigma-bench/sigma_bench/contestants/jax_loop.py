@@ -37,12 +37,12 @@ class Jax(Contestant):
         self.prepare()
 
     def prepare(self) -> None:
-        """Compile, and place what is called for."""
+        """Compile, and load parameters and data."""
         self.one = jax.jit(self.step, donate_argnums=0)
         self.calls = [jnp.asarray(rows) for epoch in self.work.epochs() for rows in epoch]
 
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations."""
+        """Train for this many more iterations."""
         loss = None
         for i in range(self.done, self.done + iterations):
             self.carry, loss = self.one(self.carry, self.calls[i % len(self.calls)], self.inputs, self.labels)
@@ -63,7 +63,7 @@ class JaxScan(Jax):
     name = "jax-scan"
 
     def prepare(self) -> None:
-        """Compile, and place what is called for."""
+        """Compile, and load parameters and data."""
         self.unit = self.work.per_epoch
 
         def scanned(carry: Carry, batches: Any, inputs: Any, labels: Any) -> Any:
@@ -74,7 +74,7 @@ class JaxScan(Jax):
         self.calls = [[jnp.asarray(np.stack(same)) for same in epoch] for epoch in sized]
 
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations, a multiple of an epoch's."""
+        """Train for this many more iterations, a multiple of an epoch's."""
         losses = None
         for epoch in range(self.done, self.done + iterations // self.unit):
             for batches in self.calls[epoch % len(self.calls)]:

@@ -41,7 +41,7 @@ class NumpyLoop(Contestant):
         return np.array(self._losses)
 
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations."""
+        """Train for this many more iterations."""
         for rows in islice(self._batches, iterations):
             self._losses.append(self._step(rows, len(self._losses)))
 
@@ -128,13 +128,13 @@ class Relu:
     updates: Sequence[Callable[[], None]] = ()
 
     def forward(self, x: np.ndarray, iteration: int) -> np.ndarray:
-        """Return x without what is negative."""
+        """Return x with negative elements set to 0."""
         self.value = x
         np.maximum(x, 0, out=x)
         return x
 
     def learn(self, x: np.ndarray, slope: np.ndarray) -> None:
-        """Learn nothing."""
+        """Do nothing: there are no parameters."""
 
     def backward(self, slope: np.ndarray) -> np.ndarray:
         """Return the gradient where x was positive."""
@@ -156,14 +156,14 @@ class Mask:
         self.mask = np.empty((work.batch_size, width), work.precision)
 
     def forward(self, x: np.ndarray, iteration: int) -> np.ndarray:
-        """Return x without what is dropped."""
+        """Return x with elements dropped."""
         mask, bits = self.mask[: len(x)], self.philox.bits(iteration, x.size).reshape(x.shape)
         np.multiply(bits >= self.threshold, self.scale, out=mask)
         x *= mask
         return x
 
     def learn(self, x: np.ndarray, slope: np.ndarray) -> None:
-        """Learn nothing."""
+        """Do nothing: there are no parameters."""
 
     def backward(self, slope: np.ndarray) -> np.ndarray:
         """Return the gradient of the elements kept."""
@@ -181,7 +181,7 @@ class DescentUpdate:
     rate: np.floating[Any]
 
     def __call__(self) -> None:
-        """Make a step."""
+        """Update the parameter."""
         np.multiply(self.slope, self.rate, out=self.slope)
         np.subtract(self.x, self.slope, out=self.x)
 
@@ -198,7 +198,7 @@ class Adaptive:
     spare: np.ndarray
 
     def __call__(self) -> None:
-        """Make a step."""
+        """Update the parameter."""
         spare = np.multiply(self.slope, self.slope, out=self.spare)
         np.add(self.total, spare, out=self.total)
         np.sqrt(self.total, out=spare)
@@ -217,11 +217,11 @@ def _update(work: Workload, x: np.ndarray, slope: np.ndarray) -> Callable[[], No
     return Adaptive(x, slope, total, rate, number(settings["epsilon"]), np.empty_like(x))
 
 
-# -- what it is written for --------------------------------------------------------------------------------------------
+# -- supported work ----------------------------------------------------------------------------------------------------
 def cannot(where: str, what: str) -> SigmaConfigError:
     """Return the error for work that the loop does not support."""
     return SigmaConfigError(
-        f"peer 'numpy-loop': {where}: it does not know {what}. It is written for chains of input, flatten, dropout, "
+        f"peer 'numpy-loop': {where}: it does not support {what}. It supports chains of input, flatten, dropout, "
         "dense (with relu), output and softmax_cross_entropy, trained by gradient_descent or adagrad. Leave it out."
     )
 

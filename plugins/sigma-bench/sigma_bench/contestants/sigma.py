@@ -15,7 +15,7 @@ from sigma_layers import Dropout
 class Sigma(Contestant):
     """A trainer and its operator, on the named backend, or on the configured one if the name is empty.
 
-    Only hooks that stop training are left out: rounds end it.  Without ``drops``, all dropout rates are 0.  Raises
+    Only hooks that stop training are left out: the rounds end it.  Without ``drops``, all dropout rates are 0.  Raises
     SigmaConfigError for an unknown backend, and for several trainers.
     """
 
@@ -23,7 +23,7 @@ class Sigma(Contestant):
         self.environment = build(configuration)
         if len(self.environment.trainers) != 1:
             listed = ", ".join(self.environment.trainers)
-            raise SigmaConfigError(f"bench: it measures one trainer, and here are {listed}. Keep one of them.")
+            raise SigmaConfigError(f"bench: measures a single trainer (got {listed}). Keep one of them.")
         [self.trainer] = self.environment.trainers.values()
         self._place(backend)
         self.trainer.hooks = {name: hook for name, hook in self.trainer.hooks.items() if not _ends(hook)}
@@ -36,14 +36,14 @@ class Sigma(Contestant):
                 session.set(rate, 0.0)
 
     def _place(self, backend: str) -> None:
-        """Replace the backend, with its settings, if it is not the requested one."""
+        """Replace the backend, with its settings, unless it is the requested one."""
         configured = self.trainer.backend
         assert isinstance(configured, dict)  # as configurations write it
         if backend and catalogue().resolve("backend", backend).full_name != configured["type"]:
             self.trainer.backend = backend
 
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations, again and again where a hook stops it on the way."""
+        """Train for this many more iterations, continuing whenever a hook stops training."""
         goal = self._done + iterations
         while (left := goal - self._done) > 0:
             self.trainer.fit(iterations=left)
@@ -70,10 +70,10 @@ class Sigma(Contestant):
 
 
 def _ends(hook: Hook) -> bool:
-    """Say whether a hook is for ending training, or once it has ended it holds to that."""
+    """Return whether a hook is there to stop training, or would keep a stopped trainer from continuing."""
     return hook.ends or type(hook).over is not Hook.over
 
 
 def configured(document: Document, backend: str, drops: bool) -> Sigma:
-    """Return the contestant of a configuration that is not validated yet."""
+    """Return the contestant for a configuration that is not validated yet."""
     return Sigma(structured(document, catalogue()), backend, drops)

@@ -42,7 +42,7 @@ class Torch(Contestant):
         return loss
 
     def run(self, iterations: int) -> None:
-        """Train for so many more iterations."""
+        """Train for this many more iterations."""
         for i in range(self.done, self.done + iterations):
             rows = self.batches[i % len(self.batches)]
             self.optimiser.zero_grad()

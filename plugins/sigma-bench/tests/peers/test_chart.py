@@ -1,4 +1,4 @@
-"""Charts are files of the kind that their name says, with every contestant and recipe in words."""
+"""Charts have the format of their suffix, and name every contestant and recipe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESULTS = [
 ]
 
 
-def test_a_drawing_names_what_was_measured(tmp_path: Path) -> None:
+def test_a_chart_names_what_was_measured(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
     draw(RESULTS, path)
     text = path.read_text()
@@ -33,7 +33,7 @@ def test_a_drawing_names_what_was_measured(tmp_path: Path) -> None:
     assert (tmp_path / "again.svg").read_text() == text
 
 
-def test_a_picture_is_one(tmp_path: Path) -> None:
+def test_a_png_chart_is_a_png_file(tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
     draw(RESULTS[:1], path)
     assert path.read_bytes()[:4] == b"\x89PNG"

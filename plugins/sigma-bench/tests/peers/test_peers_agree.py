@@ -1,4 +1,4 @@
-"""PyTorch and JAX do what Sigma does: the same losses from the same parameters, in float64."""
+"""PyTorch and JAX agree with Sigma: the same losses from the same parameters, in float64."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def sigma(*overrides: str) -> tuple[Workload, np.ndarray]:
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 @pytest.mark.parametrize("overrides", WORKS.values(), ids=WORKS)
-def test_twenty_losses_are_those_of_sigma(overrides, peer):
+def test_twenty_losses_equal_sigmas(overrides, peer):
     work, expected = sigma(*overrides)
     contestant = peer(work)
     contestant.run(-(-20 // contestant.unit) * contestant.unit)
@@ -102,8 +102,8 @@ def test_twenty_losses_are_those_of_sigma(overrides, peer):
 
 
 @pytest.mark.skipif(not compiler(), reason="there is no C++ compiler")
-@pytest.mark.filterwarnings("ignore")  # what torch says about itself while it compiles
-def test_compiled_losses_are_those_of_sigma():
+@pytest.mark.filterwarnings("ignore")  # torch's own messages while compiling
+def test_compiled_peer_losses_equal_sigmas():
     work, expected = sigma()
     contestant = torch_loop.TorchCompile(work)
     contestant.run(20)
@@ -111,7 +111,7 @@ def test_compiled_losses_are_those_of_sigma():
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
-def test_what_is_dropped_is_drawn_anew_in_every_iteration(peer):
+def test_dropout_draws_new_elements_in_every_iteration(peer):
     work, _ = sigma(*net("flatten() + dropout(0.5)"), "trainer.optimiser.learning_rate=0.0")
     contestant, still = peer(work), peer(work.undropped())
     for one in (contestant, still):
@@ -122,7 +122,7 @@ def test_what_is_dropped_is_drawn_anew_in_every_iteration(peer):
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
-def test_in_float32_they_compute_in_float32(peer):
+def test_they_compute_in_float32_for_float32(peer):
     contestant = peer(translated(Sigma(load(CONFIGURATION, ["run.precision=float32"])).trainer))
     contestant.run(contestant.unit)
     kinds = (
@@ -133,7 +133,7 @@ def test_in_float32_they_compute_in_float32(peer):
     assert kinds == {"float32"}
 
 
-def test_the_command_measures_them_and_says_what_was_compared(tmp_path: Path, monkeypatch, capsys):
+def test_the_command_measures_peers_and_reports_the_comparison(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(command, "Entry", partial(Entry, least=0.001))
     path = tmp_path / "small.toml"
     path.write_text(CONFIGURATION.replace('"float64"', '"float32"').replace("flatten()", "flatten() + dropout(0.2)"))

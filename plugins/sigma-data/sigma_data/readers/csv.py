@@ -57,7 +57,7 @@ class CsvReader(Reader):
     decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
 
-    gap_advice: ClassVar[str] = "set missing = 'nan'"  # what to do about a missing value, and about words
+    gap_advice: ClassVar[str] = "set missing = 'nan'"  # the remedies for a missing value and for words
     names_advice: ClassVar[str] = "or set header = true"
     words_advice: ClassVar[str] = "name the column in `text`, or the others in `columns`"
 
@@ -135,7 +135,7 @@ class CsvReader(Reader):
         kinds = [(i in words) if i in chosen else None for i in range(len(names))]
         layout = TableLayout(kinds, self.delimiter, self.decimal, gaps=self.missing == "nan")
         before = line if self.header else line - 1
-        with suppress(ValueError, NotImplementedError, SigmaDataError), self._opened(source) as text:  # told with care
+        with suppress(ValueError, NotImplementedError, SigmaDataError), self._opened(source) as text:  # reported later
             for _ in range(before):
                 text.readline()
             return [self._part(piece, chosen) for piece in pieces(text, layout, before + 1, LONGEST)]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, field, frozen
 
-CHARACTERS = 1 << 22  # of a piece
+CHARACTERS = 1 << 22  # bytes of a piece
 
 Columns = dict[int, "np.ndarray | list[str]"]  # by number: float64, or words
 

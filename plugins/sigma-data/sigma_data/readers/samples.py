@@ -71,7 +71,7 @@ class SamplesReader(Reader):
             values = self._image(source)
         else:
             known = ", ".join((*TABLES, *ARRAYS, *IMAGES))
-            raise SigmaDataError(f"{source.name}: its name does not say what it is. Files end in {known}.")
+            raise SigmaDataError(f"{source.name}: unknown file type. Files end in {known}.")
         return {"values": _finite(values, source.name)}
 
     # -- arrays --------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class SamplesReader(Reader):
     def _are_names(self, cells: Sequence[str], figures: Figures) -> bool:
         """Return whether the first line holds names; a stray word among numbers does not count."""
         numbers = [figures.is_number(cell) for cell in cells]
-        if self.categories:  # a row may hold words, too
+        if self.categories:  # a row may also hold words
             words = {name for names in self.categories.values() for name in names}
             return not any(numbers) and not all(is_gap(cell) or cell.strip() in words for cell in cells)
         values = all(number or is_gap(cell) for number, cell in zip(numbers, cells, strict=True))
@@ -137,7 +137,7 @@ class SamplesReader(Reader):
             found = self._rest(cells, header)
         elif header and all(isinstance(column, str) for column in self.inputs):
             found = self.inputs
-        elif len(cells) == len(self.inputs):  # without the target, so that later columns have moved up
+        elif len(cells) == len(self.inputs):  # without the target; later columns have moved up
             numbers = [column for column in self.inputs if isinstance(column, int)]
             order: list[str | int] = [*sorted(numbers)] if len(numbers) == len(cells) else [*self.inputs]
             found = tuple(order.index(column) for column in self.inputs)

@@ -1,4 +1,4 @@
-"""Learning rates against PyTorch's plateaus, images against what Pillow reads."""
+"""Learning rates agree with PyTorch's ReduceLROnPlateau, images with what Pillow reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATE = "optimiser.learning_rate"
         ({"patience": 1, "better": "higher", "least": 0.02}, {"patience": 0, "mode": "max", "min_lr": 0.02}),
     ],
 )
-def test_rates_fall_when_those_of_torch_do(seed, ours, theirs):
+def test_learning_rates_fall_at_the_same_steps_as_torchs(seed, ours, theirs):
     torch = pytest.importorskip("torch")
     optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     settings = {"factor": 0.5, "threshold_mode": "abs", "threshold": 0.0, "eps": 0.0, **theirs}
@@ -39,7 +39,7 @@ def test_rates_fall_when_those_of_torch_do(seed, ours, theirs):
 
 
 @pytest.mark.parametrize("shape", [(5, 7, 1), (6, 3, 3), (1, 1, 1)])
-def test_images_are_read_as_they_were_written(shape):
+def test_images_round_trip_through_the_reader(shape):
     images = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
     read = np.asarray(images.open(io.BytesIO(png(pixels))))

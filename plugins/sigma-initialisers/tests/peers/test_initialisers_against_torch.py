@@ -1,4 +1,4 @@
-"""Bounds and deviations against those that torch.nn.init computes, for the same shapes."""
+"""Bounds and deviations equal those that torch.nn.init computes for the same shapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sigma_kernel.testing import draw  # noqa: E402
 
 init = torch.nn.init
 SHAPES = {
-    "dense": ((90, 700), Parameter((700, 90))),  # torch keeps (out, in)
+    "dense": ((90, 700), Parameter((700, 90))),  # torch's shapes are (out, in)
     "convolution": ((48, 32, 5, 5), Parameter((48, 32, 5, 5), fan_in=800, fan_out=1200)),
 }
 PAIRS = {
@@ -44,8 +44,8 @@ PAIRS = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", PAIRS)
-def test_both_draw_from_the_same_distribution(name, shape):
-    """Two samples: means, deviations and the greatest distance between their distribution functions."""
+def test_initialisers_have_the_distributions_of_torch(name, shape):
+    """Two samples agree in mean, deviation and the largest distance between their distribution functions."""
     (sides, parameter), (initialiser, fill) = SHAPES[shape], PAIRS[name]
     tensor = torch.empty(sides, dtype=torch.float64)
     torch.manual_seed(0)
@@ -60,7 +60,7 @@ def test_both_draw_from_the_same_distribution(name, shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["uniform", "glorot_uniform", "glorot_uniform tanh", "he_uniform", "he_uniform out"])
-def test_both_have_the_same_bounds(name, shape):
+def test_initialisers_have_the_bounds_of_torch(name, shape):
     (sides, parameter), (initialiser, fill) = SHAPES[shape], PAIRS[name]
     tensor = torch.empty(sides, dtype=torch.float64)
     torch.manual_seed(0)
@@ -71,13 +71,13 @@ def test_both_have_the_same_bounds(name, shape):
 
 
 @pytest.mark.parametrize("name", GAINS)
-def test_gains_are_those_of_torch(name):
+def test_gains_equal_torchs(name):
     assert GAINS[name] == pytest.approx(init.calculate_gain(name), rel=1e-15)
 
 
 @pytest.mark.parametrize("shape", [(9, 9), (20, 6), (6, 20), (5, 3, 3, 3)])
-def test_orthogonal_matrices_of_the_same_numbers_are_the_same(shape, monkeypatch):
-    """PyTorch's method on our normal numbers: the signs of its QR decomposition are undone in the same way."""
+def test_orthogonal_matrices_equal_torchs_for_the_same_normal_numbers(shape, monkeypatch):
+    """PyTorch's method on our normal numbers: the signs of its QR decomposition are normalised in the same way."""
     parameter = Parameter(shape)
     ours = draw(Orthogonal("relu"), parameter, seed=3)
     rows, columns = shape[0], int(np.prod(shape[1:]))

@@ -62,7 +62,7 @@ def affine(p, name, x):
 
 
 def first(p):
-    """Return the first affine map of the usual inputs."""
+    """Return the first affine map of the shared inputs."""
     return affine(p, "a", torch.tensor(X))
 
 
@@ -257,7 +257,7 @@ class Trained:
 
 
 def in_torch(function, values):
-    """Return loss and gradients that PyTorch finds at these values."""
+    """Return the loss and the gradients that PyTorch computes for these values."""
     parameters = {name: torch.tensor(x, requires_grad=True) for name, x in values.items()}
     loss = function(parameters)
     loss.backward()
@@ -270,7 +270,7 @@ def agree(found, expected):
         np.testing.assert_allclose(found[name], expected[name], rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
 
-def test_everything_that_the_room_offers_has_a_case_here():
+def test_every_component_of_the_room_has_a_case_here():
     assert set(IN_TORCH) == set(ACTIVATIONS)
     built = [placed.kind for architecture, _, _ in CASES.values() for placed in Network.build(architecture).layers]
     assert {*built, "dropout"} == set(LAYERS)
@@ -287,7 +287,7 @@ def test_value_and_gradients_agree(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_hundred_steps_agree(case):
+def test_a_hundred_training_steps_agree(case):
     architecture, data, function = CASES[case]
     trained = Trained(architecture, data)
     values = dict(trained.values)

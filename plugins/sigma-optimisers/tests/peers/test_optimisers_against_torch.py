@@ -70,7 +70,7 @@ OPTIMISERS = {
 
 
 def small_network(parameters):
-    """Return what sigma_kernel.testing.optimisers.small_network returns, said again in PyTorch."""
+    """Return the network of sigma_kernel.testing.optimisers.small_network in PyTorch."""
     hidden = torch.tanh(parameters["0-dense.weights"] + parameters["0-dense.biases"])
     return ((hidden @ parameters["1-dense.weights"] - 0.5) ** 2).mean()
 
@@ -107,7 +107,7 @@ def assert_same(optimiser, theirs):
     np.testing.assert_allclose(trial.run(STEPS), losses, rtol=TOLERANCE, atol=TOLERANCE)
     for address, value in values.items():
         np.testing.assert_allclose(trial.values[address], value, rtol=TOLERANCE, atol=TOLERANCE)
-        assert not np.allclose(value, START[address], rtol=1e-4, atol=1e-4)  # they did move
+        assert not np.allclose(value, START[address], rtol=1e-4, atol=1e-4)  # the parameters have changed
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
@@ -144,7 +144,7 @@ def test_a_transform_agrees_over_100_steps(name):
 
 
 @pytest.mark.parametrize(("optimiser", "make"), [(Momentum, optim.SGD), (Adam, optim.Adam), (Adagrad, optim.Adagrad)])
-def test_l2_is_the_weight_decay_of_torch(optimiser, make):
+def test_l2_equals_the_weight_decay_of_torch(optimiser, make):
     momentum = {"momentum": 0.9} if make is optim.SGD else {}
     theirs = torch_steps(make, {"lr": 0.02, "weight_decay": 0.05, **momentum})
     assert_same(optimiser(0.02, transforms={"decay": L2(0.05)}), theirs)
@@ -184,7 +184,7 @@ def modified(modifier, value):
     return result
 
 
-def test_modifiers_agree():
+def test_parameter_modifiers_agree_with_torch():
     weights = np.random.default_rng(3).normal(size=(5, 4)) * [0.1, 1.0, 2.0, 3.0]
     theirs = torch.tensor(weights)
     shortened = torch.renorm(theirs, 2, 1, 2.5).numpy()
