@@ -12,8 +12,6 @@ from sigma_kernel.signals import ENDING, terminate  # noqa: E402
 
 def start() -> None:
     """Run the ``sigma`` command and leave with its exit code."""
-    if HEEDED:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, terminate)

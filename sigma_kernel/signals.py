@@ -16,8 +16,12 @@ SAVING = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal,
 TWICE = 0.2  # seconds: programs such as timeout send one signal to the process and again to its group
 
 
+EARLY = deque[int]()  # signals before training, whose KeyboardInterrupt Python may have dropped, as in a destructor
+
+
 def terminate(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt as Ctrl-C does, with the signal's number for the exit code."""
+    EARLY.append(number)
     raise KeyboardInterrupt(number)
 
 
@@ -45,6 +49,8 @@ class Signals:
             for number in self.numbers:
                 if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, terminate):
                     self._before[number] = signal.signal(number, self._note)
+            while EARLY:
+                self._note(EARLY.popleft(), None)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,16 @@ def test_two_simultaneous_signals_count_as_one(monkeypatch):
         seconds[0] += signals.TWICE
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_an_early_signal_whose_exception_was_dropped_reaches_training():
+    with suppress(KeyboardInterrupt):  # as Python does in a destructor or a callback of the garbage collector
+        signals.terminate(signal.SIGTERM, None)
+    heeded = []
+    with signals.Signals(heed=heeded.append) as found:
+        assert (heeded, list(found.came)) == ([signal.SIGTERM], [signal.SIGTERM])
+    with signals.Signals(heed=heeded.append):
+        assert len(heeded) == 1
 
 
 def test_sigusr1_saves_a_checkpoint_and_training_continues(file):
