@@ -19,7 +19,7 @@ Which rule of an optimiser decides?           ``step/rules.py``
 What can be commanded when?                   ``session/progress.py``; the types in ``commands/types.py``
 How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
 In which order do hooks run?                  ``hooks/order.py``
-How is a checkpoint written?                  ``checkpoints/writer.py`` (which thread, what is kept), ``store.py`` (the disk)
+How is a checkpoint written?                  ``checkpoints/writer.py`` (when), ``checkpoints/store.py`` (to disk)
 How is the journal written?                   ``Session.note``, then ``history/recorder.py``
 How is the journal replayed?                  ``Session.relive``, by the rows of ``history/replay.py``
 How is a run resumed?                         ``runs/resume.py``
