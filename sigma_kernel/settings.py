@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -120,7 +120,13 @@ def is_finite(value: Any) -> bool:
         return False
 
 
+def is_total(value: Any) -> bool:
+    """Return whether a value is a total number of epochs: whole and positive, or infinite."""
+    return value == inf or (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1)
+
+
 whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
+epochs = must(is_total, "1, 2, 3 ... or inf")
 finite = must(is_finite, "a finite number")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from sigma_kernel import Environment, load
 from sigma_kernel.config import build, load as read
@@ -51,6 +52,7 @@ def test_an_environment_and_its_trainers_say_what_they_are_and_how_far_they_got(
         )
 
 
+@pytest.mark.rooms
 def test_what_a_run_leaves_prints_in_a_few_lines(tmp_path: Path) -> None:
     with build(read(TEXT), catalogue(), tmp_path) as sigma:
         sigma.run()

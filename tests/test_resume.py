@@ -46,6 +46,37 @@ def test_a_finished_run_with_a_new_goal_has_the_bits_of_an_uninterrupted_one(sig
     assert "epoch reaches 20" in (run / "config.toml").read_text()
 
 
+def test_epochs_are_a_total_also_on_resume(sigma):
+    run = Path(json.loads(sigma("run", "xor", "--epochs", "3", "--json", "--quiet")[1])["folder"])
+    assert "epochs = 3\n" in (run / "config.toml").read_text()
+    code, out, _ = sigma("resume", run, "--epochs", "20", "--json", "--quiet")
+    summary = json.loads(out)
+    assert (code, summary["epochs"]) == (0, 20)
+    whole = json.loads(sigma("run", "xor", "--epochs", "20", "--json", "--quiet")[1])
+    assert summary["parameters_sha256"] == whole["parameters_sha256"]
+    assert sigma("replay", run, "--check")[0] == 0
+    again = json.loads(sigma("resume", run, "--json", "--quiet")[1])
+    assert (again["epochs"], again["parameters_sha256"]) == (20, whole["parameters_sha256"])
+
+
+@pytest.mark.parametrize("command", ["run", "resume"])
+@pytest.mark.parametrize(
+    ("epochs", "message"),
+    [
+        ("0", "--epochs: must be 1, 2, 3 ... or inf (got 0).\n"),
+        ("2.5", "--epochs: must be 1, 2, 3 ... or inf (got 2.5).\n"),
+        ("nan", "--epochs: must be 1, 2, 3 ... or inf (got nan).\n"),
+        ("many", "--epochs: must be a whole number or a number (got 'many')"),
+    ],
+)
+def test_a_number_of_epochs_that_is_not_one_is_refused(sigma, run, command, epochs, message):
+    before = contents(run)
+    code, _, err = sigma(command, run if command == "resume" else "xor", "--epochs", epochs)
+    assert code == 2
+    assert err.startswith(message)
+    assert contents(run) == before
+
+
 def goal(epochs):
     return ["--set", f"hooks.finish.when=epoch reaches {epochs}", "--json", "--quiet"]
 

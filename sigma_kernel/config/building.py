@@ -48,6 +48,7 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
         "network": network and notation.parse(network.architecture, catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
         "optimiser": optimiser and optimiser.make(),
+        "epochs": trainer.epochs,
         "hooks": {
             **_verifying(run, trainer.hooks, catalogue),
             **{name: choice.make() for name, choice in trainer.hooks.items()},

@@ -92,9 +92,13 @@ class Rule:
 
 @frozen(kw_only=True)
 class Training:
-    """``[trainer]``: the optimiser; ``backend`` and ``operator`` override those of ``[run]``."""
+    """``[trainer]``: the optimiser; ``backend`` and ``operator`` override those of ``[run]``.
+
+    Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before.
+    """
 
     optimiser: Choice[Optimiser]
+    epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 

@@ -1,5 +1,7 @@
 """The semantics of each primitive, written once for any array namespace: the reference for every backend.
 
+::
+
     run = interpret(graph, numpy_namespace())
     outputs = run(*arrays)
 

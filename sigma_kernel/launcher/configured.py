@@ -13,6 +13,7 @@ from sigma_kernel.config import Configuration, Document, override, parse, read, 
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.later import later
+from sigma_kernel.launcher.output import toml
 from sigma_kernel.plugins.catalogue import catalogue
 
 beyond = later("sigma_kernel.launcher.partial:beyond")  # called only if the file has mistakes
@@ -31,6 +32,13 @@ def opened(what: str, overrides: Iterable[str] = ()) -> Document:
     for assignment in overrides:
         document = override(document, assignment)
     return document
+
+
+def totals(document: Document, epochs: str | None) -> list[str]:
+    """Return the assignments that give each trainer of a document a total number of epochs."""
+    trainers = document.values.get("trainers")
+    names = [f"trainers.{toml(str(name))}" for name in trainers] if isinstance(trainers, dict) else ["trainer"]
+    return [] if epochs is None else [f"{name}.epochs={epochs}" for name in names]
 
 
 def understood(document: Document) -> Configuration:

@@ -10,7 +10,7 @@ from sigma_kernel.config import Configuration, build, override, prepare
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher.configured import understood
+from sigma_kernel.launcher.configured import totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, tell, trained, watched
 from sigma_kernel.plugins.catalogue import catalogue
@@ -22,6 +22,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a setting (repeatable).")
 @click.option("--backend", metavar="NAME", help="Resume on this backend, within its tolerance.")
+@click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
@@ -30,6 +31,7 @@ def resume(
     run: Path,
     overrides: tuple[str, ...],
     backend: str | None,
+    epochs: str | None,
     monitors: tuple[str, ...],
     paused: bool,
     quiet: bool,
@@ -46,7 +48,10 @@ def resume(
         described = override(described, assignment)
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
-    edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"])]
+    more = totals(described, epochs)
+    for assignment in more:
+        described = override(described, assignment, "--epochs")
+    edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more]
     configuration = understood(watched(described, monitors, quiet) if monitors else described)
     with _environment(configuration, run) as environment:
         if paused:

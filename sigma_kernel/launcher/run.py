@@ -7,7 +7,7 @@ import click
 from sigma_kernel.config import Document, build, override, prepare
 from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, understood
+from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins.catalogue import catalogue
 
@@ -16,6 +16,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 @recipe_or_file
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
+@click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
@@ -24,6 +25,7 @@ def run(
     overrides: tuple[str, ...],
     backend: str | None,
     monitors: tuple[str, ...],
+    epochs: str | None,
     seed: int | None,
     quiet: bool,
     as_json: bool,
@@ -33,7 +35,7 @@ def run(
     The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves a checkpoint and stops; the second aborts. SIGUSR1
     saves a checkpoint and continues.
     """
-    described = _optioned(opened(what, overrides), backend, seed)
+    described = _optioned(opened(what, overrides), backend, seed, epochs)
     configuration = understood(watched(described, monitors, quiet))
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment)
@@ -57,10 +59,14 @@ def hush(environment: Environment) -> None:
     environment.monitors = {name: one for name, one in environment.monitors.items() if not one.talks}
 
 
-def _optioned(described: Document, backend: str | None, seed: int | None) -> Document:
+def _optioned(described: Document, backend: str | None, seed: int | None, epochs: str | None) -> Document:
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
-    return described if seed is None else override(described, f"run.seed={seed}", "--seed")
+    if seed is not None:
+        described = override(described, f"run.seed={seed}", "--seed")
+    for assignment in totals(described, epochs):
+        described = override(described, assignment, "--epochs")
+    return described
 
 
 def watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:

@@ -48,6 +48,7 @@ class Settings:
     network: Any = None
     data: Any = None
     optimiser: Optimiser | None = None
+    epochs: float | None = None  # in total; None: until a hook ends training
     batch_size: int | None = None  # BATCH, or all rows if there are fewer
     last_batch: str = "keep"
     iterator: Iterator = field(factory=Shuffled)

@@ -23,6 +23,7 @@ from sigma_kernel.contracts import Backend, Dataset, Hook
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
+from sigma_kernel.settings import is_total
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
@@ -149,6 +150,14 @@ class Stages:
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
         return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.iterator, last == "keep")
 
+    @stage("trainer", "epochs")
+    def epochs(self) -> float | None:
+        """Return the total number of epochs; None if only a hook ends training."""
+        epochs = self.settings.epochs
+        if epochs is not None and not is_total(epochs):
+            raise SigmaConfigError(f"{self.settings.name}.epochs: must be 1, 2, 3 ... or inf (got {epochs!r}).")
+        return epochs
+
     # -- the model -----------------------------------------------------------------------------------------------------
     @stage(*ARCHITECTURE)
     def fitting(self) -> Model:
@@ -217,6 +226,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         parts=parts,
         programs=programs,
         feed=feed,
+        epochs=stages.epochs,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready),
         learned=learned,
         classes=tuple(map(str, choices.class_names(splits["training"], model.network) or named)),

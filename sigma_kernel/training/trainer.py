@@ -76,10 +76,11 @@ class Trainer(Settings):
         return self.recorder.history
 
     def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
-        """Train for this many more epochs or iterations, or until a hook stops training; return the history.
+        """Train for this many more epochs or iterations; return the history.
 
-        Without either, a hook must stop training.  Ctrl-C finishes the current burst, then raises KeyboardInterrupt;
-        training can be continued later.  Raises SigmaStateError if the trainer is training already.
+        Without either, training ends after the total of the setting ``epochs``; a hook may end it before.  Ctrl-C
+        finishes the current burst, then raises KeyboardInterrupt; training can be continued later.  Raises
+        SigmaStateError if the trainer is training already.
         """
         for name, count in (("epochs", epochs), ("iterations", iterations)):
             if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):

@@ -44,9 +44,7 @@ def test_pausing_clears_the_iteration_to_pause_at_and_no_other_phase_does() -> N
 def test_a_goal_is_due_from_its_iteration_on() -> None:
     progress = TrainingProgress(Phase.RUNNING, pause_at=5, until=9)
     assert [n for n in range(12) if progress.due_to_pause(n)] == [*range(5, 12)]
-    assert [n for n in range(12) if progress.due_to_end(n)] == [*range(9, 12)]
     assert not TrainingProgress().due_to_pause(10**9)
-    assert not TrainingProgress().due_to_end(10**9)
 
 
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED])

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +394,58 @@ def test_a_parameter_can_be_set_by_a_command(deep: Deep) -> None:
         assert sigma.get(address).dtype == np.float32
         sigma.set(f"trainer.{LAYERS}1-dense.weights", 0.5)
         assert set(sigma.get(f"trainer.{LAYERS}1-dense.weights").ravel()) == {0.5}
+
+
+def test_training_ends_after_a_total_number_of_epochs_and_fit_trains_more() -> None:
+    with small_environment(Sweep(), epochs=3) as sigma:
+        trainer = sigma.trainer("trainer")
+        sigma.prepare()
+        assert sigma.get("trainer.epochs") == 3
+        assert sigma.get("trainer.goal") == 15
+        trainer.fit()
+        assert (trainer.session.moment.epoch, trainer.session.moment.iteration) == (3, 15)
+        trainer.fit()
+        assert trainer.session.moment.iteration == 15
+        assert [text for _, text in sigma.messages.after(0)][-1] == "nothing to train: 3 epochs are over already"
+        trainer.fit(epochs=2)
+        assert trainer.session.moment.epoch == 5
+        trainer.fit(iterations=1)
+        assert trainer.session.moment.iteration == 26
+        sigma.reset()
+        sigma.run()
+        assert trainer.session.moment.epoch == 3
+
+
+def test_whichever_end_comes_first_wins() -> None:
+    for epochs, expected in ((2, 2), (9, 4), (inf, 4)):
+        hooks = {"end": Do(every=every(4, "epoch"), does=lambda context: context.command("stop"))}
+        with small_environment(Sweep(), epochs=epochs, hooks=hooks) as sigma:
+            sigma.trainer("trainer").fit()
+            assert sigma.trainer("trainer").session.moment.epoch == expected
+
+
+def test_a_total_counts_from_the_beginning_of_a_partial_epoch() -> None:
+    with small_environment(Sweep(), epochs=2) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=3)
+        trainer.fit()
+        assert trainer.session.moment.iteration == 10
+        snapshot = trainer.session.snapshot()
+    with small_environment(Sweep(), epochs=4) as sigma:
+        trainer = sigma.trainer("trainer")
+        sigma.prepare()
+        trainer.session.restore(snapshot)
+        trainer.fit()
+        assert trainer.session.moment.epoch == 4
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 2.5, True, "3", float("nan")])
+def test_a_total_that_is_no_number_of_epochs_is_refused(epochs: Any) -> None:
+    with (
+        small_environment(Sweep(), epochs=epochs) as sigma,
+        pytest.raises(SigmaConfigError, match=r"trainer\.epochs: must be 1, 2, 3 \.\.\. or inf \(got "),
+    ):
+        sigma.prepare()
 
 
 @define

@@ -80,7 +80,7 @@ class _Plain(_Watch):
     def _lines(self) -> None:
         for reading, speed in self.look():
             self._line(
-                f"{reading.name}  epoch {reading.epoch}  iteration {reading.iteration}  {reading.numbers()}  {speed}"
+                f"{reading.name}  {reading.progress()}  iteration {reading.iteration}  {reading.numbers()}  {speed}"
             )
 
     def _line(self, text: str) -> None:
@@ -110,7 +110,7 @@ class _Live(_Watch):
             words = speed if status == "running" else status
             progress.update(
                 tasks[reading.name],
-                description=f"{reading.name}  epoch {reading.epoch}",
+                description=f"{reading.name}  {reading.progress()}",
                 completed=reading.iteration,
                 total=reading.goal,
                 numbers=f"{reading.numbers()}  {words}",

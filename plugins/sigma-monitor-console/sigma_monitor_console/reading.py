@@ -19,7 +19,13 @@ class Reading:
     iteration: int
     epoch: int
     goal: int | None
+    epochs: float | None  # in total, if known
     values: Mapping[str, float]
+
+    def progress(self) -> str:
+        """Return the epoch, of how many if that is known."""
+        total = "" if self.epochs is None or math.isinf(self.epochs) else f"/{self.epochs:g}"
+        return f"epoch {self.epoch}{total}"
 
     def numbers(self) -> str:
         """Return the measured values on one line."""
@@ -36,8 +42,8 @@ def _reading(view: View, name: str) -> Reading:
     for pattern in ("training.*", "validation.*", "test.*"):
         found |= {address.removeprefix(f"{name}."): value for address, value in view.find(f"{name}.{pattern}")}
     values = {key.replace("training.loss", "loss"): value for key, value in found.items() if isinstance(value, float)}
-    iteration, epoch, goal = (view.get(f"{name}.{key}") for key in ("iteration", "epoch", "goal"))
-    return Reading(name, iteration, epoch, goal, values)
+    iteration, epoch, goal, epochs = (view.get(f"{name}.{key}") for key in ("iteration", "epoch", "goal", "epochs"))
+    return Reading(name, iteration, epoch, goal, epochs, values)
 
 
 def shown(value: float) -> str:

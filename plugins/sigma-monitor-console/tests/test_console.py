@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from math import inf
 from typing import Any
 
 import pytest
@@ -25,8 +26,8 @@ class TestConsole(MonitorSuite):
         return Sweep()
 
 
-def _run(monitor: ConsoleMonitor, epochs: int = 3) -> None:
-    with small_environment(Sweep(epochs)) as sigma:
+def _run(monitor: ConsoleMonitor, epochs: int = 3, total: float | None = None) -> None:
+    with small_environment(Sweep(epochs), epochs=total) as sigma:
         sigma.monitors["console"] = monitor
         sigma.messages.log("hello")
         sigma.run()
@@ -40,6 +41,14 @@ def test_a_pipe_receives_plain_lines_with_messages_and_the_final_state(capfd: py
     assert lines[0] == "hello"
     assert re.fullmatch(r"trainer  epoch 3  iteration 15  loss [\d.e-]+.*", lines[-1])
     assert "\x1b" not in captured.err
+
+
+@pytest.mark.parametrize(("total", "shown"), [(7, "epoch 3/7  "), (inf, "epoch 3  "), (None, "epoch 3  ")])
+def test_the_total_number_of_epochs_is_shown_if_it_is_known(
+    capfd: pytest.CaptureFixture[str], total: float | None, shown: str
+) -> None:
+    _run(ConsoleMonitor(), total=total)
+    assert shown in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("coloured", [True, False])

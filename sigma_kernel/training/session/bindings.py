@@ -85,6 +85,7 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         **{f"phases.{phase}": Binding(_phase, phase) for phase in PHASES},
         **{scale.value: Binding(_count, scale.value) for scale in COUNTED},
         "goal": Binding(_goal, "goal"),
+        "epochs": Binding(_epochs, "epochs"),
         **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{f"optimiser.{x.name}": Binding(_group, x.name, number(setting=x)) for x in groups},
@@ -136,6 +137,10 @@ def _phase(session: Readable, phase: str) -> float:
 
 def _goal(session: Readable, _: str) -> int | None:
     return session.goal()
+
+
+def _epochs(session: Readable, _: str) -> float | None:
+    return session.setup.epochs
 
 
 def _count(session: Readable, scale: str) -> float:

@@ -108,7 +108,7 @@ class Session:
             phase = Phase.PAUSED if before.phase is Phase.PAUSED else Phase.RUNNING
             self.progress = TrainingProgress(phase, until=self.ahead(epochs, iterations))
         self._own_goals = before if before.underway else self.progress
-        if self.progress.due_to_end(self.moment.iteration) and self.progress.phase is not Phase.ENDED:
+        if self._at_end() and self.progress.phase is not Phase.ENDED:
             self.progress = self.progress.to(Phase.ENDING)
         self._seconds()
         if not before.underway:
@@ -116,6 +116,8 @@ class Session:
             self.tick(TimeScale.START)
         elif replay is None:
             self._train_on()
+        if self._at_end() and self.progress.until is None:
+            self.recorder.log(f"nothing to train: {self.setup.epochs:g} epochs are over already")
         if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
             self.recorder.log(f"nothing to train: {reason} already")
             self.finished()
@@ -169,7 +171,7 @@ class Session:
         per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(self.state.cursor)
         steps = [order.hooks[name].every for name in order.active(self.state.memory)]
         due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
-        goals = (self.progress.pause_at, self.progress.until)
+        goals = (self.progress.pause_at, self.until)
         ahead = [goal - now.iteration for goal in goals if goal is not None]
         if (replay := self.recorder.replay) is not None and (next_ := replay.ahead(now.iteration)) is not None:
             ahead.append(next_)
@@ -212,7 +214,7 @@ class Session:
             self.recorder.remember(now, self.snapshot, self.setup.order, now.epoch > before.epoch)
             if self.progress.due_to_pause(now.iteration):
                 self._pause()
-            if self.progress.due_to_end(now.iteration):
+            if self._at_end():
                 self.finished()
 
     # -- its parts -----------------------------------------------------------------------------------------------------
@@ -251,9 +253,20 @@ class Session:
             goals.append(epochs * feed.iterations_per_epoch - feed.iteration_in_epoch(self.state.cursor))
         return self.moment.iteration + min(goals) if goals else None
 
+    @property
+    def until(self) -> int | None:
+        """Return the iteration at which training ends: the goal of ``fit``, else that of the total number of epochs."""
+        epochs = self.setup.epochs
+        if self.progress.until is not None or epochs is None or epochs == inf:
+            return self.progress.until
+        return int(epochs) * self.setup.feed.iterations_per_epoch
+
+    def _at_end(self) -> bool:
+        return self.until is not None and self.moment.iteration >= self.until
+
     def goal(self) -> int | None:
         """Return the iteration at which training ends at the latest, if it is known."""
-        goals = [] if self.progress.until is None else [float(self.progress.until)]
+        goals = [] if self.until is None else [float(self.until)]
         hooks = (self.setup.order.hooks[name] for name in self.setup.order.active(self.state.memory))
         goals += (goal for hook in hooks if hook.ends for goal in ends(hook, self.setup.feed.iterations_per_epoch))
         return int(min(goals)) if goals else None

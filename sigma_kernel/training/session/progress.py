@@ -68,10 +68,6 @@ class TrainingProgress:
         """Return whether training pauses at this iteration."""
         return self.pause_at is not None and iteration >= self.pause_at
 
-    def due_to_end(self, iteration: int) -> bool:
-        """Return whether training ends at this iteration."""
-        return self.until is not None and iteration >= self.until
-
     def saved(self) -> list[int | str | None]:
         """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
         return [self.phase.value, self.pause_at, self.until] if self.underway else [Phase.PREPARED.value, None, None]

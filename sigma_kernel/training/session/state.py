@@ -33,6 +33,7 @@ class Setup:
     programs: Programs
     feed: Feed
     evaluator: Evaluator
+    epochs: float | None = None  # in total
     classes: Sequence[str] = ()  # class names of the data set, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
     order: HookOrder = field(init=False)
