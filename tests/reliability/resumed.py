@@ -98,6 +98,7 @@ def round_of(way: str, draw: random.Random, whole: dict[str, Any], optimiser: st
 def main(rounds: int, seed: int = 0) -> None:
     """Run that many rounds and print the results."""
     print(f"drawn from seed {seed}", file=sys.stderr)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     draw, ways = random.Random(seed), Counter[str]()
     for backend in BACKENDS:
         for optimiser in OPTIMISERS:
