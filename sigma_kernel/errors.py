@@ -72,11 +72,14 @@ def said(error: BaseException) -> str:
 
 
 def near(name: str, known: Iterable[str], listed: str = "") -> str:
-    """Return `` Did you mean 'x'?`` if a known name is similar; otherwise all of them after the words ``listed``."""
-    names = list(known)
-    if len(name) <= LONGEST and (found := get_close_matches(name, names, n=1)):
-        return f" Did you mean {found[0]!r}?"
-    return f" {listed} {', '.join(names) or 'none'}." if listed else ""
+    """Return `` Did you mean 'x'?`` if a known name is similar; otherwise all of them after the words ``listed``.
+
+    Upper and lower case are the same: ``ReLU`` is similar to ``relu``.
+    """
+    names = {one.lower(): one for one in known}
+    if len(name) <= LONGEST and (found := get_close_matches(name.lower(), names, n=1)):
+        return f" Did you mean {names[found[0]]!r}?"
+    return f" {listed} {', '.join(names.values()) or 'none'}." if listed else ""
 
 
 def refuse_unknown(

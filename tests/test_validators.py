@@ -13,7 +13,7 @@ from sigma_hooks import Accuracy, EarlyStop, Loss, SaveCheckpoint
 from sigma_initialisers import Gaussian
 from sigma_kernel import Environment, settings, when
 from sigma_kernel.config.structure import sentence
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
 from sigma_kernel.network.network import Network
 from sigma_layers import Dense, Dropout, Input
 from sigma_optimisers import Adam
@@ -203,3 +203,8 @@ def test_integers_beyond_floats_are_not_finite_numbers(value):
     with pytest.raises(SigmaConfigError, match=r"^Owner.rate: must be a finite number \(got"):
         Owner(value)
     assert Owner(np.float32(0.5)).rate == 0.5
+
+
+@pytest.mark.parametrize(("name", "similar"), [("ReLU", "relu"), ("RELU", "relu"), ("Tanh", "tanh"), ("gelU", "GELU")])
+def test_a_suggestion_ignores_upper_and_lower_case(name: str, similar: str) -> None:
+    assert near(name, ["elu", "relu", "tanh", "GELU"]) == f" Did you mean {similar!r}?"

@@ -26,7 +26,7 @@ COMMANDS = {
         ("replay", "resume:replay", "Replay a run from its journal and compare the results."),
         ("evaluate", "evaluate:evaluate", "Compute loss and metrics of a run's newest checkpoint."),
         ("predict", "predict:predict", "Predict with a trained network."),
-        ("runs", "runs:runs", "List run folders: results, and the settings in which they differ."),
+        ("runs", "runs:runs", "List runs with their results and differing settings."),
         ("check", "inspect:check", "Check a configuration and report every error in it."),
         ("explain", "inspect:explain", "Explain a configuration: layers, shapes, parameters, hooks, memory."),
         ("init", "init:init", "Create a configuration file from a recipe."),

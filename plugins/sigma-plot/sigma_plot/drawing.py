@@ -51,7 +51,8 @@ def _chart(lines: Sequence[Line], over: str, width: int, styles: Mapping[str, in
         last = f"{shown.y[-1]:.4g}" if shown.y.size else "never finite"
         mark = plotille.color("━━", fg=colour, mode="byte") if coloured else sign * (len(lines) > 1)
         legend.append(f"{mark} {line.label} {last}".strip())
-    return f"{'   '.join(legend)}\n{figure.show()}"
+    _, _, chart = figure.show().partition("\n")  # without the line that would name the vertical axis
+    return f"{'   '.join(legend)}\n{chart}"
 
 
 def finite(line: Line) -> Line:
