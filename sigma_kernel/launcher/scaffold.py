@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.specs import API_VERSION
 
 FOLDER = Path(__file__).with_name("templates")
-FUNCTIONS = ("command",)  # kinds whose component is a function
+FUNCTIONS = ("activation", "command", "recipe")  # kinds whose component is no class
 HEADER = "# Generated: python -m sigma_kernel.testing.generate\n# ruff: noqa\n"
 
 
