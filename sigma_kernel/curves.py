@@ -59,6 +59,19 @@ def table(curves: Mapping[str, Curve]) -> dict[str, np.ndarray]:
     return found
 
 
+def by_epoch(curve: Curve) -> Curve:
+    """Return the points at which another epoch is over, with the least and the greatest value since the one before.
+
+    Points after the last of them are left out, unless there is none.
+    """
+    ends = np.flatnonzero(np.diff(curve.epochs, prepend=0) > 0)
+    if not ends.size:
+        return curve
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    low, high = (f.reduceat(v[: ends[-1] + 1], starts) for f, v in ((np.fmin, curve.low), (np.fmax, curve.high)))
+    return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
+
+
 def panels(curves: Mapping[str, Mapping[str, Curve]], over: str) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from curves by run and name, over one of ``AXES``.
 
@@ -69,7 +82,8 @@ def panels(curves: Mapping[str, Mapping[str, Curve]], over: str) -> dict[str, li
         for name, curve in values.items():
             head, _, measure = name.rpartition(".")
             label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
-            line = Line(label, getattr(curve, AXES[over]), curve.values, curve.low, curve.high)
+            shown = by_epoch(curve) if over == "epoch" else curve
+            line = Line(label, getattr(shown, AXES[over]), shown.values, shown.low, shown.high)
             found.setdefault(measure, []).append(line)
     return found
 
