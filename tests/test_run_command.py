@@ -18,6 +18,7 @@ import pytest
 import tomlkit
 
 from sigma_kernel import signals
+from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.group import main
 from sigma_kernel.signals import ENDING
 from sigma_kernel.training.checkpoints import store as checkpoint
@@ -292,6 +293,17 @@ def test_an_early_signal_whose_exception_was_dropped_reaches_training():
         assert (heeded, list(found.came)) == ([signal.SIGTERM], [signal.SIGTERM])
     with signals.Signals(heed=heeded.append):
         assert len(heeded) == 1
+
+
+def test_an_early_signal_that_a_library_turned_into_an_error_ends_the_command(file, sigma, monkeypatch):
+    def interrupted(*given):
+        with suppress(KeyboardInterrupt):
+            signals.terminate(signal.SIGTERM, None)
+        raise SigmaPluginError("numpy cannot be imported")
+
+    monkeypatch.setattr("sigma_kernel.launcher.run.opened", interrupted)
+    assert sigma("run", file) == (143, "", "")
+    assert sigma("run", "no/such.toml")[0] == 143  # a signal each time
 
 
 def test_sigusr1_saves_a_checkpoint_and_training_continues(file):

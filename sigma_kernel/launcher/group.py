@@ -17,6 +17,7 @@ from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
 from sigma_kernel.plugins.specs import Component
+from sigma_kernel.signals import EARLY
 
 COMMANDS = {
     name: Component("command", name, f"sigma_kernel.launcher.{path}", summary, "sigma-kernel")
@@ -121,6 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except click.Abort as abort:  # click's word for KeyboardInterrupt
             return 128 + int((*getattr(abort.__cause__, "args", ()), signal.SIGINT)[0])
         except Exception as error:
+            if EARLY:  # a library turned its KeyboardInterrupt into an error, as NumPy's import does
+                return 128 + EARLY.popleft()
             return _fail(error, "--debug" in given)
 
 
