@@ -91,7 +91,8 @@ def panels(curves: Mapping[str, Mapping[str, Curve]], over: str) -> dict[str, li
 def drawing(run: Path, log: Callable[[str], None]) -> str:
     """Return the first charts of a run folder as an SVG document; trainers are told apart by their names."""
     path = run / "metrics.jsonl"
-    found = panels(read(path, log) if path.is_file() else {}, "iteration")
+    there = path.is_file() and not path.is_symlink()  # else someone removed or replaced it
+    found = panels(read(path, log) if there else {}, "iteration")
     return svg(run.name, dict(islice(found.items(), CHARTS)))
 
 

@@ -34,7 +34,7 @@ from sigma_kernel.training import files as folder
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.components import Settings
+from sigma_kernel.training.components import SETTINGS
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
@@ -113,7 +113,7 @@ class Environment:
             raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
-        refuse_unknown(f"trainer {name!r}", settings, [f.name for f in fields(Settings)[2:]])
+        refuse_unknown(f"trainer {name!r}", settings, SETTINGS)
         self.trainers[name] = Trainer(
             name=name,
             resolve=Resolver(self.catalogue),

@@ -76,10 +76,11 @@ def near(name: str, known: Iterable[str], listed: str = "") -> str:
 
     Upper and lower case are the same: ``ReLU`` is similar to ``relu``.
     """
-    names = {one.lower(): one for one in known}
-    if len(name) <= LONGEST and (found := get_close_matches(name.lower(), names, n=1)):
-        return f" Did you mean {names[found[0]]!r}?"
-    return f" {listed} {', '.join(names.values()) or 'none'}." if listed else ""
+    names = list(known)
+    lower = {one.lower(): one for one in names}
+    if len(name) <= LONGEST and (found := get_close_matches(name.lower(), lower, n=1)):
+        return f" Did you mean {lower[found[0]]!r}?"
+    return f" {listed} {', '.join(names) or 'none'}." if listed else ""
 
 
 def refuse_unknown(

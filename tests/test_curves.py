@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Curve, by_epoch, panels, read
+from sigma_kernel.curves import Curve, by_epoch, drawing, panels, read
 from sigma_kernel.errors import SigmaConfigError
 
 LOSS = "training.loss"
@@ -122,3 +122,16 @@ def test_before_the_first_epoch_is_over_all_points_are_shown() -> None:
     assert by_epoch(curve) is curve
     empty = Curve(*6 * [np.zeros(0)])
     assert by_epoch(empty) is empty
+
+
+@pytest.mark.parametrize("there", ["nothing", "a link", "a directory"])
+def test_a_drawing_of_metrics_that_someone_removed_or_replaced_is_empty(tmp_path: Path, there: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    if there == "a link":
+        (run / "metrics.jsonl").symlink_to(written(tmp_path / "m", row(1, training_loss=1.0)))
+    elif there == "a directory":
+        (run / "metrics.jsonl").mkdir()
+    assert "Nothing was measured." in drawing(run, print)
+    (tmp_path / "metrics.jsonl").write_text(written(tmp_path / "m", row(1, training_loss=1.0)).read_text())
+    assert "training 1<" in drawing(tmp_path, print)

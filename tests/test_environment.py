@@ -799,13 +799,15 @@ def test_fit_writes_the_same_files_as_run(tmp_path: Path) -> None:
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.run_folder is not None
         names = {
-            "config.toml",
-            "plugins.json",
-            "journal.jsonl",
-            "metrics.jsonl",
-            "summary.json",
-            "curves.svg",
-            "checkpoints",
+            *[
+                "checkpoints",
+                "config.toml",
+                "curves.svg",
+                "journal.jsonl",
+                "metrics.jsonl",
+                "plugins.json",
+                "summary.json",
+            ]
         }
         assert {path.name for path in sigma.run_folder.iterdir()} == names
         summary = json.loads((sigma.run_folder / "summary.json").read_text())

@@ -24,6 +24,14 @@ from sigma_kernel.training.files import digest
 
 pytestmark = pytest.mark.rooms
 
+PAIR = """
+[trainers.{name}]
+optimiser = "adam"
+[trainers.{name}.data]
+dataset = "xor"
+[trainers.{name}.network]
+architecture = "input(2) + dense(4) + output(2) + softmax_cross_entropy()"
+"""
 SHORT = ["--set", "hooks.finish.when=epoch reaches 5", "--quiet", "--json"]
 
 
@@ -57,6 +65,17 @@ def test_epochs_are_a_total_also_on_resume(sigma):
     assert sigma("replay", run, "--check")[0] == 0
     again = json.loads(sigma("resume", run, "--json", "--quiet")[1])
     assert (again["epochs"], again["parameters_sha256"]) == (20, whole["parameters_sha256"])
+
+
+def test_epochs_are_those_of_every_trainer(sigma):
+    text = Path("pair.toml")
+    head = 'format = 1\n[run]\nname = "pair"\nbackend = "numpy"\n'
+    text.write_text(head + "".join(PAIR.format(name=name) for name in ("a", "b")))
+    run = Path(json.loads(sigma("run", text, "--epochs", "2", "--json", "--quiet")[1])["folder"])
+    assert (run / "config.toml").read_text().count("epochs = 2\n") == 2
+    summary = json.loads(sigma("resume", run, "--epochs", "4", "--json", "--quiet")[1])
+    assert (summary["epochs"], summary["iterations"]) == (4, 4)
+    assert '"edits": ["trainers.\\"a\\".epochs=4", "trainers.\\"b\\".epochs=4"]' in (run / "journal.jsonl").read_text()
 
 
 @pytest.mark.parametrize("command", ["run", "resume"])

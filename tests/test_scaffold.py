@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -176,6 +177,40 @@ def test_a_plugin_that_is_not_installed_says_how(tmp_path: Path, fresh_catalogue
         "metadata": [],
         "installation": [f"acme-other: not installed. Run `python -m pip install -e .` in {made}."],
     }
+
+
+@pytest.mark.parametrize(
+    ("files", "problems"),
+    [
+        (["acme_gate/gate.py"], []),
+        (["acme_gate/other.py"], ["acme.whl: does not contain acme_gate/gate.py."]),
+        (["acme_gate/gate.py", "tests/test_a.py"], ["acme.whl: contains tests/test_a.py. Leave the tests out."]),
+    ],
+)
+def test_a_wheel_holds_the_components_and_no_tests(
+    gate: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], problems: list[str]
+) -> None:
+    def build(command: list[str], root: Path) -> list[str]:
+        with ZipFile(Path(command[command.index("--wheel-dir") + 1]) / "acme.whl", "w") as made:
+            for name in files:
+                made.writestr(name, "")
+        return []
+
+    monkeypatch.setattr(project, "_run", build)
+    assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == problems
+
+
+def test_a_wheel_that_cannot_be_built_is_a_problem(gate: Path) -> None:
+    (gate / "pyproject.toml").write_text("[")
+    assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate"))
+
+
+def test_without_pytest_the_check_says_what_to_install(
+    gate: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    assert main(["plugins", "check", str(gate)]) == 3
+    assert capsys.readouterr().err.endswith("Install it: pip install pytest.\n")
 
 
 @pytest.mark.parametrize("text", ["", "[project", "[tool]\n", 'project = "x"\n', None])

@@ -205,6 +205,10 @@ def test_integers_beyond_floats_are_not_finite_numbers(value):
     assert Owner(np.float32(0.5)).rate == 0.5
 
 
+def test_without_a_similar_name_all_are_listed() -> None:
+    assert near("z" * 9, ["elu", "Elu"], "There are") == " There are elu, Elu."
+
+
 @pytest.mark.parametrize(("name", "similar"), [("ReLU", "relu"), ("RELU", "relu"), ("Tanh", "tanh"), ("gelU", "GELU")])
 def test_a_suggestion_ignores_upper_and_lower_case(name: str, similar: str) -> None:
     assert near(name, ["elu", "relu", "tanh", "GELU"]) == f" Did you mean {similar!r}?"

@@ -11,6 +11,7 @@ from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.later import later
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.scaffold import create, kinds
+from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 
@@ -77,6 +78,7 @@ def new(name: str, kind: str, component: str, folder: Path) -> None:
 @json_option
 def check(project: Path, as_json: bool) -> int:
     """Check the plugin in the directory PROJECT: metadata, imports, components, tests, wheel."""
+    optional("plugins check", "pytest")
     failed, reports = False, {}
     for what, problems in checked(project):
         failed, reports[what] = failed or bool(problems), problems

@@ -10,10 +10,10 @@ from string import Template
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.specs import API_VERSION
+from sigma_kernel.testing.generate import HEADER
 
 FOLDER = Path(__file__).with_name("templates")
 FUNCTIONS = ("activation", "command", "recipe")  # kinds whose component is no class
-HEADER = "# Generated: python -m sigma_kernel.testing.generate\n# ruff: noqa\n"
 
 
 def kinds() -> list[str]:

@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "optimisers": "GradientOptimiserSuite OptimiserSuite START ScheduleSuite TransformSuite Trial small_network"
         " transformed",
         "plugin": "PluginSuite fresh_catalogue",
-        "records": "ExtractorSuite IteratorSuite ReaderSuite",
+        "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
         "steering": "Descent Desk HookSuite MonitorSuite Note OperatorSuite Slow Sweep small_environment state_bytes",
     },
 )

@@ -35,6 +35,7 @@ from sigma_kernel.testing.plugin import PluginSuite as PluginSuite
 from sigma_kernel.testing.plugin import fresh_catalogue as fresh_catalogue
 from sigma_kernel.testing.records import ExtractorSuite as ExtractorSuite
 from sigma_kernel.testing.records import IteratorSuite as IteratorSuite
+from sigma_kernel.testing.records import Memory as Memory
 from sigma_kernel.testing.records import ReaderSuite as ReaderSuite
 from sigma_kernel.testing.steering import Descent as Descent
 from sigma_kernel.testing.steering import Desk as Desk

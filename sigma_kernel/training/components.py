@@ -58,6 +58,9 @@ class Settings:
     metrics: Mapping[str, Metric] = field(factory=dict)
 
 
+SETTINGS = [one.name for one in fields(Settings) if one.name not in ("name", "resolve")]  # those that users set
+
+
 def resolved(given: Settings) -> Settings:
     """Resolve names and tables to objects, except for the network, the backend and the hooks."""
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors

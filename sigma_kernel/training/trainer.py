@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, refuse_unknow
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
-from sigma_kernel.training.components import Settings, one
+from sigma_kernel.training.components import SETTINGS, Settings, one
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
@@ -37,7 +37,8 @@ class Trainer(Settings):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse unknown settings, and changes after preparation, which would have no effect."""
-        refuse_unknown("trainer", [name], fields_dict(Trainer))
+        if name not in fields_dict(Trainer):
+            refuse_unknown(f"trainer {self.name!r}", [name], SETTINGS)
         if getattr(self, "_session", None) is not None:
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."

@@ -64,13 +64,7 @@ def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path,
             assert not [text for text in told(sigma) if "cannot" in text]
     assert (run / "config.toml").read_text() == "name = 'x'\n"
     names = {
-        "config.toml",
-        "plugins.json",
-        "journal.jsonl",
-        "metrics.jsonl",
-        "summary.json",
-        "curves.svg",
-        "checkpoints",
+        *["checkpoints", "config.toml", "curves.svg", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json"]
     }
     assert {path.name for path in run.iterdir()} == names
     with steered(last=14) as again:

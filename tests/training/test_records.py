@@ -88,6 +88,8 @@ def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pyt
         _history().frame()
     with pytest.raises(SigmaPluginError, match=r"plot: needs matplotlib .*\. Install it: pip install matplotlib\."):
         _history().plot()
+    with pytest.raises(SigmaConfigError, match=r"frame: library must be one of pandas, polars \(got 'polar'\)\."):
+        _history().frame("polar")
     with pytest.raises(SigmaConfigError, match=r"plot: over must be one of iteration, epoch, second \(got 'hour'\)\."):
         _history().plot(over="hour")
 

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import IO, Any
+from typing import Any
 
 import pytest
-from attrs import define, field, frozen
+from attrs import define, field
 
 from sigma_kernel import SigmaDataError, Source
-
-
-@frozen
-class Held(Source):
-    """Bytes in memory."""
-
-    content: bytes
-    name: str = "held"
-
-    def open(self) -> AbstractContextManager[IO[bytes]]:
-        return io.BytesIO(self.content)
+from sigma_kernel.testing import Memory
 
 
 @pytest.fixture(scope="session")
 def held() -> Callable[..., Source]:
-    return Held
+    return partial(Memory, name="held")
 
 
 @pytest.fixture(scope="session")

@@ -85,11 +85,13 @@ class History(Mapping[str, np.ndarray]):
         return {name: self.curve(name) for name in self}
 
     def frame(self, library: str = "") -> Any:
-        """Return a data frame of pandas or polars, or of the one named: a row per iteration, and a column per name.
+        """Return a data frame of the library, or of the first of ``FRAMES``: a row per iteration, a column per name.
 
         The columns ``iteration``, ``epoch`` and ``second`` come first; a value that was not measured is NaN.  Raises
         SigmaPluginError if the library is not installed.
         """
+        if library not in ("", *FRAMES):
+            raise SigmaConfigError(f"frame: library must be one of {', '.join(FRAMES)} (got {library!r}).")
         return optional("frame", *([library] if library else FRAMES)).DataFrame(table(self.curves()))
 
     def plot(self, *names: str, over: str = "iteration") -> Any:
@@ -99,7 +101,7 @@ class History(Mapping[str, np.ndarray]):
         return figure("", panels({"": {name: self.curve(name) for name in names or self}}, over), over)
 
     def _repr_html_(self) -> str:
-        text = svg("", panels({"": dict(islice(self.curves().items(), DRAWN))}, "iteration"))
+        text = svg("", panels({"": {name: self.curve(name) for name in islice(self, DRAWN)}}, "iteration"))
         return f'<img alt="{escape(repr(self))}" src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}">'
 
     def __repr__(self) -> str:

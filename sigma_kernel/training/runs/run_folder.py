@@ -1,7 +1,7 @@
 """The run folder of an environment: create or reopen it, lock it, and write to it in the background.
 
-It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json`` and
-``checkpoints/<trainer>/<iteration>/``.
+It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json``,
+``curves.svg`` and ``checkpoints/<trainer>/<iteration>/``.
 """
 
 from __future__ import annotations
