@@ -18,7 +18,7 @@ from sigma_kernel.testing.null import NullBackend
 
 
 class TestNull(BackendSuite):
-    def backend(self) -> Backend:
+    def make(self) -> Backend:
         return NullBackend()
 
 
@@ -78,7 +78,7 @@ class Imprecise(NullBackend):
 )
 def test_the_suite_fails_on_a_backend_that_breaks_the_contract(backend: type[Backend], test: str) -> None:
     class Broken(BackendSuite):
-        def backend(self) -> Backend:
+        def make(self) -> Backend:
             return backend()
 
     with pytest.raises(AssertionError):

@@ -64,14 +64,14 @@ class Tilts(LoweringSuite):
 class TestNumba(Tilts):
     name = "numba"
 
-    def backend(self) -> Backend:
+    def make(self) -> Backend:
         return NumbaBackend()
 
 
 class TestNumpy(Tilts):
     name = "numpy"
 
-    def backend(self) -> Backend:
+    def make(self) -> Backend:
         return NumpyBackend()
 
 

@@ -20,6 +20,11 @@ def test_every_suite_can_be_imported_from_one_place() -> None:
         assert isinstance(getattr(testing, name), type), name
 
 
+@pytest.mark.parametrize("name", [name for name in dir(testing) if name.endswith("Suite")])
+def test_every_suite_asks_for_what_is_tested_in_one_way(name: str) -> None:
+    assert "make" in getattr(testing, name).__abstractmethods__
+
+
 def test_every_suite_of_the_package_is_exported() -> None:
     folder = Path(str(testing.__file__)).parent
     classes = {

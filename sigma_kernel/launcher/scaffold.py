@@ -160,10 +160,13 @@ def sigma_components() -> list[Component]:
     return [Component("$kind", "$name", "$package.$module:$object", "$summary")]
 '''
 TESTS = """\
+from types import ModuleType
+
 from $package import plugin
 from sigma_kernel.testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin
 """

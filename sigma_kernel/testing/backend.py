@@ -3,7 +3,7 @@
 ::
 
     class TestMyBackend(BackendSuite):
-        def backend(self) -> Backend:
+        def make(self) -> Backend:
             return MyBackend()
 """
 
@@ -63,12 +63,12 @@ def _alike(found: np.ndarray, wanted: np.ndarray, precision: str, text: str) -> 
 
 
 class BackendSuite(ABC):
-    """Conformance tests of a backend: inherit, and override :meth:`backend`."""
+    """Conformance tests of a backend: inherit, and override :meth:`make`."""
 
     precisions: Sequence[str] = ("float32", "float64")
 
     @abstractmethod
-    def backend(self) -> Backend:
+    def make(self) -> Backend:
         """Return the backend under test."""
 
     # -- graphs --------------------------------------------------------------------------------------------------------
@@ -121,12 +121,12 @@ class BackendSuite(ABC):
 
     def _together(self, graphs: Sequence[Graph], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the outputs of several graphs, compiled as one."""
-        backend = self.backend()
+        backend = self.make()
         whole = Graph(tuple(x for g in graphs for x in g.inputs), tuple(x for g in graphs for x in g.outputs))
         return [backend.to_host(x) for x in backend.lower(whole, {})(*map(backend.to_device, arrays))]
 
     def test_a_donated_input_gives_the_same_result(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         x, y = symbol((7, 3)), symbol((7, 3))
         graph = Graph((x, y), (x * 2.0 + y, f.sum(x, axis=0)))
         arrays = [np.arange(21, dtype=np.float32).reshape(7, 3), np.ones((7, 3), np.float32)]
@@ -136,14 +136,14 @@ class BackendSuite(ABC):
             np.testing.assert_array_equal(backend.to_host(a), backend.to_host(b))
 
     def test_a_donated_input_that_is_also_a_result_survives(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         x = symbol((5,))
         doubled, same = backend.lower(Graph((x,), (x * 2.0, x)), {0: 0})(backend.to_device(np.ones(5, np.float32)))
         np.testing.assert_array_equal(backend.to_host(same), np.ones(5))
         np.testing.assert_array_equal(backend.to_host(doubled), np.full(5, 2.0))
 
     def test_results_survive_the_next_call(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         x = symbol((5,))
         call = backend.lower(Graph((x,), (x + 1.0, x)), {})
         first = call(backend.to_device(np.zeros(5, np.float32)))
@@ -152,7 +152,7 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(first[1]), np.zeros(5))
 
     def test_arrays_on_the_device_are_copies(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         host = np.ones(4, np.float32)
         device = backend.to_device(host)
         host[:] = 5.0
@@ -161,13 +161,13 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(device), np.ones(4))
 
     def test_arrays_that_are_not_contiguous_keep_their_values(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         host = np.arange(24, dtype=np.float32).reshape(4, 6)
         for view in (host.T, host[::2, 1::2], host[:, ::-1]):
             np.testing.assert_array_equal(backend.to_host(backend.to_device(view)), view)
 
     def test_scalars_stay_scalars(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         assert backend.to_host(backend.to_device(np.array(3, np.int32))).shape == ()
 
     # -- programs ------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class BackendSuite(ABC):
         return bursts
 
     def test_one_burst_equals_single_steps_bit_for_bit(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         (whole,), singles = self._run(backend, [8]), self._run(backend, [1] * 8)
         for name in STATE:
             a, b = (backend.to_host(burst.state[name]) for burst in (whole, singles[-1]))
@@ -201,7 +201,7 @@ class BackendSuite(ABC):
         assert int(backend.to_host(whole.state["iteration"])) == 8
 
     def test_training_steps_agree_with_a_handwritten_numpy_loop(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         _, block, rows = self._start(backend)
         x, y, w = backend.to_host(block["inputs"]), backend.to_host(block["targets"]), np.zeros((3, 1))
         for chosen in rows:
@@ -211,14 +211,14 @@ class BackendSuite(ABC):
         np.testing.assert_allclose(backend.to_host(burst.state["weights"]), w, rtol=1e-5, atol=1e-6)
 
     def test_a_live_value_may_be_one_number_or_one_per_step(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         one, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
         assert backend.to_host(one.state["weights"]).tobytes() == backend.to_host(many.state["weights"]).tobytes()
         falling = self._run(backend, [8], np.linspace(1.0, 0.1, 8, dtype=np.float32))[0]
         assert backend.to_host(falling.state["weights"]).tobytes() != backend.to_host(many.state["weights"]).tobytes()
 
     def test_a_burst_ends_after_a_non_finite_loss(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         state, block, rows = self._start(backend)
         spoilt = backend.to_host(block["inputs"])
         spoilt[rows[3][0]] = np.nan
@@ -229,7 +229,7 @@ class BackendSuite(ABC):
         assert np.isnan(burst.ring["loss"][3])
 
     def test_inputs_that_a_step_only_reads_stay_valid(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         state, block, rows = self._start(backend)
         full = training_step()
         graph = Graph(full.graph.inputs, (full.graph.outputs[2],))
@@ -240,7 +240,7 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(state["weights"]), np.zeros((3, 1)))
 
     def test_many_threads_may_use_one_backend_at_once(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         with ThreadPoolExecutor(8) as pool:
             found = list(
                 pool.map(lambda _: backend.to_host(self._run(backend, [3, 5])[-1].state["weights"]), range(16))
@@ -248,7 +248,7 @@ class BackendSuite(ABC):
         assert len({weights.tobytes() for weights in found}) == 1
 
     def test_many_threads_may_call_one_program_at_once(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         x = symbol((64, 64))
         call = backend.lower(Graph((x,), (f.tanh(x @ x) + x,)), {})
         inputs = [np.full((64, 64), i / 100, np.float32) for i in range(16)]
@@ -258,16 +258,16 @@ class BackendSuite(ABC):
         assert alone == together
 
     def test_equal_runs_give_equal_bits(self) -> None:
-        backend = self.backend()
+        backend = self.make()
         first, second = (backend.to_host(self._run(backend, [8])[0].state["weights"]).tobytes() for _ in range(2))
         assert first == second
 
     def test_an_unknown_dtype_is_refused(self) -> None:
-        unknown = sorted({"float16", "bfloat16"} - self.backend().dtypes)
+        unknown = sorted({"float16", "bfloat16"} - self.make().dtypes)
         if unknown:
             x: Node = symbol((2,), unknown[0])
             with pytest.raises(SigmaError, match=unknown[0]):
-                self.backend().lower(Graph((x,), (x + 1.0,)), {})
+                self.make().lower(Graph((x,), (x + 1.0,)), {})
 
 
 class LoweringSuite(ABC):
@@ -278,7 +278,7 @@ class LoweringSuite(ABC):
         class TestSoftsignOnNumba(LoweringSuite):
             name = "numba"
 
-            def backend(self) -> Backend:
+            def make(self) -> Backend:
                 return NumbaBackend()
 
             def samples(self) -> list[Sample]:
@@ -290,15 +290,15 @@ class LoweringSuite(ABC):
     name: str
 
     @abstractmethod
-    def backend(self) -> Backend:
-        """Return the backend of the kernel."""
+    def make(self) -> Backend:
+        """Return the backend that uses the kernel under test."""
 
     @abstractmethod
     def samples(self) -> Sequence[Sample]:
         """Return samples of the op's operands and attributes; the speed of the last one is reported."""
 
     def _run(self, graph: Graph, *arrays: np.ndarray) -> list[np.ndarray]:
-        backend = self.backend()
+        backend = self.make()
         return [backend.to_host(x) for x in backend.lower(graph, {})(*map(backend.to_device, arrays))]
 
     def test_the_backend_finds_the_kernel(self) -> None:
@@ -336,7 +336,7 @@ class LoweringSuite(ABC):
 
     def test_its_speed_is_reported(self, record_property: Callable[[str, object], None]) -> None:
         """Report the seconds of the last sample, by the kernel and by the expansion, without asserting anything."""
-        sample, backend = self.samples()[-1], self.backend()
+        sample, backend = self.samples()[-1], self.make()
         graph, expand = sample.graph("float32"), OPS[sample.op].expansion
         arrays = [*map(backend.to_device, sample.at("float32"))]
         wanted = {"kernel": graph.outputs[0]} | ({"expansion": expand(*graph.inputs, **sample.attrs)} if expand else {})

@@ -3,7 +3,7 @@
 ::
 
     class TestMySource(SourceSuite):
-        def source(self) -> Source:
+        def make(self) -> Source:
             return MySource(...)
 
         def missing(self) -> Source:
@@ -22,10 +22,10 @@ from sigma_kernel.errors import SigmaDataError
 
 
 class SourceSuite(ABC):
-    """Conformance tests of a source: inherit, and override :meth:`source` and :meth:`missing`."""
+    """Conformance tests of a source: inherit, and override :meth:`make` and :meth:`missing`."""
 
     @abstractmethod
-    def source(self) -> Source:
+    def make(self) -> Source:
         """Return a source that opens, with at least one byte."""
 
     @abstractmethod
@@ -33,7 +33,7 @@ class SourceSuite(ABC):
         """Return a source of the same kind that cannot be opened."""
 
     def test_it_returns_the_same_bytes_each_time_it_is_opened(self) -> None:
-        source = self.source()
+        source = self.make()
         with source.open() as first, source.open() as second:
             a, b = first.read(), second.read()
         assert isinstance(a, bytes)
@@ -41,8 +41,8 @@ class SourceSuite(ABC):
         assert a == b
 
     def test_it_has_a_name_for_error_messages(self) -> None:
-        assert self.source().name
-        assert str(self.source().name) == self.source().name
+        assert self.make().name
+        assert str(self.make().name) == self.make().name
 
     def test_an_unreadable_source_is_a_data_error_that_names_it(self) -> None:
         source = self.missing()
@@ -52,14 +52,14 @@ class SourceSuite(ABC):
 
 
 class DatasetSuite(ABC):
-    """Conformance tests of a dataset: inherit, and override :meth:`dataset`."""
+    """Conformance tests of a dataset: inherit, and override :meth:`make`."""
 
     @abstractmethod
-    def dataset(self) -> Dataset:
+    def make(self) -> Dataset:
         """Return a small dataset to test."""
 
     def test_blocks_have_the_declared_shapes_and_dtypes(self) -> None:
-        dataset = self.dataset()
+        dataset = self.make()
         assert dataset.blocks > 0
         for number in range(dataset.blocks):
             block = dataset.block(number)
@@ -69,11 +69,11 @@ class DatasetSuite(ABC):
                 assert str(block[name].dtype) == spec.dtype, name
 
     def test_the_length_of_a_stream_is_that_of_all_blocks(self) -> None:
-        dataset = self.dataset()
+        dataset = self.make()
         assert len(dataset) == sum(dataset.rows(number) for number in range(dataset.blocks)) > 0
 
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:
-        dataset = self.dataset()
+        dataset = self.make()
         for number in reversed(range(dataset.blocks)):
             first, second = dataset.block(number), dataset.block(number)
             assert all(np.array_equal(first[name], second[name]) for name in first)
@@ -83,7 +83,7 @@ class PreprocessorSuite(ABC):
     """Conformance tests of a preprocessor: inherit, and override the two abstract methods."""
 
     @abstractmethod
-    def preprocessor(self) -> Preprocessor:
+    def make(self) -> Preprocessor:
         """Return the preprocessor under test."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class PreprocessorSuite(ABC):
         """Return values of its section, at least four rows."""
 
     def test_it_keeps_the_rows_and_does_not_modify_its_input(self) -> None:
-        preprocessor, values = self.preprocessor(), self.values()
+        preprocessor, values = self.make(), self.values()
         before = values.copy()
         changed = preprocessor.apply(values, preprocessor.fit([values]))
         assert len(changed) == len(values)
@@ -99,19 +99,19 @@ class PreprocessorSuite(ABC):
 
     def test_the_fitted_values_are_arrays_and_sufficient_to_apply(self) -> None:
         values = self.values()
-        fitted = self.preprocessor().fit([values[: len(values) // 2]])
+        fitted = self.make().fit([values[: len(values) // 2]])
         assert all(isinstance(value, np.ndarray) for value in fitted.values())
-        first, second = (self.preprocessor().apply(values, fitted) for _ in range(2))
+        first, second = (self.make().apply(values, fitted) for _ in range(2))
         assert np.array_equal(first, second)
 
     def test_a_preprocessor_treats_each_row_separately(self) -> None:
-        preprocessor, values = self.preprocessor(), self.values()
+        preprocessor, values = self.make(), self.values()
         fitted = preprocessor.fit([values])
         whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)
         assert np.array_equal(whole[1:3], part)
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
-        preprocessor, values = self.preprocessor(), self.values()
+        preprocessor, values = self.make(), self.values()
         whole, cut = preprocessor.fit([values]), preprocessor.fit([values[:1], values[1:3], values[3:]])
         assert whole.keys() == cut.keys()
         for name, value in whole.items():

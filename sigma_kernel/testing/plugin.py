@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from attrs import frozen
 
 from sigma_kernel.config.kinds import problems
 from sigma_kernel.lazy import Exports
@@ -32,22 +34,24 @@ def fresh_catalogue() -> Iterator[None]:
     discovered.cache_clear()
 
 
-class PluginSuite:
-    """Conformance tests of a plugin: inherit, and set ``plugin`` to the module that the entry point names.
+class PluginSuite(ABC):
+    """Conformance tests of a plugin: inherit, and override :meth:`make`.
 
     Exports are tested for packages that use :func:`sigma_kernel.lazy_exports`.
     """
 
-    plugin: ModuleType
+    @abstractmethod
+    def make(self) -> ModuleType:
+        """Return the module that the entry point names."""
 
     def records(self) -> list[Component]:
         """Return the records of all components."""
-        found: list[Component] = self.plugin.sigma_components()
+        found: list[Component] = self.make().sigma_components()
         return found
 
     def package(self) -> ModuleType:
         """Return the package of the plugin's module, or the module itself."""
-        return import_module(self.plugin.__package__ or self.plugin.__name__)
+        return import_module(self.make().__package__ or self.make().__name__)
 
     def exports(self) -> dict[str, str]:
         """Return the modules of the package's lazy exports by name; empty if it has none."""
@@ -55,8 +59,8 @@ class PluginSuite:
         return dict(found.places) if isinstance(found, Exports) else {}
 
     def test_an_entry_point_names_the_module_and_the_plugin_is_ready(self) -> None:
-        entries = [entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.plugin.__name__]
-        assert len(entries) == 1, f"{len(entries)} entry points name {self.plugin.__name__}. Is the project installed?"
+        entries = [entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.make().__name__]
+        assert len(entries) == 1, f"{len(entries)} entry points name {self.make().__name__}. Is the project installed?"
         assert entries[0].dist is not None
         found = catalogue().plugin(normal(entries[0].dist.metadata["Name"]))
         assert (found.state, found.reason, found.warning) == ("ready", "", "")
@@ -64,7 +68,7 @@ class PluginSuite:
 
     def test_component_records_import_neither_numpy_nor_the_components(self) -> None:
         heavy = {"numpy", *(record.path.partition(":")[0] for record in self.records())}
-        code = f"import sys, {self.plugin.__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
+        code = f"import sys, {self.make().__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert heavy.isdisjoint(done.stdout.split())
@@ -103,11 +107,19 @@ class PluginSuite:
         assert stale == [], f"Run {generate.COMMAND}"
 
 
+@frozen
+class _Named(PluginSuite):
+    module: ModuleType
+
+    def make(self) -> ModuleType:
+        return self.module
+
+
 def failures(*modules: str) -> list[str]:
     """Return which tests of the suite plugins fail, given the modules that their entry points name, and why."""
     found = []
     for module in modules:
-        suite = type("Suite", (PluginSuite,), {"plugin": import_module(module)})()
+        suite = _Named(import_module(module))
         for name in (name for name in dir(suite) if name.startswith("test_")):
             try:
                 getattr(suite, name)()

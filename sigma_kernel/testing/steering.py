@@ -3,7 +3,7 @@
 ::
 
     class TestAccuracy(HookSuite):
-        def hook(self) -> Hook:
+        def make(self) -> Hook:
             return Accuracy()
 """
 
@@ -197,18 +197,18 @@ def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
 
 
 class HookSuite(ABC):
-    """Conformance tests of a hook: inherit, and override :meth:`hook`."""
+    """Conformance tests of a hook: inherit, and override :meth:`make`."""
 
     @abstractmethod
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         """Return the hook under test."""
 
     def values(self) -> dict[str, Any]:
         """Return the values for the hook to read, by address; 0.5 each by default."""
-        return dict.fromkeys(self.hook().reads, 0.5)
+        return dict.fromkeys(self.make().reads, 0.5)
 
     def test_it_declares_when_it_fires_and_what_it_reads_and_writes(self) -> None:
-        hook = self.hook()
+        hook = self.make()
         assert isinstance(hook.every, TimeStep)
         for addresses in (hook.reads, hook.writes, hook.requires, hook.settable):
             assert all(isinstance(address, str) and address for address in addresses)
@@ -216,37 +216,37 @@ class HookSuite(ABC):
         assert hook.on_error in ("fail", "mute", "ignore")
 
     def test_it_runs_and_publishes_only_what_it_declared(self) -> None:
-        hook, desk = self.hook(), Desk(self.values())
+        hook, desk = self.make(), Desk(self.values())
         before = set(desk.values)
         context: HookContext = desk
         hook.fire(context)
         assert all(any(matches(pattern, a) for pattern in hook.writes) for a in set(desk.values) - before)
 
     def test_it_runs_before_anything_has_been_published(self) -> None:
-        self.hook().fire(Desk())
+        self.make().fire(Desk())
 
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
         one, other = Desk(self.values()), Desk(self.values())
-        hook = self.hook()
+        hook = self.make()
         hook.fire(one)
         hook.fire(one)
         copy = json.loads(json.dumps(one.memory))
         assert copy == one.memory, "a hook's memory must be plain JSON values"
         hook.fire(other)
         fresh = Desk(self.values())
-        self.hook().fire(fresh)
+        self.make().fire(fresh)
         assert other.memory == fresh.memory, "a hook must remember nothing outside its memory"
 
 
 class OperatorSuite(ABC):
-    """Conformance tests of an operator: inherit, and override :meth:`operator`."""
+    """Conformance tests of an operator: inherit, and override :meth:`make`."""
 
     @abstractmethod
-    def operator(self) -> Operator:
+    def make(self) -> Operator:
         """Return the operator under test."""
 
     def test_training_stops_at_the_goal(self) -> None:
-        with small_environment(self.operator()) as sigma:
+        with small_environment(self.make()) as sigma:
             history = sigma.trainer("trainer").fit(epochs=3)
             moment = sigma.trainer("trainer").session.moment
         assert (moment.epoch, moment.iteration, moment.sample) == (3, 15, 69)
@@ -255,7 +255,7 @@ class OperatorSuite(ABC):
     def test_the_same_seed_gives_the_same_bits(self) -> None:
         found = []
         for _ in range(2):
-            with small_environment(self.operator()) as sigma:
+            with small_environment(self.make()) as sigma:
                 sigma.trainer("trainer").fit(epochs=2)
                 found.append(state_bytes(sigma.trainer("trainer")))
         assert found[0] == found[1]
@@ -266,13 +266,13 @@ class OperatorSuite(ABC):
             "third": Note(fired["third"], every=every(3, "iteration")),
             "epoch": Note(fired["epoch"], every=every(1, "epoch")),
         }
-        with small_environment(self.operator(), hooks=hooks) as sigma:
+        with small_environment(self.make(), hooks=hooks) as sigma:
             sigma.trainer("trainer").fit(epochs=2)
         assert [iteration for iteration, _ in fired["third"]] == [3, 6, 9]
         assert fired["epoch"] == [(5, 1), (10, 2)]
 
     def test_an_environment_can_be_paused_stepped_resumed_and_stopped(self) -> None:
-        with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
+        with small_environment(self.make(), hooks={"slow": Slow()}) as sigma:
             thread = threading.Thread(target=sigma.run)
             thread.start()
             _until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.moment.iteration > 2)
@@ -288,7 +288,7 @@ class OperatorSuite(ABC):
             assert sigma.state == "stopped"
 
     def test_a_reset_starts_again_with_the_same_bits(self) -> None:
-        with small_environment(self.operator()) as sigma:
+        with small_environment(self.make()) as sigma:
             trainer = sigma.trainer("trainer")
             trainer.fit(epochs=2)
             first = state_bytes(trainer)
@@ -328,19 +328,19 @@ def _until(holds: Any, seconds: float = 60.0) -> None:
 
 
 class MonitorSuite(ABC):
-    """Conformance tests of a monitor: inherit, and override :meth:`monitor` and :meth:`operator`."""
+    """Conformance tests of a monitor: inherit, and override :meth:`make`."""
 
     @abstractmethod
-    def monitor(self) -> Monitor:
+    def make(self) -> Monitor:
         """Return the monitor under test."""
 
-    @abstractmethod
     def operator(self) -> Operator:
         """Return an operator to train with."""
+        return Sweep()
 
     def test_the_monitor_watches_a_run_and_ends_with_it(self) -> None:
         with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
-            sigma.monitors["it"] = self.monitor()
+            sigma.monitors["it"] = self.make()
             thread = threading.Thread(target=sigma.run)
             thread.start()
             time.sleep(0.3)
@@ -352,7 +352,7 @@ class MonitorSuite(ABC):
 
     def test_it_does_not_change_the_bits_of_the_run(self) -> None:
         found = []
-        for monitors in ({}, {"it": self.monitor()}):
+        for monitors in ({}, {"it": self.make()}):
             with small_environment(self.operator()) as sigma:
                 sigma.monitors.update(monitors)
                 sigma.trainer("trainer").hooks = {"end": _End()}

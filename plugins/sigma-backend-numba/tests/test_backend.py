@@ -6,5 +6,5 @@ from sigma_kernel.testing import BackendSuite
 
 
 class TestNumbaBackend(BackendSuite):
-    def backend(self) -> Backend:
+    def make(self) -> Backend:
         return NumbaBackend()

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 from sigma_backend_numba import plugin
 from sigma_kernel.testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin
 
 
 def test_the_backend_does_not_import_its_compiler_before_use():

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from types import ModuleType
+
 from sigma_backend_numpy import plugin
 from sigma_kernel.testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin

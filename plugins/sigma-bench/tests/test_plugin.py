@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import ModuleType
+
 import click
 
 from sigma_bench import plugin
@@ -8,7 +10,8 @@ from sigma_kernel.testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin
 
 
 def test_the_record_of_the_command_resolves_to_a_command() -> None:

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 from sigma_data import plugin
 from sigma_kernel.testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin
 
 
 def test_download_libraries_are_imported_only_to_download():

@@ -16,7 +16,7 @@ SHIPPED = Path(sigma_data.__file__).parent / "files"
 
 
 class TestFile(SourceSuite):
-    def source(self) -> Source:
+    def make(self) -> Source:
         return File(next(SHIPPED.glob("iris*")))
 
     def missing(self) -> Source:
@@ -24,8 +24,8 @@ class TestFile(SourceSuite):
 
 
 class TestMulti(SourceSuite):
-    def source(self) -> Source:
-        return Multi([File("no/such/file.csv"), TestFile().source()])
+    def make(self) -> Source:
+        return Multi([File("no/such/file.csv"), TestFile().make()])
 
     def missing(self) -> Source:
         return Multi([File("no/such/file.csv")])
@@ -39,7 +39,7 @@ class TestCompressed(SourceSuite):
         self.path = tmp_path / "numbers.csv.gz"
         self.path.write_bytes(gzip.compress(b"1,2\n3,4\n"))
 
-    def source(self) -> Source:
+    def make(self) -> Source:
         return Compressed(File(self.path))
 
     def missing(self) -> Source:
@@ -51,17 +51,17 @@ def _arrays() -> Arrays:
 
 
 class TestArrays(DatasetSuite):
-    def dataset(self) -> Dataset:
+    def make(self) -> Dataset:
         return _arrays()
 
 
 class TestSubset(DatasetSuite):
-    def dataset(self) -> Dataset:
+    def make(self) -> Dataset:
         return Subset(_arrays(), np.array([7, 1, 4]))
 
 
 class TestStream(DatasetSuite):
-    def dataset(self) -> Dataset:
+    def make(self) -> Dataset:
         samples = [{"inputs": np.full(3, i, np.float32), "targets": np.int32(i % 2)} for i in range(10)]
         return Stream(samples, block_rows=4)
 
@@ -72,17 +72,17 @@ class _Values(PreprocessorSuite):
 
 
 class TestNormalise(_Values):
-    def preprocessor(self) -> Preprocessor:
+    def make(self) -> Preprocessor:
         return Normalise()
 
 
 class TestStandardise(_Values):
-    def preprocessor(self) -> Preprocessor:
+    def make(self) -> Preprocessor:
         return Standardise()
 
 
 class TestOneHot(PreprocessorSuite):
-    def preprocessor(self) -> Preprocessor:
+    def make(self) -> Preprocessor:
         return OneHot(3)
 
     def values(self) -> np.ndarray:

@@ -19,7 +19,7 @@ SCORES = [3.0, 1.0, 4.0, 1.5, 5.0, 2.0]
 
 
 class TestCheckpoint(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return SaveCheckpoint(value="validation.loss", best=2)
 
 

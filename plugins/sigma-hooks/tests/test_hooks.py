@@ -16,52 +16,52 @@ from sigma_kernel.testing import Desk, HookSuite, Sweep, small_environment
 
 
 class TestEvaluate(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Evaluate()
 
 
 class TestAccuracy(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Accuracy(top=3)
 
 
 class TestLoss(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Loss()
 
 
 class TestReport(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Report(values=["training.loss", "optimiser.learning_rate"])
 
 
 class TestRunningTime(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return RunningTime()
 
 
 class TestExtrema(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Extrema("validation.loss")
 
 
 class TestStop(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Stop(when=when("epoch").reaches(3))
 
 
 class TestEarlyStop(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return EarlyStop(restore=True)
 
 
 class TestNanGuard(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return NanGuard(then="restore")
 
 
 class TestFunction(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return FunctionHook(lambda context: context.publish("twice", 2), outputs=["twice"])
 
 

@@ -21,27 +21,27 @@ ARRAY = np.array([[0.0, 1.0], [2.0, 5.0]])
 
 
 class TestAccumulate(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Accumulate("training.loss", window=3, ways=["mean", "sum", "minimum", "maximum"])
 
 
 class TestAccumulateEver(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Accumulate("training.loss")
 
 
 class TestProgress(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Progress()
 
 
 class TestPhaseTime(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return PhaseTime()
 
 
 class TestStatistics(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Statistics(measures=["mean", "deviation", "norm", "minimum", "maximum", "zeros"])
 
     def values(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class TestStatistics(HookSuite):
 
 
 class TestUpdateRate(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return UpdateRate()
 
     def values(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class TestUpdateRate(HookSuite):
 
 
 class TestHistogram(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Histogram("gradients.**", bins=3)
 
     def values(self) -> dict[str, Any]:

@@ -40,42 +40,42 @@ SAID = np.eye(3, dtype=np.float32)[[0, 2, 1, 0, 0, 1]]
 
 
 class TestThresholdAccuracy(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return ThresholdAccuracy(threshold=0.3)
 
 
 class TestPrecision(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Precision()
 
 
 class TestRecall(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Recall(average="micro")
 
 
 class TestF1(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return F1(average="each")
 
 
 class TestConfusionMatrix(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return ConfusionMatrix()
 
 
 class TestMeanAbsoluteError(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return MeanAbsoluteError()
 
 
 class TestRootMeanSquareError(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return RootMeanSquareError()
 
 
 class TestRSquared(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return RSquared()
 
 

@@ -30,22 +30,22 @@ RATE = "optimiser.learning_rate"
 
 
 class TestTimeLimit(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return TimeLimit("2 hours")
 
 
 class TestSwitch(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Switch("brake")
 
 
 class TestReduceOnPlateau(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return ReduceOnPlateau(patience=1)
 
 
 class TestLearningRateFinder(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return LearningRateFinder(steps=5)
 
 

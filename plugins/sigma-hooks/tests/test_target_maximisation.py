@@ -41,7 +41,7 @@ END = {"end": Stop(every=after(4, "epoch"))}
 
 
 class TestTargetMaximisation(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return TargetMaximisation(steps=3)
 
 

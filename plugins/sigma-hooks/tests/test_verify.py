@@ -22,7 +22,7 @@ ALWAYS = every(1, "iteration")
 
 
 class TestVerify(HookSuite):
-    def hook(self) -> Hook:
+    def make(self) -> Hook:
         return Verify()
 
 

@@ -19,7 +19,7 @@ from sigma_monitor_console.reading import Speed, duration
 
 
 class TestConsole(MonitorSuite):
-    def monitor(self) -> Monitor:
+    def make(self) -> Monitor:
         return ConsoleMonitor(interval=0.05)
 
     def operator(self) -> Operator:

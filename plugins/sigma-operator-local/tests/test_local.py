@@ -18,12 +18,12 @@ from sigma_operator_local.shards import Sum
 
 
 class TestWholeBatches(OperatorSuite):
-    def operator(self) -> Operator:
+    def make(self) -> Operator:
         return LocalOperator()
 
 
 class TestShards(OperatorSuite):
-    def operator(self) -> Operator:
+    def make(self) -> Operator:
         return LocalOperator(shards=3, workers=2)
 
 
@@ -44,7 +44,7 @@ class Workers(Monitor):
 
 
 class TestMonitorOfWorkers(MonitorSuite):
-    def monitor(self) -> Monitor:
+    def make(self) -> Monitor:
         return Workers()
 
     def operator(self) -> Operator:
@@ -52,7 +52,7 @@ class TestMonitorOfWorkers(MonitorSuite):
 
 
 class TestSingleIterations(OperatorSuite):
-    def operator(self) -> Operator:
+    def make(self) -> Operator:
         return LocalOperator(burst_seconds=1e-9)
 
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from types import ModuleType
+
 from sigma_kernel.testing import PluginSuite
 from sigma_plot import plugin
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -10,7 +11,8 @@ from sigma_recipes import plugin
 
 
 class TestPlugin(PluginSuite):
-    plugin = plugin
+    def make(self) -> ModuleType:
+        return plugin
 
 
 @pytest.mark.parametrize("component", plugin.sigma_components(), ids=lambda component: component.name)
