@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
@@ -74,11 +74,18 @@ def fresh_catalogue() -> Iterator[None]:
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogue: None) -> Callable[..., Plugin]:
     """Return a function that installs a distribution with a plugin, and returns it as the kernel discovers it.
 
-    ``components`` are written as the arguments of Component; ``text`` replaces the whole plugin module; other
-    arguments are further modules of the package.
+    ``components`` are written as the arguments of Component; ``text`` replaces the whole plugin module;
+    ``requires`` are its requirements; other arguments are further modules of the package.
     """
 
-    def install(name: str, *components: str, text: str | None = None, version: str = "1.2", **modules: str) -> Plugin:
+    def install(
+        name: str,
+        *components: str,
+        text: str | None = None,
+        version: str = "1.2",
+        requires: Sequence[str] = (),
+        **modules: str,
+    ) -> Plugin:
         folder, package = tmp_path / name, name.replace("-", "_")
         files = {module: dedent(source) for module, source in modules.items()}
         files["plugin"] = PLUGIN.format(components=", ".join(f"Component({one})" for one in components))
@@ -88,7 +95,8 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
             _write(folder / package / f"{file}.py", source)
             monkeypatch.delitem(sys.modules, f"{package}.{file}", raising=False)
         monkeypatch.delitem(sys.modules, package, raising=False)
-        _write(folder / f"{package}-{version}.dist-info" / "METADATA", f"Name: {name}\nVersion: {version}\n")
+        about = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+        _write(folder / f"{package}-{version}.dist-info" / "METADATA", "\n".join(about) + "\n")
         entry = f"[sigma_kernel.plugins]\nplugin = {package}.plugin\n"
         _write(folder / f"{package}-{version}.dist-info" / "entry_points.txt", entry)
         monkeypatch.syspath_prepend(folder)

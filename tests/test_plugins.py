@@ -114,6 +114,33 @@ def test_two_plugins_may_offer_the_same_name_until_it_is_used(distribution):
     assert catalogue().resolve("layer", "Acme_Layers:scale_x").path == "acme_layers.scale:Scale"
 
 
+def test_a_preferred_plugin_is_meant_by_a_name_that_several_offer(distribution):
+    distribution("acme-layers", SCALE)
+    distribution("rival-layers", SCALE.replace("acme", "rival"))
+    found = catalogue()
+    for chosen in ("acme-layers", "rival-layers"):
+        assert found.preferring([chosen]).resolve("layer", "scale_x").distribution == chosen
+    assert found.preferring(["Rival_Layers", "acme-layers"]).resolve("layer", "scale_x").distribution == "rival-layers"
+    assert found.preferring(["rival-layers"]).resolve("layer", "acme-layers:scale_x").distribution == "acme-layers"
+    with pytest.raises(SigmaConfigError, match="both offer it"):
+        found.resolve("layer", "scale_x")
+
+
+def test_what_a_preferred_plugin_requires_is_preferred_after_it(distribution):
+    for name in ("acme-layers", "rival-layers", "other-layers"):
+        distribution(name, SCALE.replace("acme_layers", name.replace("-", "_")))
+    distribution("acme-recipes", requires=["numpy>=2", "Rival.Layers[fast] ~=0.1", "other-layers; extra == 'more'"])
+    found = catalogue().preferring(["acme-recipes"])
+    assert found.resolve("layer", "scale_x").distribution == "rival-layers"
+
+
+def test_an_unknown_preferred_plugin_is_refused(distribution):
+    distribution("acme-layers", SCALE)
+    with pytest.raises(SigmaConfigError, match=r"no plugin is called 'acme-layer'\. Did you mean 'acme-layers'\?"):
+        catalogue().preferring(["acme-layer"])
+    assert catalogue().preferring(["sigma-backend-jax"]).prefer[0] == "sigma-backend-jax"  # known, and not installed
+
+
 def test_each_kind_of_component_has_its_own_names(distribution):
     distribution("acme-layers", SCALE)
     with pytest.raises(SigmaConfigError, match="optimiser 'scale_x': no plugin offers it"):

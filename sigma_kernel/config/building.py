@@ -24,7 +24,8 @@ Mistakes = list[tuple[Place, Exception]]
 
 def build(configuration: Configuration, catalogue: Catalogue | None = None, folder: Path | None = None) -> Environment:
     """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
-    run, found = configuration.run, catalogue or installed()
+    run = configuration.run
+    found = (catalogue or installed()).preferring(run.prefer)
     environment = Environment(
         run.name,
         seed=run.seed,

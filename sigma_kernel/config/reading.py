@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,22 @@ def structured(
     values = dict(document.values)
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"backend": "numpy", "operator": "local", **run}
-    structure, faults = _Structure(catalogue, document.folder), Faults()
+    faults = Faults()
+    with faults.at("run", "prefer"):
+        catalogue = catalogue.preferring(_preferred(values.get("run")))
+    structure = _Structure(catalogue, document.folder)
     with faults.at():
         cls = Several if "trainers" in values else Single
         found: Configuration = structure.record(values, cls)
         found.document = document
         return found
     raise complaint(document, [*faults.found, *(beyond(structure, values) if beyond else [])])
+
+
+def _preferred(run: Any) -> Sequence[str]:
+    """Return ``prefer`` of a table ``[run]``; other types are reported when the table is read."""
+    names = run.get("prefer", ()) if isinstance(run, dict) else ()
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else ()
 
 
 class _Structure(Structure):

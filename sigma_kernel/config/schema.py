@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NewType
 
@@ -55,6 +55,7 @@ class Run:
     seed: int = field(default=0, validator=[settings.ge(0), settings.lt(2**64)])
     precision: settings.Precision = "float32"
     folder: Path = field(factory=lambda: Path("runs").absolute())
+    prefer: Sequence[str] = field(factory=list)  # distributions whose components ambiguous names mean
     backend: Choice[Backend]
     operator: Choice[Operator]
     verify: TimeStep | None = field(default=None, validator=settings.checked(_counts, "a time step"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
 from sigma_kernel.plugins import rooms
-from sigma_kernel.plugins.discovery import Plugin, find, normal, reason
+from sigma_kernel.plugins.discovery import Plugin, find, normal, reason, required
 from sigma_kernel.plugins.specs import Component
 
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
@@ -24,10 +24,25 @@ DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
 
 # -- looking up --------------------------------------------------------------------------------------------------------
 class Catalogue:
-    """The plugins of a process, and the components of those that are ready."""
+    """The plugins of a process, and the components of those that are ready.
 
-    def __init__(self, plugins: tuple[Plugin, ...]) -> None:
+    If several offer a name, it means the component of the first in ``prefer``, names of distributions.
+    """
+
+    def __init__(self, plugins: tuple[Plugin, ...], prefer: Iterable[str] = ()) -> None:
         self.plugins = plugins
+        self.prefer = tuple(map(normal, prefer))
+
+    def preferring(self, distributions: Iterable[str]) -> Catalogue:
+        """Return the catalogue that prefers these distributions, then those that they require.
+
+        Raises SigmaConfigError for an unknown one.
+        """
+        known, chosen = rooms.known().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
+        for name in chosen:
+            if name not in known:
+                raise SigmaConfigError(f"no plugin is called {name!r}.{near(name, known) or ' See `sigma plugins`.'}")
+        return type(self)(self.plugins, chosen + [needed for name in chosen for needed in required(name)])
 
     def components(self, kind: str | None = None) -> Iterator[Component]:
         """Return the components that are ready to use, of one kind or of all."""
@@ -49,6 +64,8 @@ class Catalogue:
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
         found = [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
+        if len(found) > 1:
+            found = [one for wanted in self.prefer for one in found if one.distribution == wanted][:1] or found
         if len(found) > 1:
             offers = " and ".join(one.distribution for one in found)
             remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, or disable one with --no-plugin."

@@ -42,6 +42,15 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]++", "-", name).lower()
 
 
+def required(name: str) -> list[str]:
+    """Return the normalised names of the distributions that an installed one requires; none if it is not installed."""
+    try:
+        stated = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [normal(re.split(r"[^\w.-]", one, maxsplit=1)[0]) for one in stated if "extra ==" not in one]
+
+
 def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
     """Return all installed plugins, sorted by name; an error in one does not affect the others."""
     left_out = {normal(name) for name in disabled}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import tomllib
 from math import prod
 from pathlib import Path
@@ -9,7 +13,7 @@ from statistics import median
 
 import pytest
 
-from sigma_kernel import config
+from sigma_kernel import catalogue, config
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
 
@@ -35,6 +39,47 @@ def test_a_recipe_begins_with_a_description(name):
     text = recipes.recipe(name).text
     assert text.startswith("# ")
     assert "format = 1" in text
+
+
+RIVAL = """
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.0"
+
+@hookimpl
+def sigma_components():
+    names = {names!r}
+    return [Component(kind, name, "nowhere:Nothing", "Offered by another plugin, too.") for kind, name in names]
+"""
+
+
+def test_a_plugin_that_offers_the_same_names_does_not_break_a_recipe(tmp_path, monkeypatch):
+    names = [(one.kind, one.name) for one in catalogue().components() if one.kind not in ("recipe", "lowering", "op")]
+    (tmp_path / "rival").mkdir()
+    (tmp_path / "rival" / "plugin.py").write_text(RIVAL.format(names=names))
+    about = tmp_path / "sigma_a_rival-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: sigma-a-rival\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[sigma_kernel.plugins]\nrival = rival.plugin\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+
+    def check(name):
+        command = [sys.executable, "-m", "sigma_kernel", "check", name]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+    (tmp_path / "own.toml").write_text(recipes.recipe("xor").text.replace('prefer = ["sigma-recipes"]', ""))
+    assert "sigma-a-rival and sigma-layers both offer it" in check("own.toml").stderr
+    done = check("xor")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_prefers_the_plugins_that_its_distribution_requires(name):
+    text = recipes.recipe(name).text
+    assert tomllib.loads(text)["run"]["prefer"] == ["sigma-recipes"]
+    used = re.findall(r'"(sigma-[a-z-]+):', config.resolved(config.load(text, name=name)))
+    used += re.findall(r"(sigma-[a-z-]+):", config.load(text, name=name).trainers["trainer"].network.architecture)
+    assert {*used} <= {*catalogue().preferring(["sigma-recipes"]).prefer}
 
 
 SIZES = {
