@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from importlib import metadata
+from textwrap import dedent
 
 import click
 import pytest
 
 import sigma_kernel
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.graph.node import OPS
 from sigma_kernel.launcher.group import COMMANDS, main, sigma
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.specs import KINDS
@@ -247,6 +250,100 @@ def test_the_doctor_finds_broken_plugins_and_broken_components(distribution, cap
 
 def test_the_doctor_finds_no_fault_in_the_installed_plugins(fresh_catalogue, capsys):
     assert main(["plugins", "doctor"]) == 0, capsys.readouterr().out
+    assert "note:" not in capsys.readouterr().out
+
+
+def diagnosed(capsys, name):
+    """Return the exit code of the doctor, and the problems and notes of one plugin."""
+    code = main(["plugins", "doctor", "--json"])
+    [report] = [one for one in json.loads(capsys.readouterr().out)["plugins"] if one["name"] == name]
+    return code, report["problems"], report["notes"]
+
+
+def test_the_doctor_names_requirements_that_are_not_met(distribution, capsys):
+    needs = ["numpy >=1", "not-there >=2", "pluggy >=99", "other-thing; extra == 'more'", "dos; sys_platform == 'dos'"]
+    distribution("acme-layers", SCALE, scale=LAYER_FILE, requires=needs)
+    code, problems, _ = diagnosed(capsys, "acme-layers")
+    assert code == 3
+    assert problems == [
+        "acme-layers: requires not-there, which is not installed. python -m pip install 'not-there>=2'",
+        f"acme-layers: requires pluggy >=99; {metadata.version('pluggy')} is installed. "
+        "python -m pip install 'pluggy>=99'",
+    ]
+
+
+def test_the_doctor_names_the_missing_requirement_of_a_broken_plugin(distribution, capsys):
+    distribution("acme-layers", text="import not_there", requires=["not-there"])
+    _, problems, _ = diagnosed(capsys, "acme-layers")
+    assert "ModuleNotFoundError" in problems[0]
+    assert problems[1].startswith("acme-layers: requires not-there, which is not installed.")
+
+
+def test_the_doctor_notes_imports_that_are_not_required(distribution, capsys):
+    source = dedent(LAYER_FILE) + "import json\nimport numpy.linalg\nfrom pluggy import PluginManager\n"
+    distribution("acme-layers", SCALE, scale=source, requires=["sigma-kernel", "Pluggy; extra == 'fast'"])
+    code, problems, notes = diagnosed(capsys, "acme-layers")
+    assert (code, problems) == (0, [])
+    assert "acme-layers: imports numpy without requiring numpy. Add it to the dependencies." in notes
+    assert not any("pluggy" in note or "json" in note for note in notes)
+
+
+def test_the_doctor_notes_a_file_that_is_not_python(distribution, capsys):
+    distribution("acme-layers", SCALE, scale=LAYER_FILE, unused="1 +")
+    code, problems, notes = diagnosed(capsys, "acme-layers")
+    assert (code, problems) == (0, [])
+    assert notes[0].startswith("acme-layers: ")
+    assert notes[0].endswith("unused.py, line 1: invalid syntax. Update it.")
+
+
+def test_the_doctor_notes_names_that_another_plugin_offers_and_a_newer_api(distribution, capsys):
+    distribution("acme-layers", SCALE, scale=LAYER_FILE, requires=["sigma-kernel", "attrs"])
+    newer = NEWER.replace("SCALE", SCALE.replace("acme", "rival"))
+    distribution("rival-layers", text=newer, scale=LAYER_FILE, requires=["sigma-kernel", "attrs"])
+    code, problems, notes = diagnosed(capsys, "rival-layers")
+    assert (code, problems) == (0, [])
+    assert notes == [
+        "rival-layers: It was written for API 1.7, this kernel has 1.0. Update sigma-kernel.",
+        "layer 'scale_x': acme-layers offers it, too. Write 'rival-layers:scale_x' in a file.",
+    ]
+    assert main(["plugins", "doctor"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "'acme-layers:scale_x'" in line]
+    assert line == "    note: layer 'scale_x': rival-layers offers it, too. Write 'acme-layers:scale_x' in a file."
+
+
+NEWER = """
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.7"
+
+@hookimpl
+def sigma_components():
+    return [Component(SCALE)]
+"""
+OP = """
+from sigma_kernel.graph import dtypes, op, shapes
+
+def rule(g, z, x):
+    return g
+
+made = op({name!r}, shapes.same, dtypes.floating, rule)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("acme-ops:bare", "op 'acme-ops:bare': it has no expansion, meaning or lowering. Give it one of them."),
+        ("bare", "op 'acme-ops:bare': acme_ops.bare:made defines no op of this name. Pass 'acme-ops:bare' to op()."),
+    ],
+)
+def test_the_doctor_finds_ops_that_no_backend_can_compute(distribution, capsys, name, message):
+    distribution("acme-ops", '"op", "bare", "acme_ops.bare:made", "Do nothing."', bare=OP.format(name=name))
+    try:
+        code, problems, _ = diagnosed(capsys, "acme-ops")
+    finally:
+        OPS.pop(name, None)
+    assert (code, problems) == (3, [message])
 
 
 def test_no_plugin_disables_a_plugin_for_one_command_only(distribution, capsys):

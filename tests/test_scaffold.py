@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
@@ -29,7 +30,9 @@ def installed(made: Path) -> Path:
     package = made.name.replace("-", "_")
     info = made / f"{package}-0.1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Name: {made.name}\nVersion: 0.1.0\n")
+    project = tomllib.loads((made / "pyproject.toml").read_text())["project"]
+    needs = "".join(f"Requires-Dist: {one}\n" for one in project["dependencies"])
+    (info / "METADATA").write_text(f"Name: {made.name}\nVersion: 0.1.0\n{needs}")
     (name,) = [path.stem.removeprefix("test_") for path in made.glob("tests/test_*.py") if "plugin" not in path.stem]
     (info / "entry_points.txt").write_text(f"[sigma_kernel.plugins]\n{name} = {package}.plugin\n")
     return made
@@ -126,7 +129,9 @@ def test_a_new_plugin_passes_every_check(
     found = json.loads(capsys.readouterr().out)
     assert found == {
         "ok": True,
-        "checks": {w: [] for w in ("metadata", "installation", "components", "conformance", "tests", "wheel")},
+        "checks": {
+            w: [] for w in ("metadata", "installation", "requirements", "components", "conformance", "tests", "wheel")
+        },
     }
 
 

@@ -16,7 +16,8 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 
 checked = later("sigma_kernel.launcher.project:checked")
-problems_of = later("sigma_kernel.config.kinds:problems")  # heavy imports that lists do not need
+problems_of = later("sigma_kernel.launcher.doctor:problems")  # heavy imports that lists do not need
+notes_of = later("sigma_kernel.launcher.doctor:notes")
 
 
 @click.group(invoke_without_command=True)
@@ -53,13 +54,20 @@ def show(name: str, as_json: bool) -> None:
 @plugins.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Import every component of every plugin; exit with code 3 if any is broken."""
-    reports = {plugin.name: _problems(plugin) for plugin in catalogue().plugins}
+    """Check every plugin: requirements, components, names; exit with code 3 if any is broken."""
+    found = catalogue().plugins
+    reports = {plugin.name: (problems_of(plugin), notes_of(plugin, found)) for plugin in found}
     if as_json:
-        document({"plugins": [{"name": name, "problems": problems} for name, problems in reports.items()]})
+        rows = [{"name": name, "problems": broken, "notes": notes} for name, (broken, notes) in reports.items()]
+        document({"plugins": rows})
     else:
-        table((name, "\n    ".join(["broken:", *problems]) if problems else "ok") for name, problems in reports.items())
-    return SigmaPluginError.exit_code if any(reports.values()) else 0
+        table((name, _diagnosis(*report)) for name, report in reports.items())
+    return SigmaPluginError.exit_code if any(broken for broken, _ in reports.values()) else 0
+
+
+def _diagnosis(problems: list[str], notes: list[str]) -> str:
+    state = ["broken:", *problems] if problems else ["ok"]
+    return "\n    ".join([*state, *(f"note: {note}" for note in notes)])
 
 
 @plugins.command()
@@ -112,11 +120,3 @@ def _as_document(plugin: Plugin) -> dict[str, Any]:
         "warning": plugin.warning,
         "components": [component._asdict() for component in plugin.components],
     }
-
-
-def _problems(plugin: Plugin) -> list[str]:
-    if plugin.reason:
-        remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
-        return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}"]
-    found: list[str] = problems_of(plugin.components)
-    return found

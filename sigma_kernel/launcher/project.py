@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 from sigma_kernel.config.kinds import problems as problems_of
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.launcher.doctor import undeclared, unmet, unusable
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.specs import GROUP
@@ -42,7 +43,8 @@ def checked(root: Path) -> Iterator[tuple[str, list[str]]]:
     reason = plugin.reason or plugin.warning
     yield "installation", [f"{name}: {reason}"] if reason else []
     if plugin.state == "ready":
-        yield "components", problems_of(plugin.components)
+        yield "requirements", [*unmet(name), *undeclared(plugin)]
+        yield "components", problems_of(plugin.components) or [*unusable(plugin.components)]
         yield "conformance", failures(*project["entry-points"][GROUP].values())
     yield "tests", tests(root)
     yield "wheel", wheel(root, plugin)

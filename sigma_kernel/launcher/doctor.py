@@ -1,0 +1,113 @@
+"""What is wrong with an installed plugin, for ``sigma plugins doctor`` and ``sigma plugins check``."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from sigma_kernel.config.kinds import problems as broken
+from sigma_kernel.graph.node import MEANINGS, OPS
+from sigma_kernel.plugins.discovery import Plugin, normal
+from sigma_kernel.plugins.specs import Component
+
+
+def problems(plugin: Plugin) -> list[str]:
+    """Return why a plugin, or one of its components, cannot be used; its components are imported."""
+    lacks = [*unmet(plugin.name)]
+    if plugin.reason:
+        remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
+        return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}", *lacks]
+    found: list[str] = broken(plugin.components)
+    return [*lacks, *(found or unusable(plugin.components))]
+
+
+def notes(plugin: Plugin, others: Iterable[Plugin]) -> list[str]:
+    """Return what does not prevent the use of a plugin, but may surprise."""
+    warned = [f"{plugin.name}: {plugin.warning}"] if plugin.warning else []
+    return [*warned, *clashes(plugin, others), *undeclared(plugin)]
+
+
+# -- components --------------------------------------------------------------------------------------------------------
+def unusable(components: Iterable[Component]) -> Iterator[str]:
+    """Yield what is wrong with the ops among imported components: no backend could compute them."""
+    offered = list(components)
+    kernels = {one.name.partition(".")[0] for one in offered if one.kind == "lowering"}
+    for one in (one for one in offered if one.kind == "op"):
+        row = OPS.get(one.full_name)
+        if row is None:
+            yield f"op {one.full_name!r}: {one.path} defines no op of this name. Pass {one.full_name!r} to op()."
+        elif row.expansion is None and row.name not in MEANINGS and one.name not in kernels:
+            yield f"op {one.full_name!r}: it has no expansion, meaning or lowering. Give it one of them."
+
+
+def clashes(plugin: Plugin, others: Iterable[Plugin]) -> Iterator[str]:
+    """Yield the names of a plugin that other plugins offer as well."""
+    offered = {(one.kind, one.name): one for one in plugin.components}
+    for one in (one for other in others if other.name != plugin.name for one in other.components):
+        if mine := offered.get((one.kind, one.name)):
+            yield f"{one.kind} {one.name!r}: {one.distribution} offers it, too. Write {mine.full_name!r} in a file."
+
+
+# -- requirements ------------------------------------------------------------------------------------------------------
+def requirements(name: str) -> list[Requirement]:
+    """Return what an installed distribution requires, extras included; nothing if it has no metadata."""
+    try:
+        return [Requirement(text) for text in metadata.requires(name) or ()]
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def unmet(name: str) -> Iterator[str]:
+    """Yield the requirements of a distribution that are not installed in a version that fits."""
+    for needed in requirements(name):
+        if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+            remedy = f"python -m pip install '{needed.name}{needed.specifier}'"
+            try:
+                version = metadata.version(needed.name)
+            except metadata.PackageNotFoundError:
+                yield f"{name}: requires {needed.name}, which is not installed. {remedy}"
+                continue
+            if not needed.specifier.contains(version, prereleases=True):
+                yield f"{name}: requires {needed.name} {needed.specifier}; {version} is installed. {remedy}"
+
+
+def undeclared(plugin: Plugin) -> Iterator[str]:
+    """Yield the installed distributions that a plugin imports and does not require."""
+    declared = {plugin.name, *(normal(needed.name) for needed in requirements(plugin.name))}
+    own = {re.split("[.:]", one.path)[0] for one in plugin.components}
+    try:
+        modules = imported(own) - own - sys.stdlib_module_names
+    except SyntaxError as error:
+        yield f"{plugin.name}: {error.filename}, line {error.lineno}: {error.msg}. Update it."
+        return
+    for module in sorted(modules):
+        providers = {normal(one) for one in _providers().get(module, ())}
+        if providers and not providers & declared:
+            yield f"{plugin.name}: imports {module} without requiring {min(providers)}. Add it to the dependencies."
+
+
+def imported(packages: Iterable[str]) -> set[str]:
+    """Return the top-level names of the modules that the code of packages imports."""
+    specs = filter(None, map(find_spec, packages))
+    files = [path for spec in specs for folder in spec.submodule_search_locations or () for path in _code(folder)]
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_bytes(), path))]
+    plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return {name.partition(".")[0] for name in plain | named}
+
+
+def _code(folder: str) -> Iterator[Path]:
+    return Path(folder).rglob("*.py")
+
+
+@cache
+def _providers() -> dict[str, list[str]]:
+    return dict(metadata.packages_distributions())
