@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -154,12 +155,42 @@ def test_an_unknown_name_suggests_similar_names(distribution):
 
 
 def test_a_name_of_a_known_distribution_says_how_to_install_it():
-    with pytest.raises(
-        SigmaPluginError, match="sigma-backend-cupy offers it, but is not installed. python -m pip install"
-    ):
+    with pytest.raises(SigmaPluginError, match="sigma-data offers it, but is not installed. python -m pip install"):
+        Catalogue(()).resolve("dataset", "digits")
+    with pytest.raises(SigmaPluginError, match="recipe 'xor': sigma-data is not installed. python -m pip install"):
+        Catalogue(()).resolve("recipe", "sigma-data:xor")
+
+
+def test_a_distribution_without_a_release_is_not_recommended():
+    with pytest.raises(SigmaPluginError) as caught:
         Catalogue(()).resolve("backend", "cupy")
-    with pytest.raises(SigmaPluginError, match="recipe 'xor': sigma-monitor-web is not installed. python -m pip inst"):
-        Catalogue(()).resolve("recipe", "sigma-monitor-web:xor")
+    assert str(caught.value) == (
+        "backend 'cupy': sigma-backend-cupy offers it, but is not installed. It is planned; there is no release yet."
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "install"),
+    [
+        (None, "python -m pip install -U acme-layers"),
+        ({"url": "file:///some/where%20else", "dir_info": {}}, "python -m pip install -U '/some/where else'"),
+        ({"url": "file:///some/acme", "dir_info": {"editable": True}}, "python -m pip install -U -e /some/acme"),
+        ({"url": "https://example.org/acme", "vcs_info": {"vcs": "git"}}, "python -m pip install -U acme-layers"),
+    ],
+)
+def test_advice_names_what_a_distribution_was_installed_from(distribution, tmp_path, recorded, install):
+    distribution("acme-layers", SCALE)
+    if recorded:
+        (tmp_path / "acme-layers" / "acme_layers-1.2.dist-info" / "direct_url.json").write_text(json.dumps(recorded))
+    assert rooms.install("acme-layers", "-U") == install
+
+
+def test_a_room_that_is_not_installed_is_looked_for_in_the_clone(tmp_path, monkeypatch):
+    (tmp_path / "sigma-room").mkdir()
+    monkeypatch.setattr(rooms, "CLONE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert rooms.install("sigma-room") == "python -m pip install -e sigma-room"
+    assert rooms.install("sigma-other") == "python -m pip install sigma-other"
 
 
 def test_an_unknown_distribution_is_not_recommended(distribution):

@@ -10,6 +10,7 @@ from sigma_kernel.config.choice import Choice
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.resolver import KINDS, kind_of as kind_of_contract
+from sigma_kernel.plugins.rooms import install
 from sigma_kernel.plugins.specs import Component
 
 
@@ -42,7 +43,7 @@ def check_contract(component: Component, thing: Any) -> None:
         wanted = " or ".join(cls.__name__ for cls in known) or "function"
         raise SigmaPluginError(
             f"{component.kind} {component.full_name!r}: expected {wanted} (got {thing!r}). "
-            f"Update it: python -m pip install -U {component.distribution}"
+            f"Update it: {install(component.distribution, '-U')}"
         )
 
 

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from sigma_kernel.config.kinds import problems as broken
 from sigma_kernel.graph.node import MEANINGS, OPS
 from sigma_kernel.plugins.discovery import Plugin, normal
+from sigma_kernel.plugins.rooms import install, known
 from sigma_kernel.plugins.specs import Component
 
 
@@ -23,7 +24,7 @@ def problems(plugin: Plugin) -> list[str]:
     """Return why a plugin, or one of its components, cannot be used; its components are imported."""
     lacks = [*unmet(plugin.name)]
     if plugin.reason:
-        remedy = f"Update it (python -m pip install -U {plugin.name}) or uninstall it."
+        remedy = f"Update it ({install(plugin.name, '-U')}) or uninstall it."
         return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}", *lacks]
     found: list[str] = broken(plugin.components)
     return [*lacks, *(found or unusable(plugin.components))]
@@ -69,14 +70,18 @@ def unmet(name: str) -> Iterator[str]:
     """Yield the requirements of a distribution that are not installed in a version that fits."""
     for needed in requirements(name):
         if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-            remedy = f"python -m pip install '{needed.name}{needed.specifier}'"
             try:
                 version = metadata.version(needed.name)
             except metadata.PackageNotFoundError:
-                yield f"{name}: requires {needed.name}, which is not installed. {remedy}"
+                yield f"{name}: requires {needed.name}, which is not installed. {_remedy(needed)}"
                 continue
             if not needed.specifier.contains(version, prereleases=True):
-                yield f"{name}: requires {needed.name} {needed.specifier}; {version} is installed. {remedy}"
+                yield f"{name}: requires {needed.name} {needed.specifier}; {version} is installed. {_remedy(needed)}"
+
+
+def _remedy(needed: Requirement) -> str:
+    room = normal(needed.name) in known()
+    return install(normal(needed.name)) if room else f"python -m pip install '{needed.name}{needed.specifier}'"
 
 
 def undeclared(plugin: Plugin) -> Iterator[str]:

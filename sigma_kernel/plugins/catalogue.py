@@ -94,7 +94,7 @@ class Catalogue:
         for offer in [distribution] if distribution else rooms.offering(kind, name):
             if offer not in here:
                 but = "offers it, but is" if offer in rooms.offering(kind, name) else "is"
-                raise SigmaPluginError(f"{kind} {name!r}: {offer} {but} not installed. python -m pip install {offer}")
+                raise SigmaPluginError(f"{kind} {name!r}: {offer} {but} not installed. {rooms.install(offer)}")
             if here[offer].state != "ready":
                 raise SigmaPluginError(f"{kind} {name!r}: {_absence(here[offer])}")
         known = rooms.names(kind) | {component.name for component in self.components(kind)}
@@ -113,7 +113,7 @@ def load(component: Component) -> object:
         if type(error) is KeyboardInterrupt:
             raise
         where = f"{component.kind} {component.full_name!r}: {component.path}"
-        remedy = f"Reinstall it: python -m pip install --force-reinstall {component.distribution}"
+        remedy = f"Reinstall it: {rooms.install(component.distribution, '--force-reinstall')}"
         raise SigmaPluginError(f"{where} cannot be loaded ({reason(error)}). {remedy}") from error
 
 

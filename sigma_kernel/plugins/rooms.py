@@ -1,4 +1,4 @@
-"""The components of the project's own rooms, so that errors can name the distribution to install.
+"""The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
 ``python -m sigma_kernel.testing.generate``, and ``planned``, written by hand.
@@ -7,18 +7,27 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
+from importlib import metadata
 from pathlib import Path
+from shlex import quote
+from urllib.parse import unquote, urlsplit
 
 PATH = Path(__file__).with_name("rooms.json")
+CLONE = Path(__file__).parents[2] / "plugins"  # where the rooms lie in a clone of the project
 Table = dict[str, dict[str, str]]  # names separated by blanks, by distribution and kind
+
+
+@cache
+def _all() -> dict[str, Table]:
+    return dict(json.loads(PATH.read_text("utf-8")))
 
 
 @cache
 def known() -> Table:
     """Return what the rooms of the project offer, or are planned to offer."""
-    table: dict[str, Table] = json.loads(PATH.read_text("utf-8"))
-    return table["planned"] | table["offered"]
+    return _all()["planned"] | _all()["offered"]
 
 
 def offering(kind: str, name: str) -> list[str]:
@@ -29,3 +38,32 @@ def offering(kind: str, name: str) -> list[str]:
 def names(kind: str) -> set[str]:
     """Return the names of all components of a kind that rooms offer."""
     return {name for kinds in known().values() for name in kinds.get(kind, "").split()}
+
+
+def install(name: str, option: str = "") -> str:
+    """Return how to install a distribution: the command, or that there is no release of it yet.
+
+    The command names the directory from which it was installed, or where it lies in a clone of the project.
+    """
+    if name in _all()["planned"] and not (CLONE / name).is_dir():
+        return "It is planned; there is no release yet."
+    return " ".join(filter(None, ("python -m pip install", option, _origin(name))))
+
+
+def _origin(name: str) -> str:
+    """Return what pip installs a distribution from, quoted for a shell: options with a directory, or its name."""
+    try:
+        recorded = metadata.distribution(name).read_text("direct_url.json")  # PEP 610
+    except metadata.PackageNotFoundError:
+        return f"-e {_shown(CLONE / name)}" if (CLONE / name).is_dir() else name
+    origin = json.loads(recorded) if recorded else {}
+    place = urlsplit(origin.get("url", ""))
+    if place.scheme != "file":
+        return name
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return editable + _shown(Path(unquote(place.path)))
+
+
+def _shown(path: Path) -> str:
+    """Return a path as short as it can be written from the working directory, quoted where a shell needs that."""
+    return quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))

@@ -11,6 +11,7 @@ import pytest
 
 from sigma_kernel import config
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.plugins.rooms import install
 
 TEXT = '''format = 1
 
@@ -262,7 +263,7 @@ def test_a_missing_plugin_has_its_own_exit_code(errors):
     (found,) = errors(changed("seed = 3", 'backend = "numba"'), exception=SigmaPluginError)
     assert found == (
         "f.toml:5: run.backend: backend 'numba': sigma-backend-numba offers it, but is not installed. "
-        "python -m pip install sigma-backend-numba"
+        f"{install('sigma-backend-numba')}"
     )
 
 

@@ -148,7 +148,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setattr(contestants, "find_spec", lambda name: None)
     assert main(["bench", str(small), *given]) == 3
-    told = f"{library} is not installed. Run: python -m pip install 'sigma-bench[peers]'"
+    told = f"{library} is not installed. Run: python -m pip install {library}"
     assert told in capsys.readouterr().err
 
 

@@ -51,7 +51,7 @@ def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
 def installed(where: str, library: str) -> None:
     """Raise SigmaPluginError, with the command to install it, if a library is missing."""
     if find_spec(library) is None:
-        raise SigmaPluginError(f"{where}: {library} is not installed. Run: python -m pip install 'sigma-bench[peers]'")
+        raise SigmaPluginError(f"{where}: {library} is not installed. Run: python -m pip install {library}")
 
 
 def compiler() -> str | None:

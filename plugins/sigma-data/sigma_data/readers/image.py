@@ -69,5 +69,5 @@ def _pillow(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise SigmaPluginError(
-            "reader 'image': images need Pillow. Install it: python -m pip install 'sigma-data[images]'"
+            "reader 'image': images need Pillow. Install it: python -m pip install pillow"
         ) from error
