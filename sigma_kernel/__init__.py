@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "": "functions",
         "clock": "COUNTED Moment TimeScale TimeStep after between duration every",
+        "config.description": "describe",
         "contracts": " ".join(contracts.__all__),
         "criteria": "Criterion when",
         "environment": "Environment",

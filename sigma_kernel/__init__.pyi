@@ -9,6 +9,7 @@ from sigma_kernel.clock import after as after
 from sigma_kernel.clock import between as between
 from sigma_kernel.clock import duration as duration
 from sigma_kernel.clock import every as every
+from sigma_kernel.config.description import describe as describe
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
 from sigma_kernel.contracts import Arrays as Arrays

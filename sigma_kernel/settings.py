@@ -6,26 +6,64 @@ Those with the name of a validator in :mod:`attrs.validators` do the same; :func
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import cache
+from inspect import cleandoc
 from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-from attrs import Attribute, validators
+from attrs import Attribute, field, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
+_LIMITS = {"low": "at least", "above": "more than", "high": "at most", "below": "less than"}
 _COMPARED = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_DOCUMENTED = re.compile(r"^ {4}(\w++): ?((?:.*+)(?:\n {5,}.*+)*+)", re.MULTILINE)  # one setting in a docstring
 _BOUND = re.compile(r"(Length of )?'\w++' must be (>=|<=|>|<) ([^:]*+): (.*+)")
 
 
-def checked(check: Check, kind: str) -> Check:
+@frozen(eq=False)
+class Requirement:
+    """A validator that can be described: by ``words``, by the ``limits`` of a number, by ``choices`` of a closed set.
+
+    Limits have the names ``low``, ``high``, ``above`` and ``below``, as in :func:`sigma_kernel.contracts.live`.
+    """
+
+    check: Check
+    words: str = ""
+    limits: Mapping[str, float] = field(factory=dict)
+    choices: tuple[Any, ...] = ()
+
+    def __call__(self, owner: Any, attribute: Attribute[Any], value: Any) -> None:
+        """Raise an error unless a value fits."""
+        self.check(owner, attribute, value)
+
+
+def limited(limits: Mapping[str, float]) -> str:
+    """Return limits of a number in words: ``at least 0 and less than 1``."""
+    return " and ".join(
+        f"{word} {limits[name]:{',' if isinstance(limits[name], int) else 'g'}}"
+        for name, word in _LIMITS.items()
+        if name in limits
+    )
+
+
+def requirements(validator: Any) -> Iterator[Requirement]:
+    """Yield the requirements that make up a validator; validators of other kinds have none."""
+    if isinstance(validator, Requirement):
+        yield validator
+    for inner in (*getattr(validator, "_validators", ()), getattr(validator, "validator", None)):  # of attrs
+        yield from requirements(inner) if inner is not None else ()
+
+
+def checked(check: Check, kind: str, words: str = "", choices: Iterable[Any] = (), **limits: float) -> Requirement:
     """Return a validator that raises SigmaConfigError where one of attrs raises ValueError or TypeError.
 
-    ``kind`` describes the values that can be checked at all: others raise TypeError.
+    ``kind`` describes the values that can be checked at all: others raise TypeError. The rest is for descriptions.
     """
 
     def validator(owner: Any, attribute: Attribute[Any], value: Any) -> None:
@@ -37,7 +75,7 @@ def checked(check: Check, kind: str) -> Check:
         except TypeError:
             raise SigmaConfigError(f"{where}: must be {kind} (got {value!r}).") from None
 
-    return validator
+    return Requirement(validator, words, limits, tuple(choices))
 
 
 def phrase(error: Exception) -> str:
@@ -57,59 +95,77 @@ def phrase(error: Exception) -> str:
     return text
 
 
-def ge(limit: float) -> Check:
+def ge(limit: float) -> Requirement:
     """Require a number of at least ``limit``."""
-    return checked(validators.ge(limit), "a number")
+    return checked(validators.ge(limit), "a number", low=limit)
 
 
-def gt(limit: float) -> Check:
+def gt(limit: float) -> Requirement:
     """Require a number above ``limit``."""
-    return checked(validators.gt(limit), "a number")
+    return checked(validators.gt(limit), "a number", above=limit)
 
 
-def le(limit: float) -> Check:
+def le(limit: float) -> Requirement:
     """Require a number of at most ``limit``."""
-    return checked(validators.le(limit), "a number")
+    return checked(validators.le(limit), "a number", high=limit)
 
 
-def lt(limit: float) -> Check:
+def lt(limit: float) -> Requirement:
     """Require a number below ``limit``."""
-    return checked(validators.lt(limit), "a number")
+    return checked(validators.lt(limit), "a number", below=limit)
 
 
-def in_(options: Container[Any]) -> Check:
+def in_(options: Container[Any]) -> Requirement:
     """Require one of several values."""
-    return checked(validators.in_(options), "one of several values")
+    choices = options if isinstance(options, Iterable) else ()
+    return checked(validators.in_(options), "one of several values", choices=choices)
 
 
-def min_len(length: int) -> Check:
+def min_len(length: int) -> Requirement:
     """Require at least this length."""
-    return checked(validators.min_len(length), "a list")
+    return checked(validators.min_len(length), "a list", f"of length {length} or more")
 
 
-def deep_iterable(member: Check) -> Check:
-    """Require a list whose values all satisfy a validator."""
-    return checked(validators.deep_iterable(member), "a list")
+def deep_iterable(member: Check) -> Requirement:
+    """Require a list whose values all satisfy a validator; it is described as the values are."""
+    each = [*requirements(member)]
+    words = ", ".join(text for one in each for text in (one.words, limited(one.limits)) if text)
+    choices = (choice for one in each for choice in one.choices)
+    return checked(validators.deep_iterable(member), "a list", words and f"each {words}", choices)
 
 
-def instance_of(type_: type, words: str) -> Check:
+def instance_of(type_: type, words: str) -> Requirement:
     """Require an instance of a class, which ``words`` describe."""
     return must(lambda value: isinstance(value, type_), words)
 
 
-def must(hold: Callable[[Any], Any], words: str, error: type[SigmaError] = SigmaConfigError) -> Check:
+def must(hold: Callable[[Any], Any], words: str, error: type[SigmaError] = SigmaConfigError) -> Requirement:
     """Require that a condition holds; ``words`` describe the values for which it does."""
 
     def check(owner: Any, attribute: Attribute[Any], value: Any) -> None:
         if not hold(value):
             raise error(f"{type(owner).__name__}.{attribute.alias}: must be {words} (got {value!r}).")
 
-    return check
+    return Requirement(check, words)
 
 
-def matches_re(pattern: str, words: str) -> Check:
+def matches_re(pattern: str, words: str) -> Requirement:
     """Require a string that matches a pattern in full; ``words`` describe the pattern."""
     return must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), words)
+
+
+@cache
+def documented(made: Any) -> Mapping[str, str]:
+    """Return the documentation of a class's settings by name, inherited ones included.
+
+    It is in the docstring, below a line ``Args:``, as ``name: text`` with four spaces in front; further lines of a text
+    have more.
+    """
+    found: dict[str, str] = {}
+    for one in reversed(made.__mro__):
+        _, _, section = cleandoc(one.__doc__ or "").partition("\nArgs:\n")
+        found |= {name: " ".join(text.split()) for name, text in _DOCUMENTED.findall(section.partition("\n\n")[0])}
+    return found
 
 
 def is_finite(value: Any) -> bool:

@@ -176,9 +176,10 @@ def test_components_are_listed_as_one_json_document(distribution, capsys):
 def test_one_component_is_shown_with_its_settings(distribution, capsys):
     distribution("acme-layers", SCALE, scale=LAYER_FILE)
     assert main(["components", "layer", "scale_x"]) == 0
-    first, _, *rows = capsys.readouterr().out.splitlines()
+    first, _, more, _, *rows = capsys.readouterr().out.splitlines()
+    assert more == "More is said here."
     assert first == "layer acme-layers:scale_x: Multiply by ``factor``."
-    shown = {row.split()[0]: row.split(maxsplit=1)[1].split("  ") for row in rows}
+    shown = {row.split()[0]: row.split(maxsplit=1)[1].split("  ") for row in rows if row[0] != " "}
     assert [part.strip() for part in shown["factor"] if part] == ["a number", "(required)"]
     assert [part.strip() for part in shown["times"] if part] == ["a whole number", "2"]
     assert [part.strip() for part in shown["words"] if part] == ["a list", '["a", "b"]']
@@ -191,8 +192,9 @@ def test_one_component_is_shown_as_json(distribution, capsys):
     assert main(["components", "layer", "acme-layers:scale_x", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["name"], found["about"]) == ("scale_x", "Multiply by ``factor``.")
-    assert {"name": "factor", "type": "a number", "required": True, "default": None} in found["settings"]
-    assert {"name": "times", "type": "a whole number", "required": False, "default": 2} in found["settings"]
+    factor, times = found["settings"][:2]
+    assert (factor["name"], factor["type"], factor["required"], factor["default"]) == ("factor", "a number", True, None)
+    assert (times["name"], times["type"], times["required"], times["default"]) == ("times", "a whole number", False, 2)
 
 
 def test_showing_an_unknown_component_is_an_error(fresh_catalogue, capsys):

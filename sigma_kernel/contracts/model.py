@@ -25,8 +25,10 @@ from sigma_kernel.network.tracing import (
 class Layer(Architecture):
     """One layer: its settings, its parameters, its computation. It holds no arrays.
 
-    ``#`` in ``name`` is replaced by the layer's index in the network; ``share`` maps a parameter of this layer to the
-    address of another layer's (``{"weights": "2-dense.weights"}``).
+    Args:
+        name: Name of the layer in addresses; ``#`` is replaced by its index in the network. By default ``#-`` and its
+            kind.
+        share: Parameters of other layers to use instead of its own, by name: ``{"weights": "2-dense.weights"}``.
     """
 
     name: str | None = field(default=None, kw_only=True)
@@ -54,10 +56,13 @@ class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
     :meth:`forward` returns the mean over the rows of the batch if all rows have equal weight; otherwise it returns
-    :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split.
-    ``targets`` names the data section of the targets; ``weight`` scales this cost among several. A cost that
-    ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
+    :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split. A cost
+    that ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
     binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged.
+
+    Args:
+        targets: Section of the data that holds the targets.
+        weight: Factor on this cost in the sum of all costs.
     """
 
     targets: str = "targets"

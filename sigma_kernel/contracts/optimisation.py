@@ -62,9 +62,11 @@ class Objective(Protocol):
 class Optimiser(ABC):
     """Build the update of all parameters as a graph.
 
-    ``settings`` are rules ``{name: {"match": pattern, setting: value, ...}}``; the most specific match wins for each
-    parameter. The setting ``frozen`` excludes a parameter and its slots from updates. ``schedules`` multiply a setting
-    over time. ``modifiers`` are applied to each updated parameter that they match.
+    Args:
+        settings: Rules for some of the parameters, by name: ``{"match": pattern, setting: value, ...}``; the most
+            specific match wins. The setting ``frozen`` excludes a parameter from updates.
+        schedules: Schedules by the setting that they multiply over time, such as ``learning_rate``.
+        modifiers: Modifiers of updated parameters, by name, applied in this order.
     """
 
     settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)
@@ -82,7 +84,12 @@ class Optimiser(ABC):
 
 @define(eq=False, kw_only=True)
 class GradientOptimiser(Optimiser):
-    """An optimiser that updates each parameter independently, after transforms over all gradients."""
+    """An optimiser that updates each parameter independently, after transforms over all gradients.
+
+    Args:
+        learning_rate: Step size.
+        transforms: Transforms of the gradients before the update, by name, applied in this order.
+    """
 
     learning_rate: float = live(0.01, low=0.0)
     transforms: Mapping[str, Transform] = field(factory=dict)
@@ -121,7 +128,8 @@ def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Nodes]:
 class Transform(ABC):
     """Transform the gradients before the update (clip, penalise), all of them at once.
 
-    ``match`` selects parameters by address, relative to ``network.layers``.
+    Args:
+        match: Pattern of the parameters concerned, relative to ``network.layers``; by default all.
     """
 
     match: str = field(default="**", kw_only=True)
@@ -147,7 +155,8 @@ class Schedule(ABC):
 class Modifier(ABC):
     """Modify a parameter at the end of its update, inside the step (clip, max-norm).
 
-    ``match`` selects parameters by address, relative to ``network.layers``.
+    Args:
+        match: Pattern of the parameters concerned, relative to ``network.layers``; by default all.
     """
 
     match: str = field(default="**", kw_only=True)

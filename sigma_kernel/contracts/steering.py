@@ -103,13 +103,20 @@ class HookContext(Protocol):
 class Hook(ABC):
     """A callback that fires on a time scale.
 
-    It fires whenever ``every`` is due and the criterion ``when``, if given, holds. The callback order of hooks that are
-    due together follows from ``reads``, ``writes`` and ``requires`` (names or types of hooks that fire earlier), then
-    from ``priority``, highest first, then from the name.
+    The callback order of hooks that are due together follows from ``reads``, ``writes`` and ``requires`` (names or
+    types of hooks that fire earlier), then from ``priority``, highest first, then from the name.
 
-    A ``background`` hook gets a snapshot of the values it declared and fires in another thread; what it publishes and
-    commands takes effect at the next boundary. A hook that exceeds its ``budget``, in seconds, three times in a row is
-    muted, or moved to the background.
+    Args:
+        every: When it is due: after every so many iterations, epochs, samples or seconds, or at an event such as
+            ``stop``.
+        when: Criterion that must hold as well for it to fire; none by default.
+        priority: Order among hooks that are due together and do not depend on each other; the highest fires first.
+        scope: Whether it fires once (``global``) or once in each worker (``local``).
+        on_error: What an error in it does: fail the run, mute the hook from then on, or nothing but a message.
+        background: Whether it fires in another thread, on a snapshot of the values that it declared; what it publishes
+            and commands takes effect at the next boundary.
+        budget: Seconds that it may take; no limit by default. Exceeding them three times in a row has a consequence.
+        over_budget: That consequence: the hook is muted, or moved to the background.
     """
 
     every: TimeStep

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import click
 
 from sigma_kernel.launcher.later import later
-from sigma_kernel.launcher.output import document, json_option, table, toml
+from sigma_kernel.launcher.output import aligned, document, json_option, table, toml
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.specs import KINDS, Component
+from sigma_kernel.plugins.specs import KINDS
 
-details = later("sigma_kernel.launcher.settings:details")  # heavy imports that lists do not need
+describe = later("sigma_kernel.config.description:describe")  # heavy imports that lists do not need
+
+WIDE = 100  # columns of text
 
 
 @click.command()
@@ -21,7 +24,8 @@ details = later("sigma_kernel.launcher.settings:details")  # heavy imports that 
 def components(kind: str | None, name: str | None, as_json: bool) -> None:
     """List the components of the installed plugins: all of them, those of one KIND, or the settings of one by NAME."""
     if kind and name:
-        _one(catalogue().resolve(kind, name), as_json)
+        found = describe(kind, name)
+        document(found) if as_json else _show(found)
         return
     rank = list(KINDS).index
     found = sorted(catalogue().components(kind), key=lambda one: (rank(one.kind), one.name, one.distribution))
@@ -31,16 +35,33 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
         table((component.kind, component.name, component.distribution, component.summary) for component in found)
 
 
-def _one(component: Component, as_json: bool) -> None:
-    found = details(component)
-    if as_json:
-        document(component._asdict() | found)
-        return
-    click.echo(f"{component.kind} {component.full_name}: {found['about']}")
-    rows = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
-    if rows:
-        click.echo()
-        table([["SETTING", "TYPE", "DEFAULT"], *rows])
+def _show(found: dict[str, Any]) -> None:
+    click.echo(f"{found['kind']} {found['distribution']}:{found['name']}: {found['about']}")
+    first, *others = found["doc"].split("\n\n")
+    for paragraph in filter(None, [" ".join(first.split()).removeprefix(found["about"]).strip(), *others]):
+        click.echo(f"\n{paragraph}")
+    settings = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
+    head, *rows = aligned([["SETTING", "TYPE", "DEFAULT"], *settings])
+    for row, setting in zip(rows, found["settings"], strict=True):
+        if setting is found["settings"][0]:
+            click.echo(f"\n{head}")
+        click.echo(row)
+        if text := _notes(setting):
+            click.echo(textwrap.indent(textwrap.fill(text, WIDE - 4), "    "))
+
+
+def _notes(setting: dict[str, Any]) -> str:
+    """Return what there is to say about a setting besides its type and default."""
+    choices = ", ".join(map(_toml, setting["choices"]))
+    notes = [
+        setting["doc"],
+        f"{'One of' if setting['closed'] else 'Such as'} {choices}." if choices else "",
+        f"Must be {setting['must']}." if setting["must"] and not choices else "",
+        f"`sigma components {setting['kind']}` lists the names." if setting["kind"] else "",
+        f"Keys: {', '.join(one['name'] for one in setting['settings'])}." if setting["settings"] else "",
+        "Can be changed during a run." if setting["live"] else "",
+    ]
+    return " ".join(filter(None, notes))
 
 
 def _default(setting: dict[str, Any]) -> str:

@@ -69,9 +69,14 @@ def document(value: Any) -> None:
 
 
 def table(rows: Iterable[Sequence[str]]) -> None:
-    """Print rows on stdout with aligned columns; the last column is not padded."""
+    """Print rows on stdout with aligned columns."""
+    for line in aligned(rows):
+        click.echo(line)
+
+
+def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns; the last column is not padded."""
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    for row in cells:
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*padded, row[-1]]).rstrip())
+    padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in cells)
+    return ["  ".join(row).rstrip() for row in padded]

@@ -18,7 +18,7 @@ from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, place
 from sigma_kernel.registry.registry import Kind
-from sigma_kernel.settings import is_finite
+from sigma_kernel.settings import documented, is_finite
 
 Nodes = Mapping[str, Node]  # by name or address
 Resolve = Callable[[str, Any], Any]  # a component by its kind and what was chosen
@@ -43,14 +43,15 @@ class LiveSetting(Kind):
 
 def live(
     default: float, *, low: float | None = None, high: float | None = None,
-    below: float | None = None, above: float | None = None, doc: str = "", kw_only: bool = False,
+    below: float | None = None, above: float | None = None, kw_only: bool = False,
 ) -> Any:  # fmt: skip
     """Return an attrs field for a number that can be changed during a run.
 
     It must satisfy ``low <= value <= high`` and ``above < value < below``; otherwise the component raises
-    SigmaConfigError, and setting the value by its address raises SigmaAddressError.
+    SigmaConfigError, and setting the value by its address raises SigmaAddressError. The component's docstring describes
+    it, below ``Args:``.
     """
-    setting = LiveSetting(low=low, high=high, below=below, above=above, doc=doc, value=default)
+    setting = LiveSetting(low=low, high=high, below=below, above=above, value=default)
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         setting.check(f"{type(instance).__name__}.{attribute.name}", value, SigmaConfigError)
@@ -61,8 +62,10 @@ def live(
 
 def live_settings(component: Any) -> dict[str, LiveSetting]:
     """Return the live settings of an attrs object by name, with their current values."""
-    found = [f for f in attrs.fields(type(component)) if "live" in f.metadata]
-    return {f.name: evolve(f.metadata["live"], name=f.name, value=float(getattr(component, f.name))) for f in found}
+    made: Any = type(component)
+    found, docs = [f for f in attrs.fields(made) if "live" in f.metadata], documented(made)
+    values = {f.name: {"value": float(getattr(component, f.name)), "doc": docs.get(f.name, "")} for f in found}
+    return {f.name: evolve(f.metadata["live"], name=f.name, **values[f.name]) for f in found}
 
 
 @frozen

@@ -22,8 +22,9 @@ from sigma_kernel.settings import ge, whole
 class NumbaBackend(Backend):
     """Compile graphs to machine code for this processor, and steps to one function that runs bursts.
 
-    ``threads`` limits the threads of one burst; 0 means all available processors.  It never changes a bit.
-    ``approximate`` allows float32 exponentials, logarithms and hyperbolic tangents a relative error of 1e-4.
+    Args:
+        threads: Most threads of one burst; 0 means all available processors. It never changes a bit.
+        approximate: Whether float32 exponentials, logarithms and hyperbolic tangents may have a relative error of 1e-4.
     """
 
     threads: int = field(default=0, validator=[whole, ge(0)])

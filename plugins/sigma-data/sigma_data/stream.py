@@ -29,6 +29,14 @@ class Stream(Dataset):
 
     Rows are shuffled within their block, and no minibatch spans two blocks: the remainder of a block is a smaller
     minibatch, or dropped with ``last_batch="drop"``.  Make ``block_rows`` a large multiple of the batch size.
+
+    Args:
+        source: Iterable of samples or batches.
+        names: Sections of tuples, in order.
+        of: What the iterable yields.
+        block_rows: Rows of a block.
+        keep: Whether all blocks are kept in memory, or only the last one.
+        limit: Most bytes of the blocks that are kept; no limit by default.
     """
 
     source: Iterable[Any]

@@ -18,7 +18,10 @@ WAYS: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "sum": sum
 class Accumulate(Hook):
     """Publish ``accumulated.<value>.<way>`` for each of ``ways``: ``mean``, ``sum``, ``minimum``, ``maximum``.
 
-    They are taken over the last ``window`` firings of this hook, or over all of them.
+    Args:
+        value: Address of the value.
+        window: Number of firings of this hook to take it over; by default all.
+        ways: What to publish.
     """
 
     every: TimeStep = every(1, "epoch")

@@ -14,7 +14,11 @@ from sigma_kernel.settings import ge
 
 @define(eq=False, kw_only=True)
 class Accuracy(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.accuracy``, or ``<on>.accuracy_top<k>`` if ``top`` is above 1."""
+    """Publish ``<on>.loss`` and ``<on>.accuracy``, or ``<on>.accuracy_top<k>`` if ``top`` is above 1.
+
+    Args:
+        top: Number of highest scores among which the class must be.
+    """
 
     top: int = field(default=1, validator=ge(1))
 

@@ -18,10 +18,14 @@ from sigma_kernel.settings import ge, in_, optional
 class SaveCheckpoint(Hook):
     """Save a checkpoint whenever this hook fires, and keep the newest and the best.
 
-    By default all checkpoints are kept.  With ``last`` or ``best``, only the newest ``last`` (at least 1) and the
-    ``best`` of the run are; ``value`` ranks them, and ``better`` says whether lower or higher is better.  An older
-    checkpoint is deleted only once a newer one is complete on disk; one still queued for writing may be replaced by a
-    newer one.
+    By default all checkpoints are kept. An older checkpoint is deleted only once a newer one is complete on disk; one
+    still queued for writing may be replaced by a newer one.
+
+    Args:
+        last: Number of newest checkpoints to keep, at least 1 if others are deleted.
+        best: Number of best checkpoints to keep.
+        value: Address of the value that ranks them.
+        better: Whether lower or higher values are better.
     """
 
     every: TimeStep = every(1, "epoch")

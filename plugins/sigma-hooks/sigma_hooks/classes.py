@@ -44,9 +44,11 @@ def _rows(labels: Node, classes: int, prediction: Node, score: Node | None = Non
 class ClassMetric(Metric):
     """Score of each class, from the counts of predictions, true labels and true positives.
 
-    ``macro`` is the mean over the classes that occur in predictions or targets, ``micro`` pools the counts of all
-    classes, and ``each`` is a list with one score per class.  A ratio with denominator 0 is 0.  For a single
-    probability, only class 1 is scored.  Same as scikit-learn.
+    A ratio with denominator 0 is 0. For a single probability, only class 1 is scored. Same as scikit-learn.
+
+    Args:
+        average: Over classes: ``macro`` is the mean over those that occur in predictions or targets, ``micro`` pools
+            the counts of all, and ``each`` is a list with one score for each.
     """
 
     average: str = field(default="macro", validator=in_(AVERAGES))

@@ -16,8 +16,12 @@ from sigma_kernel.settings import ge, in_
 class EarlyStop(Hook):
     """Stop training when ``value`` has not improved for ``patience`` firings in a row.
 
-    An improvement is a value better than the best by more than ``by``; ``better`` says whether lower or higher is
-    better.  With ``restore``, the parameters of the best moment are restored.
+    Args:
+        value: Address of the value.
+        patience: Firings without an improvement that end training.
+        by: An improvement is better than the best by more than this, in units of the value.
+        better: Whether lower or higher values are better.
+        restore: Whether the parameters of the best moment are restored.
     """
 
     every: TimeStep = every(1, "epoch")

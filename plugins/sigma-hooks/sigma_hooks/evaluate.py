@@ -12,7 +12,12 @@ from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 
 @define(eq=False, kw_only=True)
 class Evaluate(Hook):
-    """Publish ``<on>.loss`` and ``<on>.<name>`` for each metric, over all rows of the split ``on``."""
+    """Publish ``<on>.loss`` and ``<on>.<name>`` for each metric, over all rows of the split ``on``.
+
+    Args:
+        on: Split of the data to measure on.
+        metrics: Metrics to measure, by name.
+    """
 
     every: TimeStep = every(1, "epoch")
     on: str = "validation"

@@ -12,7 +12,11 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class Extrema(Hook):
-    """Publish ``extrema.<value>.minimum`` and ``extrema.<value>.maximum`` over all firings of this hook."""
+    """Publish ``extrema.<value>.minimum`` and ``extrema.<value>.maximum`` over all firings of this hook.
+
+    Args:
+        value: Address of the value.
+    """
 
     every: TimeStep = every(1, "epoch")
     value: str = field(kw_only=False)

@@ -24,7 +24,12 @@ class F1Metric(ClassMetric):
 
 @define(eq=False, kw_only=True)
 class F1(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.f1``, or ``<on>.f1_<average>`` if ``average`` is not ``macro``."""
+    """Publish ``<on>.loss`` and ``<on>.f1``, or ``<on>.f1_<average>`` if ``average`` is not ``macro``.
+
+    Args:
+        average: Over classes: the mean over those that occur, the pooled counts of all, or a list with one score for
+            each.
+    """
 
     average: str = field(default="macro", validator=in_(AVERAGES))
 

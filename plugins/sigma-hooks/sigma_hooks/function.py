@@ -13,7 +13,13 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class FunctionHook(Hook):
-    """Call ``function(context)``, which reads the addresses ``inputs`` and publishes the addresses ``outputs``."""
+    """Call ``function(context)``, which reads the addresses ``inputs`` and publishes the addresses ``outputs``.
+
+    Args:
+        function: Function of the hook's context.
+        inputs: Addresses that it reads.
+        outputs: Addresses that it publishes.
+    """
 
     every: TimeStep = every(1, "epoch")
     function: Callable[[HookContext], Any] = field(kw_only=False)

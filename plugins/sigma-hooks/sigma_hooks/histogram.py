@@ -17,9 +17,12 @@ from sigma_kernel.settings import and_, ge, le
 class Histogram(Hook):
     """Publish ``histogram.<address>.edges`` and ``.counts``, as lists, for every array that the pattern ``of`` matches.
 
-    There are ``bins`` counts, at most 1,000, and one edge more, from the minimum to the maximum.  Elements that are not
-    finite are left out.  ``of`` matches parameters (``network.layers.**``), ``gradients.**``, ``updates.**`` or
-    ``activations.**``.
+    There is one edge more than counts, from the minimum to the maximum. Elements that are not finite are left out.
+
+    Args:
+        of: Pattern of arrays: parameters (``network.layers.**``), ``gradients.**``, ``updates.**`` or
+            ``activations.**``.
+        bins: Number of counts.
     """
 
     every: TimeStep = every(1, "epoch")

@@ -22,9 +22,16 @@ class LearningRateFinder(Hook):
     """Raise the learning rate from ``low`` to ``high`` over ``steps`` iterations; publish where the loss fell fastest.
 
     After that, or once the smoothed loss exceeds ``worse`` times its minimum, the parameters, the optimiser's slots and
-    the rates are restored, and training stops.  Publishes ``learning_rate_finder.rates``, ``.losses`` and
-    ``.suggestion``.  ``rates`` is the address of the learning rate, or a pattern; a schedule on it also multiplies the
-    rates tried.  Smith, Cyclical Learning Rates for Training Neural Networks, 2017, section 3.3.
+    the rates are restored, and training stops. Publishes ``learning_rate_finder.rates``, ``.losses`` and
+    ``.suggestion``. A schedule also multiplies the rates tried. Smith, Cyclical Learning Rates for Training Neural
+    Networks, 2017, section 3.3.
+
+    Args:
+        low: First learning rate.
+        high: Last learning rate.
+        steps: Iterations from the first to the last.
+        worse: The search ends once the smoothed loss exceeds this many times its minimum.
+        rates: Address of the learning rate, or a pattern of several.
     """
 
     every: TimeStep = every(1, "iteration")

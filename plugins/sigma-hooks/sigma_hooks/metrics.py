@@ -23,6 +23,9 @@ class AccuracyMetric(Metric):
     probabilities of class 1, compared with one half.
 
     Raises SigmaDataError if targets are not classes, and SigmaConfigError if ``top`` exceeds the number of classes.
+
+    Args:
+        top: Number of highest scores among which the class must be.
     """
 
     top: int = field(default=1, validator=ge(1))

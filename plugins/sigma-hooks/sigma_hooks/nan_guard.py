@@ -17,8 +17,9 @@ from sigma_kernel.settings import in_
 class NanGuard(Hook):
     """Act as soon as the loss is NaN or infinite.
 
-    ``then`` is ``fail`` (raise SigmaTrainingError), ``stop`` (stop training), or ``restore``: restore the parameters of
-    the last firing with a finite loss, and stop.
+    Args:
+        then: What to do: ``fail`` raises SigmaTrainingError, ``stop`` stops training, ``restore`` restores the
+            parameters of the last firing with a finite loss, and stops.
     """
 
     every: TimeStep = every(1, "epoch")

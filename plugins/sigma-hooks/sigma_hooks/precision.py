@@ -24,7 +24,12 @@ class PrecisionMetric(ClassMetric):
 
 @define(eq=False, kw_only=True)
 class Precision(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.precision``, or ``<on>.precision_<average>`` if ``average`` is not ``macro``."""
+    """Publish ``<on>.loss`` and ``<on>.precision``, or ``<on>.precision_<average>`` if ``average`` is not ``macro``.
+
+    Args:
+        average: Over classes: the mean over those that occur, the pooled counts of all, or a list with one score for
+            each.
+    """
 
     average: str = field(default="macro", validator=in_(AVERAGES))
 

@@ -16,11 +16,18 @@ from sigma_kernel.settings import and_, ge, gt, in_, lt
 class ReduceOnPlateau(Hook):
     """Multiply learning rates by ``factor`` when ``value`` has not improved for ``patience`` firings in a row.
 
-    An improvement is a value better than the best by more than ``by``; ``better`` says whether lower or higher is
-    better.  After a reduction, ``rest`` firings do not count (cooldown).  No rate falls below ``least``.  ``rates`` is
-    an address or a pattern: ``optimiser.learning_rate`` for all parameters, ``optimiser.0-dense.*.learning_rate`` for
-    those of one layer.  Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold and a
-    ``patience`` of 1 less.
+    Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold and a ``patience`` of 1 less.
+
+    Args:
+        value: Address of the value.
+        rates: Address of the learning rate, or a pattern, such as ``optimiser.0-dense.*.learning_rate`` for those of
+            one layer.
+        factor: Factor on the rates.
+        patience: Firings without an improvement that reduce them.
+        by: An improvement is better than the best by more than this, in units of the value.
+        better: Whether lower or higher values are better.
+        rest: Firings after a reduction that do not count (cooldown).
+        least: Rate below which none falls.
     """
 
     every: TimeStep = every(1, "epoch")

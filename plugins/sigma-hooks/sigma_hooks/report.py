@@ -13,7 +13,11 @@ from sigma_kernel.contracts import Hook, HookContext
 
 @define(eq=False, kw_only=True)
 class Report(Hook):
-    """Log the values of addresses, such as ``["validation.loss", "optimiser.learning_rate"]``."""
+    """Log the values of addresses, such as ``["validation.loss", "optimiser.learning_rate"]``.
+
+    Args:
+        values: Addresses of the values.
+    """
 
     every: TimeStep = every(1, "epoch")
     values: Sequence[str] = field(factory=list)

@@ -24,9 +24,13 @@ MEASURES: dict[str, Callable[[np.ndarray], Any]] = {
 class Statistics(Hook):
     """Publish ``statistics.<address>.<measure>`` for every array or number that the pattern ``of`` matches.
 
-    Measures are ``mean``, standard ``deviation``, Euclidean ``norm``, ``minimum``, ``maximum`` and ``zeros``, the share
-    of elements that are 0.  ``of`` matches parameters (``network.layers.**``), or ``gradients.**``, ``updates.**`` or
-    ``activations.**`` of the last iteration.
+    Gradients, updates and activations are those of the last iteration.
+
+    Args:
+        of: Pattern of values: parameters (``network.layers.**``), ``gradients.**``, ``updates.**`` or
+            ``activations.**``.
+        measures: What to publish: ``mean``, standard ``deviation``, Euclidean ``norm``, ``minimum``, ``maximum``, or
+            ``zeros``, the share of elements that are 0.
     """
 
     every: TimeStep = every(1, "epoch")

@@ -15,8 +15,11 @@ from sigma_kernel.settings import matches_re
 class Switch(Hook):
     """Provide ``switch.<name>``, a number for criteria to read, such as ``switch.brake equals 1``.
 
-    It starts as ``value``.  Setting it is an ordinary command: it applies at a boundary, is recorded in the journal,
-    and is saved with the run.
+    Setting it is an ordinary command: it applies at a boundary, is recorded in the journal, and is saved with the run.
+
+    Args:
+        name: Name of the switch.
+        value: Initial value.
     """
 
     every: TimeStep = TimeStep("start")

@@ -26,19 +26,30 @@ class TargetMaximisation(Hook):
     """Find the input that maximises each output by gradient ascent, and write it as a PNG image.
 
     Ascends for ``steps`` along the gradient of the output before its cost, with fixed parameters, from noise drawn with
-    ``seed``; each step has a root mean square of ``rate``.  ``l2`` pulls the input to 0; ``low`` and ``high`` bound
-    its elements, in preprocessed units.  ``outputs`` are the indices of the outputs to draw, by default all.
+    ``seed``.
 
     If the network has several inputs, the first one is drawn and the others are held at 0, the mean of standardised
     data.
 
-    Images are written to ``folder`` in the run's folder, or not at all if the run has none.  ``name`` may contain
-    addresses in braces, and ``{output}``; shades are rescaled from the minimum to the maximum element.  Inputs are
-    ``(height, width)`` or ``(channels, height, width)`` with 1 or 3 channels; for a flat input, set ``shape``.
+    No image is written if the run has no folder. Shades are rescaled from the minimum to the maximum element. Inputs
+    are ``(height, width)`` or ``(channels, height, width)`` with 1 or 3 channels; for a flat input, set ``shape``.
     Publishes ``target_maximisation.<output>``, the value reached.
 
     Erhan, Bengio, Courville and Vincent, Visualizing Higher-Layer Features of a Deep Network, 2009; with ``l2`` as in
     Simonyan, Vedaldi and Zisserman, Deep Inside Convolutional Networks, 2014.
+
+    Args:
+        outputs: Indices of the outputs to draw; by default all.
+        steps: Steps of the ascent.
+        rate: Root mean square of a step, in preprocessed units.
+        l2: Strength of the pull of the input to 0.
+        low: Least value of an element, in preprocessed units; no bound by default.
+        high: Greatest value of an element, in preprocessed units; no bound by default.
+        seed: Seed of the noise to begin with.
+        shape: Shape of the image, for a flat input.
+        folder: Folder in the run folder to write to.
+        name: Name of the file, which may contain ``{output}`` and addresses in braces.
+        zoom: Pixels of the image along each side of an element.
     """
 
     every: TimeStep = TimeStep("stop")

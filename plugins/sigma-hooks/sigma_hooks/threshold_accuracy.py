@@ -18,6 +18,9 @@ class ThresholdAccuracyMetric(Metric):
     """Binary accuracy: the share of outputs that are above ``threshold`` exactly if the target is above one half.
 
     Several outputs count separately, as in multi-label classification.  A NaN output is never right.
+
+    Args:
+        threshold: Output above which it means yes.
     """
 
     threshold: float = 0.5
@@ -31,7 +34,11 @@ class ThresholdAccuracyMetric(Metric):
 
 @define(eq=False, kw_only=True)
 class ThresholdAccuracy(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.threshold_accuracy``."""
+    """Publish ``<on>.loss`` and ``<on>.threshold_accuracy``.
+
+    Args:
+        threshold: Output above which it means yes.
+    """
 
     threshold: float = field(default=0.5)
 

@@ -18,6 +18,9 @@ class TimeLimit(Hook):
     """Stop training after ``limit``, such as ``"90 seconds"`` or ``"1.5 hours"``.
 
     Time before a resume counts, pauses do not.  Raises SigmaConfigError if ``limit`` is not a duration.
+
+    Args:
+        limit: Duration, such as ``"90 seconds"`` or ``"1.5 hours"``.
     """
 
     every: TimeStep = every(0.1, "second")

@@ -16,8 +16,11 @@ from sigma_kernel.contracts import Hook, HookContext
 class UpdateRate(Hook):
     """Publish ``update_rate.<address>``: the standard deviation of a parameter's update over that of the parameter.
 
-    The update is that of the last iteration.  ``match`` is relative to ``network.layers``, by default each layer's
-    weights.  About 1e-3 is usual for layers that train well.  A parameter whose elements are all equal has no rate.
+    The update is that of the last iteration. About 1e-3 is usual for layers that train well. A parameter whose
+    elements are all equal has no rate.
+
+    Args:
+        match: Pattern of the parameters, relative to ``network.layers``; by default each layer's weights.
     """
 
     every: TimeStep = every(1, "epoch")

@@ -26,6 +26,9 @@ class Verify(Hook):
     array, and one unit in its last place; integers must be equal unless rounding decides them.  If something differs,
     twelve more perturbed repetitions confirm it, and all intermediate values are compared to locate the op.  This hook
     does not change a bit of the training.
+
+    Args:
+        tolerance: Factor on what rounding explains.
     """
 
     every: TimeStep = every(1, "epoch")

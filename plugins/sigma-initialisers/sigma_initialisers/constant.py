@@ -11,7 +11,11 @@ from sigma_kernel.settings import finite
 
 @define(eq=False)
 class Constant(Initialiser):
-    """Fill a parameter with a constant value."""
+    """Fill a parameter with a constant value.
+
+    Args:
+        value: Value of every element, in units of the parameter.
+    """
 
     value: float = field(validator=finite)
 

@@ -11,9 +11,13 @@ from sigma_kernel.settings import finite, ge
 
 @define(eq=False)
 class Gaussian(Initialiser):
-    """Draw from a normal distribution; mean and standard ``deviation`` are in units of the parameter.
+    """Draw from a normal distribution.
 
     Same distribution as ``torch.nn.init.normal_``.
+
+    Args:
+        deviation: Standard deviation, in units of the parameter.
+        mean: Mean, in units of the parameter.
     """
 
     deviation: float = field(validator=[finite, ge(0)])

@@ -15,11 +15,13 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 class GlorotNormal(Initialiser):
     """Draw from a normal distribution of mean 0 and standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
 
-    This keeps the variance of signals and gradients.  ``gain`` is a number, or the name of the nonlinearity that
-    follows (``"tanh"``).
+    This keeps the variance of signals and gradients.
 
     Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks, 2010.  Same
     distribution as ``torch.nn.init.xavier_normal_``.
+
+    Args:
+        gain: Factor: a number, or the name of the nonlinearity that follows, such as ``"tanh"``.
     """
 
     gain: float | str = field(default="linear", validator=gain)

@@ -16,10 +16,12 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 class HeNormal(Initialiser):
     """Draw from a normal distribution of mean 0 and standard deviation ``gain / sqrt(fan_in)``.
 
-    ``gain`` is a number, or the name of the nonlinearity that follows; ``fan = "out"`` divides by ``fan_out``
-    instead, which keeps the variance of gradients rather than of signals.
-
     He et al., Delving Deep into Rectifiers, 2015.  Same distribution as ``torch.nn.init.kaiming_normal_``.
+
+    Args:
+        gain: Factor: a number, or the name of the nonlinearity that follows.
+        fan: Whether to divide by ``fan_in``, which keeps the variance of signals, or by ``fan_out``, which keeps that
+            of gradients.
     """
 
     gain: float | str = field(default="relu", validator=gain)

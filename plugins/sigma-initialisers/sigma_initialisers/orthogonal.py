@@ -14,11 +14,14 @@ from sigma_kernel.errors import SigmaConfigError
 class Orthogonal(Initialiser):
     """Draw a random matrix with orthonormal rows or columns (whichever are fewer), uniformly, times ``gain``.
 
-    The first axis is the rows; all others together are the columns.  ``gain`` is a number, or the name of the
-    nonlinearity that follows.  Raises SigmaConfigError for a parameter with fewer than two axes.
+    The first axis is the rows; all others together are the columns. Raises SigmaConfigError for a parameter with fewer
+    than two axes.
 
     Saxe, McClelland and Ganguli, Exact Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural
     Networks, 2014.  Same method as ``torch.nn.init.orthogonal_``.
+
+    Args:
+        gain: Factor: a number, or the name of the nonlinearity that follows.
     """
 
     gain: float | str = field(default=1.0, validator=gain)

@@ -13,8 +13,11 @@ from sigma_kernel.settings import finite, ge
 class TruncatedNormal(Initialiser):
     """Draw from a normal distribution truncated two standard deviations from its mean, in units of the parameter.
 
-    ``deviation`` is the standard deviation before truncation; after it, the standard deviation is 0.8796 times that.
     Same distribution as ``torch.nn.init.trunc_normal_`` with bounds at two standard deviations.
+
+    Args:
+        deviation: Standard deviation before truncation, in units of the parameter; after it, it is 0.8796 times that.
+        mean: Mean, in units of the parameter.
     """
 
     deviation: float = field(validator=[finite, ge(0)])

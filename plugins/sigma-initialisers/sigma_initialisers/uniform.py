@@ -15,6 +15,10 @@ class Uniform(Initialiser):
     """Draw from a uniform distribution over ``[low, high)``, in units of the parameter.
 
     Same distribution as ``torch.nn.init.uniform_``.
+
+    Args:
+        low: Lower end, in units of the parameter.
+        high: Upper end, in units of the parameter.
     """
 
     low: float = field(validator=finite)

@@ -17,11 +17,13 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
 class WarmStart(Initialiser):
     """Load the values of the same address from the newest intact checkpoint of a run.
 
-    ``run`` is a run folder, ``trainer`` one of its trainers (needed only if it had several).  ``map`` gives the name of
-    a layer or parameter in that run if it differs: ``{"4-output": "2-output"}``.
-
     Raises SigmaCheckpointError if no checkpoint is intact or if it lacks that address, and SigmaConfigError if the
     shapes differ.
+
+    Args:
+        run: Folder of the run.
+        trainer: Trainer of that run; needed only if it had several.
+        map: Names of layers or parameters in that run, where they differ: ``{"4-output": "2-output"}``.
     """
 
     run: Path = field(converter=Path)

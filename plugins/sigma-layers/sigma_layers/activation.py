@@ -18,6 +18,9 @@ class Activation(Layer):
     ``sigma components activation`` lists the names.
 
     Shapes: ``(batch, ...)`` -> the same.
+
+    Args:
+        function: Name of the activation function, or a function of a node.
     """
 
     function: str | Callable[[Node], Node] = field(validator=activation, metadata=ACTIVATION)

@@ -19,6 +19,9 @@ class Add(Layer):
     Shapes: any number of equal ``(batch, ...)`` -> the same.  There is no broadcasting.
 
     He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385.
+
+    Args:
+        branches: Architectures whose values are added.
     """
 
     branches: tuple[Architecture, ...]

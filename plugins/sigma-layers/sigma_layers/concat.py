@@ -14,9 +14,11 @@ from sigma_kernel.graph import Node
 class Concat(Layer):
     """Concatenate the layer before this one and branches: ``Concat(left, right)``.
 
-    ``axis`` counts the batch as axis 0, which cannot be concatenated; negative axes count from the end.
-
     Shapes: any number of ``(batch, ...)`` that differ only along ``axis`` -> the same, ``axis`` being their sum.
+
+    Args:
+        branches: Architectures whose values are concatenated.
+        axis: Axis along which they are; the batch is axis 0, which cannot be, and negative axes count from the end.
     """
 
     branches: tuple[Architecture, ...]

@@ -20,14 +20,21 @@ from sigma_layers.windows import Padding, Sides, padding, sides, window
 class Conv2d(Layer):
     """Convolve images with filters: ``Conv2d(32, 3, padding="same", activation="relu")``.
 
-    Computes ``activation(weights * x + biases)``, where ``*`` is a cross-correlation, as in other frameworks.
-    ``size``, ``stride`` and ``padding`` are one number or ``(height, width)``.  Padding is with zeros; ``"same"``
-    keeps height and width if the stride is 1.  Weights are initialised by ``glorot_uniform``, biases with 0.
+    Computes ``activation(weights * x + biases)``, where ``*`` is a cross-correlation, as in other frameworks. Weights
+    are initialised by ``glorot_uniform``, biases with 0.
 
     Shapes: ``(batch, channels, height, width)`` -> ``(batch, filters, height', width')``, each n becoming
     ``(n + 2 * padding - size) // stride + 1``; weights ``(filters, channels, *size)``, biases ``(filters,)``.
 
     LeCun et al., Gradient-Based Learning Applied to Document Recognition, 1998.
+
+    Args:
+        filters: Number of filters, which are the channels of the output.
+        size: Sides of a filter: one number, or ``(height, width)``.
+        stride: Distances between windows, likewise.
+        padding: Zeros before and after each side, likewise; ``"same"`` keeps height and width at a stride of 1.
+        activation: Activation function of the sums: its name, or a function of a node.
+        bias: Whether biases are added.
     """
 
     filters: int = field(validator=count)

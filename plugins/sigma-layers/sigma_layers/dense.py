@@ -16,10 +16,14 @@ from sigma_layers.settings import ACTIVATION, activation, applied, count
 class Dense(Layer):
     """Compute ``activation(x @ weights + biases)`` on the last axis: ``Dense(100, activation="relu")``.
 
-    ``activation`` is a name or a function of a node; ``bias=False`` leaves out the biases.  Weights are initialised by
-    ``glorot_uniform``, biases with 0.
+    Weights are initialised by ``glorot_uniform``, biases with 0.
 
     Shapes: ``(batch, ..., features)`` -> ``(batch, ..., units)``; weights ``(features, units)``, biases ``(units,)``.
+
+    Args:
+        units: Number of outputs of each row.
+        activation: Activation function of the sums: its name, or a function of a node.
+        bias: Whether biases are added.
     """
 
     units: int = field(validator=count)

@@ -19,6 +19,9 @@ class Dropout(Layer):
 
     Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, Dropout: A Simple Way to Prevent Neural Networks from
     Overfitting, 2014.
+
+    Args:
+        rate: Probability of zeroing an element.
     """
 
     rate: float = live(0.5, low=0.0, below=1.0)

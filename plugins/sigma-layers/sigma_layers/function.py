@@ -19,6 +19,9 @@ class Function(Layer):
     configuration, offer it as a layer of a plugin.
 
     Shapes: any number of ``(batch, ...)`` -> ``(batch, ...)``.
+
+    Args:
+        function: Function of one node for each input of the layer that returns a node.
     """
 
     function: Callable[..., Node] = field(validator=function)

@@ -19,6 +19,9 @@ class FunctionCost(CostLayer):
     ``Totals(f.sum(weights * losses), f.sum(weights))``: shards and evaluations of a split then combine correctly.
 
     Shapes: output ``(batch, ...)`` and the section ``targets`` -> scalar, a mean over the batch, or Totals.
+
+    Args:
+        function: Function of output and targets that returns a scalar, or Totals.
     """
 
     function: Callable[[Node, Node], Node | Totals] = field(validator=function)

@@ -18,11 +18,14 @@ from sigma_layers.settings import count
 class Input(Layer):
     """Take a section of the data as input: ``Input(28, 28)``, ``Input(4, section="left")``.
 
-    ``shape`` is that of one sample, without the batch; ``Input()`` takes one number per sample.  Values are cast to
-    ``dtype``, by default the network's precision; use ``dtype="int32"`` for indices.  Booleans raise
-    SigmaNetworkError unless ``dtype`` is given.
+    ``Input()`` takes one number per sample. Booleans raise SigmaNetworkError unless ``dtype`` is given.
 
     Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
+
+    Args:
+        shape: Shape of one sample, without the batch.
+        section: Section of the data to read.
+        dtype: Dtype to cast values to, such as ``"int32"`` for indices; by default the precision of the network.
     """
 
     shape: tuple[int, ...] = field(validator=deep_iterable(count))

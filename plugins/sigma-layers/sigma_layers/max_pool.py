@@ -18,11 +18,15 @@ from sigma_layers.windows import Padding, Sides, padding, sides, window
 class MaxPool(Layer):
     """Take the maximum over windows of each channel: ``MaxPool(2)``.
 
-    ``size``, ``stride`` and ``padding`` are one number for all spatial dimensions or one for each; ``stride`` defaults
-    to ``size``.  Padding never is the maximum.
+    Padding never is the maximum.
 
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming
     ``(n + 2 * padding - size) // stride + 1``.
+
+    Args:
+        size: Sides of a window: one for all spatial dimensions, or one for each.
+        stride: Distances between windows, likewise; by default the size.
+        padding: Elements before and after each side, likewise; ``"same"`` keeps sides at a stride of 1.
     """
 
     size: Sides = field(default=2, validator=sides)

@@ -20,6 +20,11 @@ class Output(Layer):
 
     ``Output(units, ...)`` has the parameters, shapes and values of ``Dense(units, ...)``.  Users see the
     ``prediction`` of the cost that follows, such as probabilities.
+
+    Args:
+        units: Units of a dense layer that it adds; by default it adds none.
+        activation: Activation function of that layer: its name, or a function of a node.
+        bias: Whether that layer adds biases.
     """
 
     units: int | None = field(default=None, validator=optional(count))

@@ -16,6 +16,9 @@ class Reshape(Layer):
     """Reshape each sample: ``Reshape(28, 28)``, ``Reshape()`` for a single number.
 
     Shapes: ``(batch, ...)`` -> ``(batch, *shape)``, with as many elements.
+
+    Args:
+        shape: New shape of one sample, without the batch.
     """
 
     shape: tuple[int, ...] = field(validator=deep_iterable(count))

@@ -26,12 +26,15 @@ class SoftmaxCrossEntropy(CostLayer):
     """Minimise ``-log softmax(output)[label]``: ``Output(10) + SoftmaxCrossEntropy()``.
 
     Targets are class indices, ``(batch, ...)``, or class probabilities such as one-hot rows, ``(batch, ...,
-    classes)``.  ``class_weights``, one for each class, multiply each term; as in PyTorch, the sum is then divided by
-    the weights of the labels for indices, and by the number of rows for probabilities.  Numerically stable for logits
-    of any size.  Matches ``torch.nn.functional.cross_entropy``, except that classes are the last axis and that a batch
-    whose labels all have weight 0 has loss 0, where PyTorch gives NaN.  Predictions are probabilities.
+    classes)``. Numerically stable for logits of any size. Matches ``torch.nn.functional.cross_entropy``, except that
+    classes are the last axis and that a batch whose labels all have weight 0 has loss 0, where PyTorch gives
+    NaN. Predictions are probabilities.
 
     Shapes: output ``(batch, ..., classes)`` and targets as above -> scalar, or Totals if labels have weights.
+
+    Args:
+        class_weights: Factors on the terms, one for each class. As in PyTorch, the sum is divided by the weights of the
+            labels for indices, and by the number of rows for probabilities.
     """
 
     chooses: ClassVar[bool] = True

@@ -24,7 +24,8 @@ def make_console() -> Console:
 class ConsoleMonitor(Monitor):
     """Show the progress of training on standard error.
 
-    ``interval`` is the time between two plain lines, in seconds; a terminal is redrawn ten times a second.
+    Args:
+        interval: Seconds between two plain lines, where there is no terminal; a terminal is redrawn ten times a second.
     """
 
     interval: float = field(default=10.0, validator=gt(0.0))

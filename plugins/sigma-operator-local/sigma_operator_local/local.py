@@ -19,8 +19,13 @@ from sigma_operator_local.shards import Sharding, Sum
 class LocalOperator(Operator):
     """Run a trainer on this machine, with data parallelism over threads.
 
-    Every batch is split into ``shards``; ``workers`` threads compute their gradients, which ``merger`` merges in a
-    fixed tree.  ``burst_seconds`` bounds the time between two boundaries, and so the latency of commands.
+    Every batch is split into shards; threads compute their gradients, which are merged in a fixed tree.
+
+    Args:
+        workers: Threads that compute the gradients of shards.
+        shards: Parts that every batch is split into; the number may change rounding, that of workers does not.
+        burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
+        merger: How the results of two shards become one.
     """
 
     workers: int = field(default=1, validator=ge(1))

@@ -20,11 +20,16 @@ class Adadelta(GradientOptimiser):
 
     Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012.  Defaults and arithmetic are those of
     ``torch.optim.Adadelta`` (its ``rho`` is ``decay``).
+
+    Args:
+        learning_rate: Factor on each change; the paper's method has 1.
+        decay: Decay rate of the two moving averages.
+        epsilon: Added to both averages, in their units.
     """
 
-    learning_rate: float = live(1.0, low=0.0, doc="factor on each change; the paper's method has 1")
-    decay: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the two moving averages")
-    epsilon: float = live(1e-6, low=0.0, doc="added to both averages, in their units")
+    learning_rate: float = live(1.0, low=0.0)
+    decay: float = live(0.9, low=0.0, below=1.0)
+    epsilon: float = live(1e-6, low=0.0)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the averages of squared gradients and of squared changes."""

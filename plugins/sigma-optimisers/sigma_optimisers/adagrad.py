@@ -20,10 +20,15 @@ class Adagrad(GradientOptimiser):
 
     Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
     Defaults and arithmetic are those of ``torch.optim.Adagrad``; its ``lr_decay`` is a schedule here.
+
+    Args:
+        learning_rate: Step size of the first step, in units of the parameter.
+        epsilon: Avoids division by 0, in units of the gradient.
+        initial_accumulator: First value of the sum ``s``, in units of the gradient squared.
     """
 
-    learning_rate: float = live(1e-2, low=0.0, doc="step size of the first step, in units of the parameter")
-    epsilon: float = live(1e-10, low=0.0, doc="avoids division by 0, in units of the gradient")
+    learning_rate: float = live(1e-2, low=0.0)
+    epsilon: float = live(1e-10, low=0.0)
     initial_accumulator: float = field(default=0.0, validator=[finite, ge(0)])  # the first s, a squared gradient
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:

@@ -20,12 +20,18 @@ class Adam(GradientOptimiser):
 
     Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015.  Defaults and arithmetic are those of
     ``torch.optim.Adam``, without ``amsgrad``.
+
+    Args:
+        learning_rate: Step size, roughly its upper bound, in units of the parameter.
+        beta1: Decay rate of the first moment's moving average.
+        beta2: Decay rate of the second moment's moving average.
+        epsilon: Avoids division by 0, in units of the gradient.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="step size, roughly its upper bound, in units of the parameter")
-    beta1: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the first moment's moving average")
-    beta2: float = live(0.999, low=0.0, below=1.0, doc="decay rate of the second moment's moving average")
-    epsilon: float = live(1e-8, low=0.0, doc="avoids division by 0, in units of the gradient")
+    learning_rate: float = live(1e-3, low=0.0)
+    beta1: float = live(0.9, low=0.0, below=1.0)
+    beta2: float = live(0.999, low=0.0, below=1.0)
+    epsilon: float = live(1e-8, low=0.0)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the two moments, in units of the gradient and of its square."""

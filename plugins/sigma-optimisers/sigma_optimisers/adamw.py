@@ -17,9 +17,12 @@ class AdamW(Adam):
 
     Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019.  Defaults and arithmetic are those of
     ``torch.optim.AdamW``, without ``amsgrad``.
+
+    Args:
+        weight_decay: Fraction of the parameter removed per unit of learning rate.
     """
 
-    weight_decay: float = live(1e-2, low=0.0, doc="fraction of the parameter removed per unit of learning rate")
+    weight_decay: float = live(1e-2, low=0.0)
 
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]

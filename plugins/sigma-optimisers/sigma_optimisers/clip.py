@@ -17,10 +17,14 @@ class Clip(Modifier):
 
     Same as ``torch.clamp``: if ``low`` is above ``high``, every element becomes ``high``.  Weight clipping of Arjovsky,
     Chintala and Bottou, Wasserstein GAN, 2017.
+
+    Args:
+        low: Minimum of an element, in units of the parameter.
+        high: Maximum of an element, in units of the parameter.
     """
 
-    low: float = live(-1.0, doc="minimum of an element, in units of the parameter")
-    high: float = live(1.0, doc="maximum of an element, in units of the parameter")
+    low: float = live(-1.0)
+    high: float = live(1.0)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter with its elements clipped."""

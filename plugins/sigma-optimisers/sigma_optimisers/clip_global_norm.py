@@ -23,9 +23,12 @@ class ClipGlobalNorm(Transform):
 
     Pascanu, Mikolov and Bengio, On the Difficulty of Training Recurrent Neural Networks, 2013.  Same as
     ``torch.nn.utils.clip_grad_norm_``.
+
+    Args:
+        limit: Maximum global norm, in units of the gradient.
     """
 
-    limit: float = live(1.0, low=0.0, doc="maximum global norm, in units of the gradient")
+    limit: float = live(1.0, low=0.0)
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients, scaled by one factor."""

@@ -16,9 +16,12 @@ class ClipNorm(Transform):
     """Scale each matching gradient whose norm exceeds ``limit`` to that norm, each by itself.
 
     Same as ``torch.nn.utils.clip_grad_norm_`` on each parameter separately, with the Euclidean norm.
+
+    Args:
+        limit: Maximum norm of one parameter's gradient, in units of the gradient.
     """
 
-    limit: float = live(1.0, low=0.0, doc="maximum norm of one parameter's gradient, in units of the gradient")
+    limit: float = live(1.0, low=0.0)
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients, each clipped by itself."""

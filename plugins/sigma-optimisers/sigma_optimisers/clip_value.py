@@ -16,9 +16,12 @@ class ClipValue(Transform):
     """Clip every element of the matching gradients to ``[-limit, limit]``.
 
     Same as ``torch.nn.utils.clip_grad_value_``.
+
+    Args:
+        limit: Maximum absolute value of an element, in units of the gradient.
     """
 
-    limit: float = live(1.0, low=0.0, doc="maximum absolute value of an element, in units of the gradient")
+    limit: float = live(1.0, low=0.0)
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with their elements clipped."""

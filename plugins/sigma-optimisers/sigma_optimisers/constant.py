@@ -11,7 +11,11 @@ from sigma_kernel.settings import finite, ge
 
 @define(eq=False)
 class ConstantFactor(Schedule):
-    """Multiply a setting by a constant factor."""
+    """Multiply a setting by a constant factor.
+
+    Args:
+        factor: Factor on the setting.
+    """
 
     factor: float = field(default=1.0, validator=[finite, ge(0)])
 

@@ -18,6 +18,10 @@ class Cosine(Schedule):
 
     Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.  Same as
     ``torch.optim.lr_scheduler.CosineAnnealingLR`` up to ``total``; PyTorch's rises again after that.
+
+    Args:
+        total: Time of the annealing, such as ``"10 epochs"`` or ``"500 iterations"``.
+        floor: Factor at the end.
     """
 
     total: str = field(validator=INTERVAL)

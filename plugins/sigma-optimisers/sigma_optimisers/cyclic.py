@@ -20,6 +20,12 @@ class Cyclic(Schedule):
     Learning Rates for Training Neural Networks, 2017.  Same as ``torch.optim.lr_scheduler.CyclicLR`` with the setting
     as ``max_lr``: ``triangular``, and ``triangular2`` if ``shrink`` is 0.5.  Raises SigmaConfigError if ``rise`` and
     ``fall`` have different units.
+
+    Args:
+        rise: Time from ``low`` to 1, such as ``"10 epochs"`` or ``"500 iterations"``.
+        fall: Time back, in the same unit; by default that of the rise.
+        low: Factor at both ends of a cycle.
+        shrink: Factor on the amplitude of each cycle against the one before.
     """
 
     rise: str = field(validator=INTERVAL)

@@ -15,6 +15,10 @@ class Exponential(Schedule):
     """Decay by ``factor`` over every interval, continuously: ``factor ** (t / every)``.
 
     Same as ``torch.optim.lr_scheduler.ExponentialLR`` for ``"1 epoch"``.
+
+    Args:
+        every: Interval over which the setting decays by the factor, such as ``"10 epochs"`` or ``"500 iterations"``.
+        factor: Factor over an interval.
     """
 
     every: str = field(validator=INTERVAL)

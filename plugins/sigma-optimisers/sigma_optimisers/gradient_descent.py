@@ -16,9 +16,12 @@ class GradientDescent(GradientOptimiser):
 
     Robbins and Monro, A Stochastic Approximation Method, 1951.  Defaults and arithmetic are those of
     ``torch.optim.SGD``.
+
+    Args:
+        learning_rate: Step size per unit of gradient.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="step size per unit of gradient")
+    learning_rate: float = live(1e-3, low=0.0)
 
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]

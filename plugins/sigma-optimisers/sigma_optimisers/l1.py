@@ -17,9 +17,12 @@ class L1(Transform):
 
     The reported loss does not include the penalty.  Tibshirani, Regression Shrinkage and Selection via the
     Lasso, 1996.
+
+    Args:
+        factor: Weight of the penalty, in units of loss / parameter.
     """
 
-    factor: float = live(1e-4, low=0.0, doc="weight of the penalty, in units of loss / parameter")
+    factor: float = live(1e-4, low=0.0)
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with the penalty's gradient added."""

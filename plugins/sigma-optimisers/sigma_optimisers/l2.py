@@ -16,9 +16,12 @@ class L2(Transform):
 
     The reported loss does not include the penalty.  Hoerl and Kennard, Ridge Regression, 1970; same as
     ``weight_decay`` of ``torch.optim.SGD``, ``Adagrad``, ``Adam`` ...
+
+    Args:
+        factor: Weight of the penalty, in units of loss / parameter squared.
     """
 
-    factor: float = live(1e-4, low=0.0, doc="weight of the penalty, in units of loss / parameter squared")
+    factor: float = live(1e-4, low=0.0)
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with the penalty's gradient added."""

@@ -17,12 +17,15 @@ from sigma_kernel.settings import whole
 class MaxNorm(Modifier):
     """Scale the incoming weights of each unit to the Euclidean norm ``limit`` if they exceed it.
 
-    Units lie along ``axis``, by default the last one, as in a dense layer's weights of shape ``(inputs, units)``; a
-    vector is one unit.  Same as ``torch.renorm``.  Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks
-    from Overfitting, 2014; their limits are 3 to 4.  Raises SigmaNetworkError if a parameter has no such axis.
+    A vector is one unit. Same as ``torch.renorm``. Srivastava et al., Dropout: A Simple Way to Prevent Neural
+    Networks from Overfitting, 2014; their limits are 3 to 4. Raises SigmaNetworkError if a parameter has no such axis.
+
+    Args:
+        limit: Maximum norm of the weights of one unit, in units of the parameter.
+        axis: Axis along which units lie; the last one for a dense layer's weights of shape ``(inputs, units)``.
     """
 
-    limit: float = live(3.0, low=0.0, doc="maximum norm of the weights of one unit, in units of the parameter")
+    limit: float = live(3.0, low=0.0)
     axis: int = field(default=-1, kw_only=True, validator=whole)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:

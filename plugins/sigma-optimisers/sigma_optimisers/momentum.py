@@ -16,10 +16,14 @@ class Momentum(GradientOptimiser):
 
     Polyak, Some Methods of Speeding up the Convergence of Iteration Methods, 1964.  The learning rate's default and
     the arithmetic are those of ``torch.optim.SGD``; ``momentum`` defaults to 0.9, where PyTorch's default is 0.
+
+    Args:
+        learning_rate: Step size per unit of velocity.
+        momentum: Decay rate of the velocity.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="step size per unit of velocity")
-    momentum: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the velocity")
+    learning_rate: float = live(1e-3, low=0.0)
+    momentum: float = live(0.9, low=0.0, below=1.0)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the velocity, in units of the gradient."""

@@ -17,10 +17,14 @@ class Nesterov(GradientOptimiser):
     Nesterov, A Method of Solving a Convex Programming Problem with Convergence Rate O(1/k^2), 1983, in the form of
     Sutskever et al., On the Importance of Initialization and Momentum in Deep Learning, 2013.  The learning rate's
     default and the arithmetic are those of ``torch.optim.SGD(nesterov=True)``; ``momentum`` is 0.9 by default.
+
+    Args:
+        learning_rate: Step size per unit of velocity.
+        momentum: Decay rate of the velocity.
     """
 
-    learning_rate: float = live(1e-3, low=0.0, doc="step size per unit of velocity")
-    momentum: float = live(0.9, low=0.0, below=1.0, doc="decay rate of the velocity")
+    learning_rate: float = live(1e-3, low=0.0)
+    momentum: float = live(0.9, low=0.0, below=1.0)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the velocity, in units of the gradient."""

@@ -27,6 +27,13 @@ class OneCycle(Schedule):
     Fast Training of Neural Networks Using Large Learning Rates, 2018.  Same as
     ``torch.optim.lr_scheduler.OneCycleLR`` with the setting as ``max_lr``, without cycling momentum.  Raises
     SigmaConfigError if the rise or the fall is shorter than one step.
+
+    Args:
+        total: Time of the whole cycle, such as ``"10 epochs"`` or ``"500 iterations"``.
+        rise: Fraction of the total until the peak.
+        start: Factor at the beginning.
+        floor: Factor at the end.
+        curve: Form of rise and fall.
     """
 
     total: str = field(validator=INTERVAL)

@@ -18,6 +18,9 @@ class Product(Schedule):
     """Multiply the factors of several schedules, all on the same clock.
 
     Same as ``torch.optim.lr_scheduler.ChainedScheduler``.  Raises SigmaConfigError if there is no schedule.
+
+    Args:
+        of: Schedules whose factors are multiplied.
     """
 
     of: Sequence[Schedule] = field(validator=deep_iterable(SCHEDULE))

@@ -19,11 +19,16 @@ class RMSprop(GradientOptimiser):
 
     Tieleman and Hinton, Lecture 6.5 of Neural Networks for Machine Learning, 2012.  Defaults and arithmetic are those
     of ``torch.optim.RMSprop`` (its ``alpha`` is ``decay``), not centred and without momentum.
+
+    Args:
+        learning_rate: Typical step size, in units of the parameter.
+        decay: Decay rate of the moving average.
+        epsilon: Avoids division by 0, in units of the gradient.
     """
 
-    learning_rate: float = live(1e-2, low=0.0, doc="typical step size, in units of the parameter")
-    decay: float = live(0.99, low=0.0, below=1.0, doc="decay rate of the moving average")
-    epsilon: float = live(1e-8, low=0.0, doc="avoids division by 0, in units of the gradient")
+    learning_rate: float = live(1e-2, low=0.0)
+    decay: float = live(0.99, low=0.0, below=1.0)
+    epsilon: float = live(1e-8, low=0.0)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return the average of squared gradients."""

@@ -15,6 +15,10 @@ class StepDecay(Schedule):
     """Decay by ``factor`` at the end of every interval: ``factor ** floor(t / every)``.
 
     Same as ``torch.optim.lr_scheduler.StepLR``.
+
+    Args:
+        every: Interval between two decays, such as ``"10 epochs"`` or ``"500 iterations"``.
+        factor: Factor at the end of every interval.
     """
 
     every: str = field(validator=INTERVAL)

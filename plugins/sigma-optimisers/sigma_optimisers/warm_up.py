@@ -18,6 +18,11 @@ class WarmUp(Schedule):
     ``then`` counts the warm-up's unit, epochs or iterations, from the end of the warm-up; the other unit is not
     shifted.  Same as ``torch.optim.lr_scheduler.LinearLR``, chained with ``then`` by ``SequentialLR``.  Goyal et al.,
     Accurate, Large Minibatch SGD, 2017.
+
+    Args:
+        duration: Time of the rise, such as ``"10 epochs"`` or ``"500 iterations"``.
+        start: Factor at the beginning.
+        then: Schedule after the rise; by default the factor stays 1.
     """
 
     duration: str = field(validator=INTERVAL)

@@ -38,21 +38,28 @@ MISSING = must(lambda value: value in ("refuse", "drop") or is_finite(value), "'
 class Csv(Divided):
     """A CSV file, compressed or not, with one row per sample.
 
-    ``target`` is the column to predict, by its name in the header or by number; ``inputs`` are the columns to predict
-    it from (``"*"``: all others), which hold numbers, except for those in ``encode``.  ``targets`` is ``classes``
-    (words or integers that become sorted class indices, see the property ``classes``), ``numbers`` (a vector, also from
-    several columns), or ``auto``: a column of words holds classes, a column of integers what the cost takes, classes
-    for a classification cost such as ``softmax_cross_entropy``, else numbers.  ``shape`` is the shape of a sample,
-    ``scale`` a factor on it.
-
-    Without a ``header`` in the first line, columns have numbers from 0.  ``delimiter`` separates values, ``decimal`` is
-    the decimal mark, and ``thousands``, if set, separates groups of three digits.  ``missing`` handles missing values
-    (a blank, ``?``, ``NA``, ``NaN``, ``None``, ``null``): ``refuse`` raises an error, ``drop`` drops the row, and a
-    number replaces them, in inputs only.
+    With ``targets = "auto"``, a column of words holds classes, and a column of integers what the cost takes: classes
+    for a classification cost such as ``softmax_cross_entropy``, else numbers. A value is missing if its cell is blank,
+    ``?``, ``NA``, ``NaN``, ``None`` or ``null``.
 
     Columns in ``encode`` are one-hot encoded.  Their categories are the words of all rows, in alphabetical order, or
     integers, in numerical order; they are saved with a run and used for samples to predict from.  Only a blank is
     missing among them; a number for ``missing`` goes to all columns of the categories.
+
+    Args:
+        path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
+        target: Column to predict, by its name in the header or by its number from 0; or several.
+        inputs: Columns to predict it from, which hold numbers unless they are encoded; ``"*"`` is all others.
+        targets: What the target holds: classes, which become sorted class indices, numbers, or either.
+        encode: Columns to one-hot encode.
+        shape: Shape of a sample; by default a vector.
+        scale: Factor on the inputs.
+        header: Whether the first line holds the names of columns; otherwise they have numbers from 0.
+        delimiter: Character between two values.
+        missing: What missing values do: raise an error, drop the row, or become this number (in inputs only).
+        encoding: Encoding of the file.
+        decimal: Decimal mark.
+        thousands: Separator of groups of three digits; none by default.
     """
 
     path: Path = field(converter=Path)

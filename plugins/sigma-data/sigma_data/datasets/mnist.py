@@ -31,10 +31,14 @@ MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.go
 class Mnist(Splits):
     """60,000 handwritten digits and 10,000 for validation: ``inputs`` (28, 28), pixels 0 to 1; ``targets`` 0 to 9.
 
-    Downloaded on first use and kept in the directory ``cache``; with ``folder``, the four IDX files are read from that
-    directory instead, compressed or not.
+    Downloaded on first use.
 
     LeCun, Cortes, Burges, The MNIST database of handwritten digits, 1998; CC BY-SA 3.0.
+
+    Args:
+        folder: Directory with the four IDX files, compressed or not; nothing is downloaded then.
+        cache: Directory to keep the files in; by default the user's cache directory.
+        mirrors: Addresses to download from.
     """
 
     white: ClassVar[float | None] = 1.0

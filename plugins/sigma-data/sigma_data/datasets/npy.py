@@ -16,7 +16,13 @@ from sigma_data.sources import local
 
 @define(eq=False)
 class Npy(Divided):
-    """Two .npy files, one row per sample: ``inputs``, multiplied by ``scale``, and ``targets``."""
+    """Two .npy files, one row per sample, for inputs and targets.
+
+    Args:
+        inputs: Path of the inputs.
+        targets: Path of the targets.
+        scale: Factor on the inputs.
+    """
 
     inputs: Path = field(converter=Path)
     targets: Path = field(converter=Path)

@@ -11,7 +11,13 @@ from sigma_kernel import Extractor, Reader, Source
 
 @define(eq=False)
 class Records(Divided):
-    """Read a source, and split it into sections by an extractor; without one, each array of the reader is a section."""
+    """Read a source, and split it into sections by an extractor; without one, each array of the reader is a section.
+
+    Args:
+        source: Source of bytes.
+        reader: Reader that decodes them.
+        extractor: Extractor of sections; without one, each array of the reader is a section.
+    """
 
     source: Source
     reader: Reader

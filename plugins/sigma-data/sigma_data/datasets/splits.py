@@ -73,10 +73,14 @@ def _shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) -
 
 @define(eq=False, kw_only=True)
 class Divided(Splits):
-    """A data set without predefined splits: ``split`` gives the share of the rows of each split.
+    """A data set without predefined splits.
 
-    ``split_by`` is ``record``, ``block`` or ``stratified``, as for :func:`sigma_data.split`.  ``seed`` is independent
-    of the run's, so that runs with different seeds are evaluated on the same rows.
+    Args:
+        split: Share of the rows of each split, by its name; one of them is ``training``.
+        split_by: How rows are divided: each by itself, in blocks of neighbours, or each class by itself (see
+            ``sigma_data.split``).
+        seed: Seed of the division. It is independent of the run's, so that runs with different seeds are evaluated on
+            the same rows.
     """
 
     split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=_shares)

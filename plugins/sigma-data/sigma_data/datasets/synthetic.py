@@ -24,6 +24,14 @@ class Synthetic(Divided):
     ``teacher`` generates the targets.  ``centres``: each of ``classes`` classes has a centre, a sample is its centre
     plus normal noise of standard deviation ``noise``, the target is the class, of shape ().  ``linear``: the target is
     a linear function of the sample, of shape (``outputs``,) and standard deviation about 1, plus such noise.
+
+    Args:
+        rows: Number of rows.
+        shape: Shape of one input.
+        teacher: What generates the targets.
+        classes: Number of classes, for ``centres``.
+        outputs: Size of a target, for ``linear``.
+        noise: Standard deviation of the noise.
     """
 
     rows: int = field(default=1000, validator=ge(1))

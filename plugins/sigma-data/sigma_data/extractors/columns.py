@@ -20,10 +20,14 @@ from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
 class Column:
     """The columns of one section, and how to convert them.
 
-    A single name gives a scalar per sample, a list of names a vector; ``["*"]`` is every column that no section names.
-    ``shape`` is the shape of a sample made of several columns.  With ``dtype = "class"``, names or integers become
-    class indices in sorted order.  Otherwise a column of words is kept for a classification cost to encode, and other
-    values are multiplied by ``scale``.
+    A column of words is kept for a classification cost to encode, unless its dtype is ``class``.
+
+    Args:
+        columns: Column of the section, which gives a scalar per sample, or a list of columns, which gives a vector;
+            ``["*"]`` is every column that no section names.
+        shape: Shape of a sample made of several columns; by default a vector.
+        dtype: Dtype of the section; with ``class``, words or integers become class indices in sorted order.
+        scale: Factor on numbers.
     """
 
     columns: str | int | tuple[str | int, ...]
@@ -39,6 +43,9 @@ class Columns(Extractor):
     """Extract sections from columns, by name or number; see :class:`Column`.
 
     Raises SigmaDataError, with the section, for a missing column or a shape that does not fit.
+
+    Args:
+        sections: Columns of each section, by the section's name.
     """
 
     sections: Mapping[str, Column] = field(validator=min_len(1))

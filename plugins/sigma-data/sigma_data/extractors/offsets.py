@@ -25,9 +25,15 @@ def _number(owner: Any, attribute: Attribute[Any], value: str) -> None:
 
 @frozen
 class Field:
-    """An array in a record: its byte ``offset``, its shape, and its dtype in NumPy's notation.
+    """An array in a record.
 
     Integers stay integers (int32) unless they are multiplied by a ``scale``.
+
+    Args:
+        offset: First byte in the record.
+        dtype: Dtype in NumPy's notation, such as ``u1``.
+        shape: Shape of the array.
+        scale: Factor on integers; without one they stay integers.
     """
 
     offset: int = field(validator=ge(0))
@@ -43,6 +49,9 @@ class Offsets(Extractor):
     A record of CIFAR-10 has a label in byte 0, followed by 3 x 32 x 32 pixels::
 
         Offsets({"targets": Field(0), "inputs": Field(1, shape=(3, 32, 32), scale=1 / 255)})
+
+    Args:
+        sections: Field of each section, by the section's name.
     """
 
     sections: Mapping[str, Field] = field(validator=min_len(1))

@@ -16,6 +16,9 @@ class Shuffle(Iterator):
 
     The order of rows is shuffled, not the data: other readers see the data unchanged, and predictions come in the order
     of their samples.
+
+    Args:
+        seed: Seed of the order.
     """
 
     seed: int = field(default=0, validator=[ge(0), lt(2**64)])

@@ -17,7 +17,12 @@ NAMES = ("float32", "float64", "int32", "int64", "bool")
 
 @frozen
 class Cast(Preprocessor):
-    """Cast values to a dtype, floats rounded; SigmaDataError for values that an integer or bool cannot hold."""
+    """Cast values to a dtype, floats rounded; SigmaDataError for values that an integer or bool cannot hold.
+
+    Args:
+        dtype: Dtype of the result.
+        section: Section of the data to transform.
+    """
 
     dtype: Literal["float32", "float64", "int32", "int64", "bool"] = field(default="float32", validator=in_(NAMES))
     section: str = field(default="inputs", kw_only=True)

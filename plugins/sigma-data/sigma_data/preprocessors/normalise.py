@@ -22,8 +22,13 @@ def _range(owner: Any, attribute: Attribute[Any], value: tuple[float, float] | N
 class Normalise(Preprocessor):
     """Map the range ``source`` linearly to the range ``target``.
 
-    ``source`` defaults to the range of each feature in the training split.  A feature that is constant there maps to
-    the lower end of the target.  Values outside the source map outside the target.
+    A feature that is constant in the training split maps to the lower end of the target. Values outside the source map
+    outside the target.
+
+    Args:
+        source: Range of the values; by default that of each feature in the training split.
+        target: Range of the result.
+        section: Section of the data to transform.
     """
 
     source: tuple[float, float] | None = field(default=None, validator=_range)

@@ -16,8 +16,11 @@ from sigma_kernel.settings import ge, optional
 class OneHot(Preprocessor):
     """Encode class indices as one-hot vectors, on a new last axis.
 
-    ``classes`` defaults to the number of classes in the training split.  Raises SigmaDataError for values that are not
-    indices, and for indices out of range.
+    Raises SigmaDataError for values that are not indices, and for indices out of range.
+
+    Args:
+        classes: Number of classes; by default that of the training split.
+        section: Section of the data to transform.
     """
 
     takes_classes: ClassVar[bool] = True

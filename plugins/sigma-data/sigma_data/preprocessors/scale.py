@@ -13,7 +13,13 @@ from sigma_kernel import Preprocessor
 
 @frozen
 class Scale(Preprocessor):
-    """Multiply values by ``factor``, then add ``offset``."""
+    """Multiply values by ``factor``, then add ``offset``.
+
+    Args:
+        factor: Factor on every value.
+        offset: Number added to every value after that.
+        section: Section of the data to transform.
+    """
 
     factor: float = 1.0
     offset: float = 0.0

@@ -19,6 +19,9 @@ class Standardise(Preprocessor):
 
     A feature that is constant there becomes 0.  The deviation is that of the population (divided by n).  Both are
     computed block by block: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983, (2.1).
+
+    Args:
+        section: Section of the data to transform.
     """
 
     section: str = field(default="inputs", kw_only=True)

@@ -16,6 +16,10 @@ class BytesReader(Reader):
 
     The :class:`~sigma_data.Offsets` extractor splits records into sections.  Raises SigmaDataError if the last record
     is incomplete.
+
+    Args:
+        size: Bytes of a record.
+        skip: Bytes of the header before the first record.
     """
 
     size: int = field(validator=ge(1))

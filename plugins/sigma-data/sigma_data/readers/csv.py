@@ -38,14 +38,23 @@ Row = tuple[int, list[str]]  # with the number of its line in the file
 class CsvReader(Reader):
     """Read a table as one array per column, by the names in its header, or by number from 0 without a ``header``.
 
-    Columns hold numbers (float64), except those in ``text`` (strings).  ``columns`` are the ones to read; others are
-    not parsed.  A value is missing if its cell is blank, ``?``, ``NA``, ``NaN``, ``None`` or ``null``; with
-    ``missing="nan"`` it becomes NaN.  Among words, only a blank is missing, and stays blank.  Raises SigmaDataError,
-    with ``file:line``, for other missing values, for cells that are not numbers, and for lines with too many or too few
-    values.
+    Columns hold numbers (float64), except those in ``text`` (strings). A value is missing if its cell is blank, ``?``,
+    ``NA``, ``NaN``, ``None`` or ``null``; with ``missing="nan"`` it becomes NaN. Among words, only a blank is missing,
+    and stays blank. Raises SigmaDataError, with ``file:line``, for other missing values, for cells that are not
+    numbers, and for lines with too many or too few values.
 
-    ``decimal`` is the decimal mark, ``thousands`` the separator of groups of three digits.  A plain table is parsed by
-    a library: Arrow if ``sigma-data[arrow]`` is installed and the table is large, else NumPy.
+    A plain table is parsed by a library: Arrow if ``sigma-data[arrow]`` is installed and the table is large, else
+    NumPy.
+
+    Args:
+        columns: Columns to read, by name or number; the others are not parsed. By default all.
+        text: Columns that hold words.
+        header: Whether the first line holds the names of columns.
+        delimiter: Character between two values.
+        missing: Whether a missing number is refused, or becomes NaN.
+        encoding: Encoding of the file.
+        decimal: Decimal mark.
+        thousands: Separator of groups of three digits; none by default.
     """
 
     columns: tuple[str | int, ...] | None = field(default=None, validator=optional(min_len(1)))

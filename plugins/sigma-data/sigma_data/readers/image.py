@@ -24,10 +24,13 @@ BROKEN = (OSError, SyntaxError, ValueError, TypeError, EOFError, LookupError, Ov
 class ImageReader(Reader):
     """Read a PNG or JPEG file as bytes, ``values``, of one row: ``(1, height, width)`` or ``(1, height, width, 3)``.
 
-    ``colours`` converts to ``grey`` (luminance of ITU-R 601) or ``rgb``; by default the image's own are kept.  The EXIF
-    orientation is applied.  Raises SigmaDataError for more than ``largest`` pixels (before decoding), transparency,
-    other than 8 bits per channel, and damaged files; SigmaPluginError without Pillow, which ``sigma-data[images]``
-    installs.
+    The EXIF orientation is applied. Raises SigmaDataError for more than ``largest`` pixels (before decoding),
+    transparency, other than 8 bits per channel, and damaged files; SigmaPluginError without Pillow, which
+    ``sigma-data[images]`` installs.
+
+    Args:
+        colours: Colours to convert to: ``grey`` (luminance of ITU-R 601), ``rgb``, or the image's own.
+        largest: Most pixels of an image, checked before it is decoded.
     """
 
     colours: Literal["any", "grey", "rgb"] = field(default="any", validator=in_(("any", "grey", "rgb")))

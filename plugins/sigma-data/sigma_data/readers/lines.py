@@ -18,6 +18,10 @@ class LinesReader(Reader):
     """Read a text file as one array of strings, ``lines``, without line ends and blank lines.
 
     Raises SigmaDataError for a line of more than ``longest`` characters, or one that is not text in ``encoding``.
+
+    Args:
+        encoding: Encoding of the file.
+        longest: Most characters of a line.
     """
 
     encoding: str = "utf-8-sig"

@@ -35,16 +35,26 @@ class _Table(CsvReader):
 class SamplesReader(Reader):
     """Read samples of one ``shape`` as ``values``, one row each; the file name's suffix selects the format.
 
-    A table (``.csv``, ``.tsv``, ``.txt``) has one column for each number, with or without a header.  ``inputs`` are the
-    columns to read; ``"*"`` is all except those of the ``target``, which may be left out.  The number ``missing``
-    replaces missing values.  ``delimiter`` defaults to that of the first line.  ``categories`` are those of categorical
-    columns, by their index among the columns, which are one-hot encoded.
+    A table (``.csv``, ``.tsv``, ``.txt``) has one column for each number, with or without a header.
 
     An ``.npy`` file holds samples, or a single one.  An image (``.png``, ``.jpg``) is one sample, of shape ``(height,
     width)``, with 1 or 3 channels first or last, or flat and grey; its pixels are scaled to 0 to ``white``.  Other
     values, and pixels without ``white``, are multiplied by ``scale``.
 
     Raises SigmaDataError for samples that do not fit, and for numbers that are not finite.
+
+    Args:
+        shape: Shape of one sample.
+        white: Value of a white pixel of an image; by default pixels are multiplied by the scale.
+        scale: Factor on all other values.
+        inputs: Columns of a table to read; ``"*"`` is all except those of the target.
+        target: Columns of the target, which may be left out.
+        missing: Number that replaces missing values; by default they are refused.
+        delimiter: Character between two values of a table; by default that of the first line.
+        encoding: Encoding of the file.
+        decimal: Decimal mark.
+        thousands: Separator of groups of three digits; none by default.
+        categories: Categories of one-hot encoded columns, by their index among the columns.
     """
 
     shape: tuple[int, ...] = field(validator=deep_iterable(ge(1)))

@@ -36,9 +36,14 @@ DAMAGE = (
 class Compressed(Source):
     """Decompress gzip, bz2, xz or one member of a zip file while reading.
 
-    ``kind = "auto"`` detects the format from the first bytes.  ``member`` may be left out if a zip file has only one.
     Raises SigmaDataError, with the position, if there are more than ``limit`` decompressed bytes, or if the file is
     truncated or damaged.
+
+    Args:
+        source: Source to decompress.
+        kind: Format; ``auto`` detects it from the first bytes.
+        member: Member of a zip file to read; needed only if there are several.
+        limit: Most decompressed bytes.
     """
 
     source: Source

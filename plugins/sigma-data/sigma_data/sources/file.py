@@ -14,7 +14,11 @@ from sigma_kernel.errors import near
 
 @frozen
 class File(Source):
-    """Read a local file; SigmaDataError if it is missing, not a regular file, or not readable."""
+    """Read a local file; SigmaDataError if it is missing, not a regular file, or not readable.
+
+    Args:
+        path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
+    """
 
     path: Path = field(converter=Path)
     name: str = field(init=False)

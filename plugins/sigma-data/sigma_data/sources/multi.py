@@ -14,7 +14,11 @@ from sigma_kernel.settings import min_len
 
 @frozen
 class Multi(Source):
-    """Read the first source that can be opened; SigmaDataError with every reason if there is none."""
+    """Read the first source that can be opened; SigmaDataError with every reason if there is none.
+
+    Args:
+        sources: Sources in the order in which they are tried.
+    """
 
     sources: tuple[Source, ...] = field(validator=min_len(1))
     name: str = field(init=False)

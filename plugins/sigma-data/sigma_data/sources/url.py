@@ -34,9 +34,17 @@ def _hash(owner: Any, attribute: Attribute[Any], value: str) -> None:
 class Url(Source):
     """Download a file from a URL or its mirrors, check its SHA-256 and cache it, with pooch.
 
-    The file in the directory ``cache`` (by default the user's cache directory) is used while its hash is right.  An
-    interrupted download is resumed; every URL is tried up to ``attempts`` times, unless retrying cannot help.  Raises
-    SigmaDataError with every reason if the file cannot be downloaded.  ``timeout`` is in seconds without a byte.
+    A file in the cache is used while its hash is right. An interrupted download is resumed; no URL is tried again if
+    that cannot help. Raises SigmaDataError with every reason if the file cannot be downloaded.
+
+    Args:
+        url: Address of the file.
+        sha256: SHA-256 of the file, in 64 hexadecimal digits.
+        mirrors: Other addresses of the same file.
+        cache: Directory to keep the file in; by default the user's cache directory.
+        attempts: Most attempts for each address.
+        timeout: Seconds without a byte after which an attempt is given up.
+        limit: Most bytes, so that a wrong address cannot fill the disk.
     """
 
     url: str = field(validator=_address)
