@@ -169,9 +169,11 @@ class Environment:
 
         Ctrl-C, SIGTERM or SIGHUP finishes the burst, saves and returns with the status ``interrupted``; the process
         continues, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint; training
-        continues.
+        continues.  Raises SigmaConfigError if nothing ends the training of one.
         """
         self._get_ready()
+        for session in self.sessions().values():
+            session.check_end()
         with Signals() as signals:
             self._open_folder()
             threads = self._threads()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from inspect import signature
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def _small(epochs: int = 2, **settings: Any) -> Environment:
 def _join(sigma: Environment, name: str, **settings: Any) -> Any:
     """Add a trainer like the first one, on a separate backend."""
     first = sigma.trainer("trainer")
-    trainer = sigma.create_trainer(name, **{"backend": NullBackend(), "operator": Sweep(), "batch_size": 5, **settings})
+    common = {"backend": NullBackend(), "operator": Sweep(), "batch_size": 5, "epochs": inf}
+    trainer = sigma.create_trainer(name, **{**common, **settings})
     trainer.data, trainer.network, trainer.optimiser = first.data, first.network, first.optimiser
     return trainer
 

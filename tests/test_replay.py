@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,8 @@ def test_a_run_of_several_trainers_is_replayed_and_only_the_one_that_differs_is_
 def _pair() -> Environment:
     sigma = _small()
     first = sigma.trainer("trainer")
-    other = sigma.create_trainer("other", backend=NullBackend(), operator=Sweep(), batch_size=5, hooks={"end": End()})
+    settings = {"operator": Sweep(), "batch_size": 5, "epochs": inf, "hooks": {"end": End()}}
+    other = sigma.create_trainer("other", backend=NullBackend(), **settings)
     other.data, other.network, other.optimiser = first.data, first.network, Descent(learning_rate=0.1)
     return sigma
 

@@ -143,6 +143,30 @@ def test_an_invalid_configuration_exits_with_code_2_and_leaves_no_files(file, si
     assert os.listdir() == [file]
 
 
+ENDLESS = XOR[: XOR.index("[hooks.finish]")] + '[hooks.guard]\ntype = "nan_guard"\nthen = "stop"\n'
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_file_that_nothing_ends_is_refused_at_its_line_with_all_other_errors(sigma, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(ENDLESS)
+    line = ENDLESS[: ENDLESS.index("[trainer]")].count("\n") + 1
+    code, _, err = sigma(command, "small.toml")
+    assert code == 2
+    assert err.startswith(f"small.toml:{line}: trainer.epochs: nothing ends its training. Set `epochs = 30`, or inf")
+    code, _, err = sigma(command, "small.toml", "--set", "hooks.score.on=tset", "--set", "data.batch_size=7")
+    assert (code, err.count("\n")) == (2, 3)
+    assert "trainer.epochs: nothing ends" in err
+    if command == "run":
+        assert sigma(command, "small.toml", "--epochs", "2", "--quiet") == (0, "", "")
+
+
+def test_a_mistake_in_the_hook_that_ends_training_is_the_only_one_reported(file, sigma):
+    code, _, err = sigma("check", file, "--set", "hooks.finish.type=stopp")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "Did you mean 'stop'?" in err
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

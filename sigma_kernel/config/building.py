@@ -87,15 +87,22 @@ def _table(choice: Choice[Any] | None) -> dict[str, Any] | None:
     return {"type": choice.name, **made(choice.settings)} if choice else None
 
 
-def prepare(configuration: Configuration, environment: Environment) -> None:
-    """Prepare every trainer (infer shapes, read data); raises one error that lists every mistake."""
+def prepare(configuration: Configuration, environment: Environment, begins: bool = False) -> None:
+    """Prepare every trainer (infer shapes, read data); raises one error that lists every mistake.
+
+    If training ``begins``, something has to end it.
+    """
     wrong: Mistakes = []
     for name, trainer in environment.trainers.items():
         try:
             trainer.prepare()
             check_cost(trainer.session.setup.model.network)
+            if begins:
+                trainer.session.check_end()
         except SigmaError as error:
-            wrong += in_file(configuration.document, name, examine(trainer) or [((), error)])
+            wrong += in_file(
+                configuration.document, name, examine(trainer, () if begins else {"ending"}) or [((), error)]
+            )
     if wrong:
         raise complaint(configuration.document, wrong)
     environment.prepare()

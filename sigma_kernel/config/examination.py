@@ -24,11 +24,12 @@ from sigma_kernel.training.step.rules import check_matches, check_rules, pattern
 def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:
     """Return every mistake, each with its path in the trainer's tables, except in stages that are ``left_out``.
 
-    The stages are ``backend``, ``data``, ``network`` and ``hooks``.
+    The stages are ``backend``, ``data``, ``network``, ``hooks``, and ``ending``, which checks that training ends.
     """
     faults = Faults()
     stages = Stages(trainer, faults, {*left_out})
-    for look in (attrgetter("backend"), _costs, attrgetter("feed"), _optimiser, _block, _parameters, _reads, _hooks):
+    chosen = (attrgetter("backend"), _costs, attrgetter("feed"), _optimiser, _block, _parameters, _reads, _hooks)
+    for look in (*chosen, attrgetter("ending")):
         with suppress(Missing):
             look(stages)
     return faults.found

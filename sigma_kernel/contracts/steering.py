@@ -130,7 +130,8 @@ class Hook(ABC):
 
     # Declarations, which are not settings. They are not class variables, so that a subclass may make them fields.
     guards = False  # it fires at once, due or not, when the loss is not finite
-    ends = False  # its only purpose is to end training, which allows an estimate of the time left
+    ends = False  # training can end by it; without a number of epochs, one hook has to declare that
+    stops = False  # each of its firings ends training, which allows an estimate of the time left
     repeats = False  # it repeats the iteration after which it is due; copies of the iteration's inputs are then kept
     timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 

@@ -43,7 +43,7 @@ def _checked(what: str, overrides: tuple[str, ...]) -> bool:
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
-            prepare(configuration, environment)
+            prepare(configuration, environment, begins=True)
         except SigmaError as error:
             if OFFLINE not in str(error):
                 raise

@@ -67,8 +67,10 @@ class _Parts:
         for name, setting in settings(Declared).items():
             if name in ("initialisers", "hooks"):
                 self.found[name] = self._tables(name, get_args(setting.type)[-1])
-            else:
+            elif name in self.table or setting.default is not None:
                 self.found[name] = self._read(name, self.table.get(name), setting.type)
+            else:
+                self.found[name] = None
         run = self._run(values.get("run"))
         declared = cast("Declared", SimpleNamespace(**self.found))  # the fields are validated already
         chosen = settings_of(run, declared, self.structure.catalogue)

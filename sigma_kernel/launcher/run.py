@@ -38,7 +38,7 @@ def run(
     described = _optioned(opened(what, overrides), backend, seed, epochs)
     configuration = understood(watched(described, monitors, quiet))
     with build(configuration, catalogue(), configuration.run.folder) as environment:
-        prepare(configuration, environment)
+        prepare(configuration, environment, begins=True)
         return trained(environment, as_json, quiet)
 
 

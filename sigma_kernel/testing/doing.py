@@ -24,6 +24,7 @@ class Do(Hook):
     settable: Mapping[str, float] = field(factory=dict)
     guards: bool = False
     ends: bool = False
+    stops: bool = False
 
     def fire(self, context: HookContext) -> None:
         """Call the function."""

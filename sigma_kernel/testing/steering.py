@@ -14,6 +14,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def small_environment(operator: Operator, seed: int = 0, rows: int = 23, **setti
     x = draw.normal(size=(rows, 3)).astype(np.float32)
     data = Rows({"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], np.float32)})
     environment = Environment("small", seed=seed)
-    common = {"backend": NullBackend(), "operator": operator, "batch_size": 5}
+    common = {"backend": NullBackend(), "operator": operator, "batch_size": 5, "epochs": inf}
     trainer = environment.create_trainer("trainer", **{**common, **settings})
     trainer.data = {"training": data, "validation": data}
     trainer.optimiser = Descent(learning_rate=0.05)
@@ -225,6 +226,13 @@ class HookSuite(ABC):
     def test_it_runs_before_anything_has_been_published(self) -> None:
         self.make().fire(Desk())
 
+    def test_it_declares_that_it_ends_training(self) -> None:
+        hook, desk = self.make(), Desk(self.values())
+        for _ in range(12):
+            hook.fire(desk)
+        stops = "stop" in [command for command, _ in desk.commands]
+        assert not stops or hook.ends or hook.guards, "a hook that sends `stop` must declare `ends = True`"
+
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
         one, other = Desk(self.values()), Desk(self.values())
         hook = self.make()
@@ -366,6 +374,8 @@ class _End(Hook):
     """Stop after two epochs."""
 
     every: TimeStep = every(2, "epoch")
+
+    ends = True
 
     def fire(self, context: HookContext) -> None:
         """Stop."""

@@ -30,7 +30,7 @@ from sigma_kernel.training.components import Settings
 from sigma_kernel.training.data.dataset import Host, specs
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
-from sigma_kernel.training.hooks.outlook import Prospect, check_one
+from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
@@ -157,6 +157,11 @@ class Stages:
         if epochs is not None and not is_total(epochs):
             raise SigmaConfigError(f"{self.settings.name}.epochs: must be 1, 2, 3 ... or inf (got {epochs!r}).")
         return epochs
+
+    @stage("trainer", "epochs")
+    def ending(self) -> None:
+        """Check that something ends training."""
+        check_end(self.settings.name, self.epochs, self.hooks)
 
     # -- the model -----------------------------------------------------------------------------------------------------
     @stage(*ARCHITECTURE)

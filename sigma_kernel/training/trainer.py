@@ -81,12 +81,14 @@ class Trainer(Settings):
 
         Without either, training ends after the total of the setting ``epochs``; a hook may end it before.  Ctrl-C
         finishes the current burst, then raises KeyboardInterrupt; training can be continued later.  Raises
-        SigmaStateError if the trainer is training already.
+        SigmaConfigError if nothing ends training, SigmaStateError if the trainer is training already.
         """
         for name, count in (("epochs", epochs), ("iterations", iterations)):
             if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
                 raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
         session = self.session
+        if epochs is None and iterations is None:
+            session.check_end()
         session.claim()
         with Signals(ENDING[:1], patience=1, heed=lambda number: session.hurry()) as signals, self.fitting(self):
             self.train(epochs, iterations)

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as Late
 from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -194,6 +195,7 @@ class Watched:
             network="input(3) + output(1) + squared_difference()",
             optimiser={"type": "momentum", "learning_rate": 0.01},
             batch_size=5,
+            epochs=inf,
             hooks={"often": {"type": "evaluate", "on": "training", "every": "7 iterations"}, **hooks},
         )
         self.sigma.prepare()

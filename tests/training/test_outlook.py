@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -11,12 +12,13 @@ import pytest
 from attrs import define
 
 from sigma_kernel import functions as f
-from sigma_kernel.clock import TimeStep, every
+from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaNetworkError, SigmaTrainingError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.testing.steering import Descent, Sweep
+from sigma_kernel.testing.doing import Do
+from sigma_kernel.testing.steering import Descent, HookSuite, Sweep, small_environment, steered
 
 Deep = Callable[..., Environment]
 
@@ -130,3 +132,68 @@ def test_memory_of_a_hook_that_cannot_be_saved_is_reported(deep: Deep, tmp_path:
         text = rf"^hook 'keeps': memory\['bad'\] cannot be saved: {why}"
         with pytest.raises(SigmaTrainingError, match=text):
             sigma.run()
+
+
+# -- what ends training ------------------------------------------------------------------------------------------------
+ENDLESS = (
+    "trainer: nothing ends its training. Set `epochs = 30`, or inf to train until it is stopped, or add a hook that "
+    "ends it, such as stop, early_stop or time_limit."
+)
+
+
+@pytest.mark.parametrize("way", [lambda sigma: sigma.run(), lambda sigma: sigma.trainer("trainer").fit()])
+def test_training_that_nothing_ends_is_refused_before_it_begins(tmp_path: Path, way: Callable[..., Any]) -> None:
+    with small_environment(Sweep(), epochs=None) as sigma:
+        sigma.folder = tmp_path
+        with pytest.raises(SigmaConfigError) as error:
+            way(sigma)
+        assert str(error.value) == ENDLESS
+        assert not list(tmp_path.iterdir())
+        sigma.trainer("trainer").fit(epochs=1)  # it can be corrected
+        assert sigma.trainer("trainer").session.moment.epoch == 1
+
+
+def test_a_guard_is_no_end_and_an_undeclared_one_is_named() -> None:
+    stop = Do(does=lambda context: context.command("stop"), guards=True)
+    with small_environment(Sweep(), epochs=None, hooks={"mine": stop}) as sigma:
+        with pytest.raises(SigmaConfigError) as error:
+            sigma.run()
+        assert str(error.value) == f"{ENDLESS} If mine ends it, declare `ends = True` in its class."
+        sigma.trainer("trainer").fit(epochs=3)
+        assert sigma.trainer("trainer").session.moment.epoch == 1  # it stops training nevertheless
+
+
+@pytest.mark.parametrize("declared", [{"ends": True}, {"stops": True}])
+def test_a_hook_that_declares_an_end_is_enough(declared: dict[str, bool]) -> None:
+    stop = Do(does=lambda context: context.command("stop"), **declared)
+    with small_environment(Sweep(), epochs=None, hooks={"end": stop}) as sigma:
+        assert sigma.run().epochs == 1
+
+
+def test_the_last_hook_that_ends_training_can_be_detached_live_and_the_run_resumed(tmp_path: Path) -> None:
+    def script() -> dict[int, Any]:
+        return {3: lambda sigma: sigma.detach("end"), 7: lambda sigma: sigma.stop()}
+
+    hooks = {"end": Do(every=after(1, "epoch"), does=lambda context: context.command("stop"), ends=True)}
+    with steered(script(), epochs=None, hooks=hooks) as sigma:
+        sigma.folder = tmp_path
+        assert sigma.run().iterations == 7
+        with pytest.raises(SigmaConfigError, match="nothing ends its training"):
+            sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with steered({}, last=9, epochs=None, hooks=hooks) as again:
+        again.resume(run)
+        assert again.run().iterations == 9
+    with steered({}, last=9, epochs=None, hooks=hooks) as last:
+        assert last.replay(run)[1] == {}
+
+
+@pytest.mark.parametrize(("declared", "accepted"), [({}, False), ({"ends": True}, True), ({"guards": True}, True)])
+def test_the_suite_of_hooks_reports_an_undeclared_end(declared: dict[str, bool], accepted: bool) -> None:
+    class Suite(HookSuite):
+        def make(self) -> Hook:
+            return Do(does=lambda context: context.command("stop"), **declared)
+
+    with nullcontext() if accepted else pytest.raises(AssertionError, match="must declare `ends = True`"):
+        Suite().test_it_declares_that_it_ends_training()

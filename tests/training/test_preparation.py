@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Counting(Dataset):
 def trainer(**settings: Any) -> Trainer:
     network = Input(4) + Dense(3) + Output(2) + SoftmaxCrossEntropy()
     found = Environment("stages").create_trainer(
-        **{"data": (X, Y), "network": network, "optimiser": "adam", "batch_size": 2, **settings}
+        **{"data": (X, Y), "network": network, "optimiser": "adam", "batch_size": 2, "epochs": inf, **settings}
     )
     assert isinstance(found, Trainer)
     return found

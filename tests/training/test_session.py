@@ -144,8 +144,8 @@ def test_an_invalid_amount_of_training_is_refused(name: str, count: Any) -> None
 
 def test_the_goal_is_the_last_iteration() -> None:
     hooks = {
-        "ends": Do(when=when("epoch").reaches(7) | when("training.loss").below(0), ends=True),
-        "later": Do(every=after(40, "iteration"), ends=True),
+        "ends": Do(when=when("epoch").reaches(7) | when("training.loss").below(0), stops=True),
+        "later": Do(every=after(40, "iteration"), stops=True),
         "other": Do(when=when("epoch").reaches(1)),
     }
     with small_environment(Sweep(), hooks=hooks) as sigma:

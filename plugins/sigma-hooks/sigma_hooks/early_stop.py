@@ -32,6 +32,8 @@ class EarlyStop(Hook):
     restore: bool = False
     priority: int = -50
 
+    ends = True
+
     @property
     def reads(self) -> Sequence[str]:
         """Return the value to watch."""

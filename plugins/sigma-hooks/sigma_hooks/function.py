@@ -19,12 +19,14 @@ class FunctionHook(Hook):
         function: Function of the hook's context.
         inputs: Addresses that it reads.
         outputs: Addresses that it publishes.
+        ends: Whether the function may end training, by ``context.command("stop")``.
     """
 
     every: TimeStep = every(1, "epoch")
     function: Callable[[HookContext], Any] = field(kw_only=False)
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
+    ends: bool = False
 
     @property
     def reads(self) -> Sequence[str]:

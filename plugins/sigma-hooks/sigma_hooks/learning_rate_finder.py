@@ -42,6 +42,7 @@ class LearningRateFinder(Hook):
     rates: str = "optimiser.learning_rate"
 
     guards = True
+    ends = True
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError if ``low`` is not below ``high``."""

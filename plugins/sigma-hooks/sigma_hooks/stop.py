@@ -24,6 +24,7 @@ class Stop(Hook):
     priority: int = -100  # after all hooks that may still measure
 
     ends = True
+    stops = True
 
     def __attrs_post_init__(self) -> None:
         """Parse the criterion if it is text, and choose how often to evaluate it."""

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sigma_kernel.contracts import Monitor, Operator
+from sigma_kernel import every
+from sigma_kernel.contracts import Hook, HookContext, Monitor, Operator
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import MonitorSuite, Sweep, small_environment
 from sigma_monitor_console import console
@@ -26,8 +27,17 @@ class TestConsole(MonitorSuite):
         return Sweep()
 
 
+class Ending(Hook):
+    """Declare that it ends training, which the operator does here."""
+
+    ends = True
+
+    def fire(self, context: HookContext) -> None:
+        pass
+
+
 def _run(monitor: ConsoleMonitor, epochs: int = 3, total: float | None = None) -> None:
-    with small_environment(Sweep(epochs), epochs=total) as sigma:
+    with small_environment(Sweep(epochs), epochs=total, hooks={"end": Ending(every=every(1, "epoch"))}) as sigma:
         sigma.monitors["console"] = monitor
         sigma.messages.log("hello")
         sigma.run()

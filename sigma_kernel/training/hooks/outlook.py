@@ -80,14 +80,24 @@ def _observable(model: Model | None, address: str) -> bool:
     return address.startswith(ELSEWHERE) if model is None else bool(model.observable([address]))
 
 
-# -- what has ended ----------------------------------------------------------------------------------------------------
+# -- what ends, and what has ended -------------------------------------------------------------------------------------
+def check_end(trainer: str, epochs: float | None, hooks: Mapping[str, Hook]) -> None:
+    """Raise SigmaConfigError for training that neither a number of epochs nor a hook ends."""
+    if epochs is None and not any(hook.ends or hook.stops for hook in hooks.values()):
+        silent = f" If {' or '.join(hooks)} ends it, declare `ends = True` in its class." if hooks else ""
+        raise SigmaConfigError(
+            f"{trainer}: nothing ends its training. Set `epochs = 30`, or inf to train until it is stopped, or add a "
+            f"hook that ends it, such as stop, early_stop or time_limit.{silent}"
+        )
+
+
 def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
     """Return why training would end before it begins: a hook that ends training is due, or its criterion holds."""
     for name in order.active(memory):
         hook = order.hooks[name]
         if hook.over(memory[name]["hook"]):
             return f"hook {name!r} has ended it"
-        if hook.ends and _holds(hook, memory[name]["criterion"], now, lookup):
+        if hook.stops and _holds(hook, memory[name]["criterion"], now, lookup):
             return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
     return None
 

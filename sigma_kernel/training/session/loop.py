@@ -36,7 +36,7 @@ from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
-from sigma_kernel.training.hooks.outlook import ended
+from sigma_kernel.training.hooks.outlook import check_end, ended
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
 from sigma_kernel.training.session.progress import Phase, TrainingProgress, concerned
@@ -121,6 +121,11 @@ class Session:
         if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
             self.recorder.log(f"nothing to train: {reason} already")
             self.finished()
+
+    def check_end(self) -> None:
+        """Raise SigmaConfigError if training would begin that nothing ends; a resumed one goes on as it began."""
+        if self.recorder.replay is None and not self.progress.underway:
+            check_end(self.setup.name, self.setup.epochs, self.setup.order.hooks)
 
     def end(self, failed: bool = False, hold: bool = False) -> None:
         """Run the hooks that are due at a stop, and release the training thread; ``hold`` it if a replay continues."""
@@ -268,7 +273,7 @@ class Session:
         """Return the iteration at which training ends at the latest, if it is known."""
         goals = [] if self.until is None else [float(self.until)]
         hooks = (self.setup.order.hooks[name] for name in self.setup.order.active(self.state.memory))
-        goals += (goal for hook in hooks if hook.ends for goal in ends(hook, self.setup.feed.iterations_per_epoch))
+        goals += (goal for hook in hooks if hook.stops for goal in ends(hook, self.setup.feed.iterations_per_epoch))
         return int(min(goals)) if goals else None
 
     def steps(self) -> Steps:
