@@ -70,5 +70,12 @@ def test_what_a_run_leaves_prints_in_a_few_lines(tmp_path: Path) -> None:
         assert short(trainer.network[0]).startswith("sigma-layers:input(8, 8) + ")
         assert short(model.network).startswith("Network(sigma-layers:input(8, 8) + ")
         short(300 * trainer.network[0])
-        for thing in (trainer.history, model.history, sigma.registry, trainer.session.setup.feed, sigma.summary()):
+        for thing in (
+            trainer.history,
+            model.history,
+            sigma.registry,
+            trainer.session.setup.feed,
+            sigma.summary(),
+            trainer.summary(),
+        ):
             short(thing)

@@ -10,7 +10,8 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.network.architecture import Architecture as Architecture
+from sigma_kernel.network.architecture import Architecture as Architecture, place
+from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import (
     Context as Context,
     Outputs as Outputs,
@@ -45,6 +46,9 @@ class Layer(Architecture):
     def state(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
         """Declare values that the layer updates itself in training (running statistics), given the same specs."""
         return {}
+
+    def _outlined(self, end: Architecture) -> Outline:
+        return outline(place([end]))
 
     @abstractmethod
     def forward(self, context: Context, *inputs: Any, **_: Any) -> Node | Outputs | Totals:

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from sigma_kernel.launcher.later import later
-from sigma_kernel.launcher.output import aligned, document, json_option, table, toml
+from sigma_kernel.launcher.output import document, json_option, table, toml
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import KINDS
+from sigma_kernel.tables import aligned
 
 describe = later("sigma_kernel.config.description:describe")  # heavy imports that lists do not need
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import prod
 from typing import Any
 
 import attrs
@@ -24,7 +23,10 @@ def explained(trainer: Trainer) -> dict[str, Any]:
         "backend": session.backend_name,
         "about": dict(session.setup.programs.backend.about),
         "precision": trainer.precision,
-        "layers": _layers(session),
+        "layers": [
+            {"name": row.name, "after": list(row.sources), "shape": list(row.shape or ()), "parameters": row.parameters}
+            for row in trainer.summary().rows
+        ],
         "parameters": _parameters(session.initial, session),
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in _reasons(session)],
@@ -44,19 +46,6 @@ def _reasons(session: Session) -> list[Reason]:
             why = f"priority {high} over {low}" if high > low else "by name, as nothing else decides"
             found.append(Reason(first, then, why))
     return found
-
-
-def _layers(session: Session) -> list[dict[str, Any]]:
-    network, shapes = session.setup.model.network, session.setup.model.shapes
-    return [
-        {
-            "name": placed.name,
-            "after": list(placed.sources),
-            "shape": list(shapes.outputs[placed.name].shape),
-            "parameters": sum(prod(p.shape) for a, p in shapes.parameters.items() if a.split(".")[0] == placed.name),
-        }
-        for placed in network.layers
-    ]
 
 
 def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:

@@ -69,19 +69,18 @@ def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)
         trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
+        outlines = {name: trainer.summary() for name, trainer in environment.trainers.items()}
     run = configuration.run
     if as_json:
         document({"run": run.name, "seed": run.seed, "trainers": trainers})
         return
     for name, found in trainers.items():
         click.echo(f"{run.name}, {name}: {found['precision']} on {found['backend']}, seed {run.seed}")
-        _show(found)
+        _show(found, str(outlines[name]))
 
 
-def _show(found: dict[str, Any]) -> None:
-    rows = [[x["name"], _sides(x["shape"]), f"{x['parameters']:,}", ", ".join(x["after"])] for x in found["layers"]]
-    total = sum(layer["parameters"] for layer in found["layers"])
-    _table(["LAYER", "SHAPE", "PARAMETERS", "INPUTS"], [*rows, ["total", "", f"{total:,}", ""]])
+def _show(found: dict[str, Any], layers: str) -> None:
+    click.echo(f"\n{layers}")
     rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
     _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], rows)
     rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]

@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 import click
 
+from sigma_kernel.tables import aligned
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
 
@@ -72,11 +74,3 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     """Print rows on stdout with aligned columns."""
     for line in aligned(rows):
         click.echo(line)
-
-
-def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns; the last column is not padded."""
-    cells = [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in cells)
-    return ["  ".join(row).rstrip() for row in padded]

@@ -57,11 +57,18 @@ class Architecture(ABC):  # noqa: B024  its subclasses are abstract
         start._linked.append(self)
         return other
 
+    def summary(self) -> Any:
+        """Return a table of the layers that lead to its end, with the shapes and counts that follow from inputs."""
+        return chained(self)[0]._outlined(self)
+
     def __str__(self) -> str:
         return write([self])
 
     def __repr__(self) -> str:
         return shorten(str(self), 400, placeholder=" ...")
+
+    def _repr_html_(self) -> str:
+        return str(self.summary()._repr_html_())
 
 
 @define(eq=False, repr=False)

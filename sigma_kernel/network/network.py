@@ -18,6 +18,7 @@ from sigma_kernel.errors import SigmaNetworkError, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
+from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import Nodes, Resolve, Shapes, Totals, Trace, live_settings
 
 _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
@@ -91,6 +92,13 @@ class Network:
 
     def __repr__(self) -> str:
         return f"Network({shorten(str(self), 400, placeholder=' ...')})"
+
+    def summary(self) -> Outline:
+        """Return a table of the layers, with the shapes and counts that follow from inputs."""
+        return outline(self.layers)
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def _role(self, role: str) -> tuple[Placed, ...]:
         return tuple(placed for placed in self.layers if placed.layer.role == role)

@@ -14,10 +14,11 @@ from attrs import define, field, fields_dict
 
 from sigma_kernel.contracts import Metric, Operator
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, refuse_unknown
+from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.signals import ENDING, Signals
-from sigma_kernel.training.components import SETTINGS, Settings, one
+from sigma_kernel.training.components import SETTINGS, Settings, network, one
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
@@ -65,6 +66,13 @@ class Trainer(Settings):
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address."""
         self.session.batches(1)  # reads, checks and places the first block
+
+    def summary(self) -> Outline:
+        """Return a table of the layers; before preparation, with the shapes and counts that follow from inputs."""
+        if self._session is None:
+            return outline(network(self.resolve, self.name, self.network).layers)
+        model = self._session.setup.model
+        return outline(model.network.layers, model.shapes)
 
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""

@@ -1,0 +1,152 @@
+"""Show a network: a table of its layers with shapes and counts of parameters, and a drawing of its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from math import prod
+from typing import Any
+
+from attrs import frozen
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.node import Node, Spec, symbol
+from sigma_kernel.network.architecture import Placed
+from sigma_kernel.network.tracing import Shapes, Trace
+from sigma_kernel.tables import aligned, html
+
+HEAD = ("LAYER", "SHAPE", "PARAMETERS", "INPUTS")
+MOST = 60  # layers that are shown; of more, the first and the last ones
+HIGH, WIDE = 24, 18  # of a layer and of a lane of the drawing, in pixels
+
+
+@frozen
+class Row:
+    """A layer: the shape of its output for one sample, and the number of its parameters, None if unknown."""
+
+    name: str
+    sources: tuple[str, ...]
+    shape: tuple[int, ...] | None = None
+    parameters: int | None = None
+
+    def cells(self) -> list[str]:
+        """Return the row as text, in the order of ``HEAD``."""
+        shape = "?" if self.shape is None else " x ".join(map(str, self.shape)) or "()"
+        return [self.name, shape, counted(self.parameters), ", ".join(self.sources)]
+
+
+@frozen(repr=False)
+class Outline:
+    """The layers of a network. ``str()`` is a table; a notebook shows it with a drawing, if there are branches."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def parameters(self) -> int | None:
+        """Return the number of all parameters; None if that of a layer is unknown."""
+        counts = [row.parameters for row in self.rows]
+        return None if None in counts else sum(filter(None, counts))
+
+    def cells(self) -> list[list[str]]:
+        """Return the table as text, with the total at the end; the middle of a large network is left out."""
+        found = [row.cells() for row in self.rows]
+        if len(found) > MOST:
+            found[MOST // 2 : -MOST // 2] = [["...", "", "", f"{len(found) - MOST:,} more layers"]]
+        return [*found, ["total", "", counted(self.parameters), ""]]
+
+    def __str__(self) -> str:
+        return "\n".join(aligned([HEAD, *self.cells()]))
+
+    def __repr__(self) -> str:
+        return f"Outline({len(self.rows):,} layers, {counted(self.parameters)} parameters)"
+
+    def _repr_html_(self) -> str:
+        chain = all(row.sources == (before.name,) for before, row in zip(self.rows, self.rows[1:], strict=False))
+        return html(HEAD, self.cells()) + ("" if chain or len(self.rows) > MOST else drawing(self.rows))
+
+
+def counted(parameters: int | None) -> str:
+    """Return a number of parameters as text."""
+    return "?" if parameters is None else f"{parameters:,}"
+
+
+# -- what is known -----------------------------------------------------------------------------------------------------
+def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
+    """Return the outline of layers in order; without ``shapes``, those that follow from the shapes of inputs."""
+    outputs, known = (shapes.outputs, shapes) if shapes else _inferred(layers)
+    counts = dict.fromkeys(outputs, 0)
+    for address, parameter in known.parameters.items():
+        counts[address.partition(".")[0]] = counts.get(address.partition(".")[0], 0) + prod(parameter.shape)
+    return Outline(
+        tuple(
+            Row(x.name, x.sources, outputs[x.name].shape if x.name in outputs else None, counts.get(x.name))
+            for x in layers
+        )
+    )
+
+
+def _inferred(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
+    """Trace layers as far as shapes are known; what fails is unknown here, and reported when training is prepared."""
+    trace = Trace(_shaped, training=False, key=None, precision="float32")
+    values: dict[str, Node] = {}
+    for placed in layers:
+        inputs = [values[source] for source in placed.sources if source in values]
+        if placed.layer.role == "input" and getattr(placed.layer, "shape", None) is not None:
+            inputs = [symbol((2, *placed.layer.shape), placed.layer.dtype or trace.precision, placed.name)]
+        if placed.layer.role != "cost" and len(inputs) >= max(1, len(placed.sources)):
+            try:
+                values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs)
+            except Exception:  # whatever a layer's code raises
+                continue
+    outputs = {name: Spec(value.shape[1:], value.dtype) for name, value in values.items()}
+    return outputs | {x.name: Spec((), trace.precision) for x in layers if x.layer.role == "cost"}, trace.shapes
+
+
+def _shaped(kind: str, chosen: Any) -> Callable[[Node], Node]:
+    """Return what stands in for a component that a layer uses: activations do not change shapes."""
+    if kind != "activation":
+        raise SigmaConfigError(f"{kind} {chosen!r}: is not known here. Prepare the trainer.")
+    return lambda x: x
+
+
+# -- the drawing -------------------------------------------------------------------------------------------------------
+def lanes(rows: Sequence[Row]) -> list[int]:
+    """Return a lane for each layer, so that no layer is in the way of a connection between two others.
+
+    A layer keeps its lane until the last layer that it leads to; that one takes over the lane of its first source, if
+    it is free then, else the first free one.
+    """
+    last = {source: i for i, row in enumerate(rows) for source in row.sources}
+    busy: dict[int, str] = {}
+    found: dict[str, int] = {}
+    for i, row in enumerate(rows):
+        busy = {lane: name for lane, name in busy.items() if last.get(name, -1) > i}
+        wanted = [found[source] for source in row.sources]
+        free = next(lane for lane in [*wanted, *range(len(rows))] if lane not in busy)
+        found[row.name] = free
+        busy[free] = row.name
+    return list(found.values())
+
+
+def drawing(rows: Sequence[Row]) -> str:
+    """Return the layers and their connections as SVG: one layer in each line, sources above."""
+    across = lanes(rows)
+    places = {
+        row.name: (WIDE * lane + 10, HIGH * i + 12) for i, (row, lane) in enumerate(zip(rows, across, strict=True))
+    }
+    text = WIDE * (max(across) + 1) + 8
+    parts = []
+    for row in rows:
+        x, y = places[row.name]
+        for a, b in (places[source] for source in row.sources):
+            bend = y - HIGH // 2
+            parts.append(
+                f'<path d="M{a} {b}V{y - HIGH}C{a} {bend} {x} {bend} {x} {y}" fill="none" stroke="currentColor"/>'
+            )
+        parts.append(f'<circle cx="{x}" cy="{y}" r="4" fill="currentColor"/>')
+        parts.append(f'<text x="{text}" y="{y + 4}" fill="currentColor">{escape(" ".join(row.cells()[:2]))}</text>')
+    width, height = text + 8 * max(len(" ".join(row.cells()[:2])) for row in rows), HIGH * len(rows)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+        f' font-family="system-ui, sans-serif" font-size="12" role="img"><title>Layers</title>{"".join(parts)}</svg>'
+    )
