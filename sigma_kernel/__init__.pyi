@@ -21,10 +21,12 @@ from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Dataset as Dataset
 from sigma_kernel.contracts import Draws as Draws
+from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
+from sigma_kernel.contracts import Inference as Inference
 from sigma_kernel.contracts import Initialiser as Initialiser
 from sigma_kernel.contracts import Iterations as Iterations
 from sigma_kernel.contracts import Iterator as Iterator

@@ -22,7 +22,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
-from sigma_kernel.contracts import Backend, Metric
+from sigma_kernel.contracts import Backend, Inference, Metric
 from sigma_kernel.curves import read
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
@@ -100,6 +100,18 @@ class Trained:
         """Return a copy of every parameter by its address."""
         model = self._model({})
         return {a: np.array(self.checkpoint.arrays[a]) for a in sorted(LAYERS + name for name in model.parameters())}
+
+    def inference(self) -> Inference:
+        """Return the network as exporters receive it: its graph, its arrays on the host, its classes."""
+        model, stored = self._model({}), self.checkpoint.arrays
+        live = live_values(model).changed(self.checkpoint.values.get("live", {}))
+        return Inference(
+            architecture=str(self.network),
+            classes=self.classes,
+            arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
+            step=model.prediction,
+            live={name: value for name, value in live.base.items() if name.startswith(LAYERS)},
+        )
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
         """Return the evaluator for samples of these dtypes; integers are not converted before the network."""

@@ -12,7 +12,8 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "compute": "Array Arrays Backend Batches Burst LoopProgram Numbers Program Records Share Step",
+        "compute": "Array Arrays Backend Batches Burst Exporter Inference LoopProgram Numbers Program Records Share"
+        " Step",
         "data": "Dataset Extractor Iterator Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimiser Schedule Slot Transform Update",

@@ -5,6 +5,8 @@ from sigma_kernel.contracts.compute import Arrays as Arrays
 from sigma_kernel.contracts.compute import Backend as Backend
 from sigma_kernel.contracts.compute import Batches as Batches
 from sigma_kernel.contracts.compute import Burst as Burst
+from sigma_kernel.contracts.compute import Exporter as Exporter
+from sigma_kernel.contracts.compute import Inference as Inference
 from sigma_kernel.contracts.compute import LoopProgram as LoopProgram
 from sigma_kernel.contracts.compute import Numbers as Numbers
 from sigma_kernel.contracts.compute import Program as Program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -37,6 +38,37 @@ class Step:
     def donations(self) -> dict[int, int]:
         """Map each output that replaces a state entry to the input whose storage it may reuse."""
         return {out: self.state.index(name) for out, name in enumerate(self.writes)}
+
+
+@frozen
+class Inference:
+    """A trained network, as exporters receive it.
+
+    ``architecture`` is its text; ``classes`` are the class names by index, empty without any.
+    ``arrays`` holds parameters and layer state on the host, by address below ``network.layers``.  ``step(rows)`` is the
+    graph that predicts ``rows`` samples: its state are these arrays (``network.layers.<address>``), its data the
+    preprocessed input sections, its ring the predictions by output layer; ``live`` are the values of its live inputs.
+    """
+
+    architecture: str
+    classes: tuple[str, ...]
+    arrays: Mapping[str, np.ndarray]
+    step: Callable[[int], Step]
+    live: Mapping[str, float]
+
+
+class Exporter(ABC):
+    """Write a trained network in the format of another program (component kind ``exporter``).
+
+    The name of the component is the extension of its files: ``sigma export RUN model.npz`` calls ``npz``.
+    """
+
+    @abstractmethod
+    def export(self, network: Inference, path: Path) -> None:
+        """Write the file, in an empty directory; other files written there are kept beside it.
+
+        Raises SigmaConfigError, naming what it is, for a part of the network that the format cannot express.
+        """
 
 
 @frozen

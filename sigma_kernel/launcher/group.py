@@ -27,6 +27,7 @@ COMMANDS = {
         ("replay", "resume:replay", "Replay a run from its journal and compare the results."),
         ("evaluate", "evaluate:evaluate", "Compute loss and metrics of a run's newest checkpoint."),
         ("predict", "predict:predict", "Predict with a trained network."),
+        ("export", "export:export", "Write a trained network in another format."),
         ("runs", "runs:runs", "List runs with their results and differing settings."),
         ("check", "inspect:check", "Check a configuration and report every error in it."),
         ("explain", "inspect:explain", "Explain a configuration: layers, shapes, parameters, hooks, memory."),

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "counting": "TWICE growth",
         "data": "DatasetSuite PreprocessorSuite SourceSuite",
         "doing": "Do",
+        "exporters": "ExporterSuite inference",
         "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
         "layers": "CostSuite LayerSuite by_name traced",
         "metrics": "MergerSuite MetricSuite",

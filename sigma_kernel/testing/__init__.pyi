@@ -12,6 +12,8 @@ from sigma_kernel.testing.data import DatasetSuite as DatasetSuite
 from sigma_kernel.testing.data import PreprocessorSuite as PreprocessorSuite
 from sigma_kernel.testing.data import SourceSuite as SourceSuite
 from sigma_kernel.testing.doing import Do as Do
+from sigma_kernel.testing.exporters import ExporterSuite as ExporterSuite
+from sigma_kernel.testing.exporters import inference as inference
 from sigma_kernel.testing.initialisers import InitialiserSuite as InitialiserSuite
 from sigma_kernel.testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_kernel.testing.initialisers import distance as distance

@@ -1,0 +1,6 @@
+"""Exporters of arrays by address: NPZ and safetensors."""
+
+from sigma_export_arrays.plugin import sigma_components
+from sigma_kernel import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())

@@ -1,0 +1,70 @@
+"""``sigma export``: write a trained network in the format of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from sigma_kernel.contracts import Exporter, Inference
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.inference import load
+from sigma_kernel.launcher.output import say
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.training.components import one
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--as", "name", metavar="NAME", help="The exporter. [default: the one called like FILE's extension]")
+@click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
+@click.option("--checkpoint", metavar="N", type=int, help="Use the checkpoint of iteration N, not the newest.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+def export(run: Path, file: Path, name: str | None, trainer: str | None, checkpoint: int | None, force: bool) -> None:
+    """Write the trained network of the run folder RUN to FILE.
+
+    The extension of FILE names the exporter: `model.npz` is written by `npz`. `sigma components exporter` lists them.
+    """
+    exporter = chosen(file, name)
+    trained = load(run, trainer, checkpoint=checkpoint, log=_warn)
+    for path in written(exporter, trained.inference(), file, force):
+        say(f"{trained.trainer.name}: {trained.path} -> {path}")
+
+
+def _warn(text: object) -> None:
+    say(f"warning: {text}", "yellow")
+
+
+def chosen(file: Path, name: str | None) -> Exporter:
+    """Return the exporter of a name, or for the extension of a file."""
+    name = name or file.suffix[1:].lower()
+    if not name:
+        known = ", ".join(sorted(component.name for component in catalogue().components("exporter"))) or "none"
+        raise SigmaConfigError(f"{file}: has no extension that names an exporter. Add one, or pass --as: {known}.")
+    exporter: Exporter = one(Resolver(catalogue()), "--as", "exporter", Exporter, name)
+    return exporter
+
+
+def written(exporter: Exporter, network: Inference, file: Path, force: bool = False) -> list[Path]:
+    """Export a network; return the files that were written, the named one first.
+
+    They are written to a new directory beside ``file``, then moved, so that a failure leaves nothing behind.  Raises
+    SigmaConfigError, and writes nothing, if one exists, unless with ``force``.
+    """
+    if not file.parent.is_dir():
+        raise SigmaConfigError(f"{file}: {str(file.parent)!r} is not a directory. Create it first.")
+    if file.exists() and not force:
+        raise SigmaConfigError(f"{file}: already exists. Pass --force to overwrite it.")
+    try:
+        with TemporaryDirectory(prefix=".sigma-", dir=file.parent) as folder:
+            exporter.export(network, Path(folder) / file.name)
+            made = sorted(Path(folder).iterdir(), key=lambda path: (path.name != file.name, path.name))
+            for path in made:
+                if (file.parent / path.name).exists() and not force:
+                    raise SigmaConfigError(f"{file.parent / path.name}: already exists. Pass --force to overwrite it.")
+            return [path.replace(file.parent / path.name) for path in made]
+    except OSError as error:
+        raise SigmaConfigError(f"{file}: cannot be written: {error.strerror}. Free space there.") from error

@@ -1,0 +1,80 @@
+"""Conformance suite for exporters, to inherit in a plugin's tests.
+
+::
+
+    class TestNpz(ExporterSuite):
+        def make(self) -> Exporter:
+            return Npz()
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Exporter, Inference, Step
+from sigma_kernel.graph.node import Graph, symbol
+
+LAYERS = "network.layers."
+
+
+def inference() -> Inference:
+    """Return a small network: two dense layers from 3 numbers to 2, ``f.tanh`` between them."""
+    shapes = {"1-dense.weights": (3, 4), "1-dense.biases": (4,), "2-output.weights": (4, 2), "2-output.biases": (2,)}
+    draw = np.random.default_rng(5)
+    arrays = {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    text = 'input(3) + dense(4, activation="tanh") + output(2)'
+
+    def step(rows: int) -> Step:
+        entries = {LAYERS + name: symbol(shape, "float32", name) for name, shape in shapes.items()}
+        inputs = symbol((rows, 3), "float32", "inputs")
+        w1, b1, w2, b2 = entries.values()
+        graph = Graph((*entries.values(), inputs), (f.tanh(inputs @ w1 + b1) @ w2 + b2,))
+        return Step(graph, tuple(entries), ("inputs",), (), (), ("2-output",))
+
+    return Inference(text, ("no", "yes"), arrays, step, {})
+
+
+class ExporterSuite(ABC):
+    """Conformance tests of an exporter: inherit, and override :meth:`make`."""
+
+    @abstractmethod
+    def make(self) -> Exporter:
+        """Return the exporter under test."""
+
+    def network(self) -> Inference:
+        """Return a network that the format can express."""
+        return inference()
+
+    def exported(self, folder: Path, network: Inference | None = None) -> dict[str, bytes]:
+        """Return the files that an export writes into a new directory, by name."""
+        folder.mkdir()
+        exporter = self.make()
+        exporter.export(network or self.network(), folder / f"model.{type(exporter).__name__.lower()}")
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def test_it_writes_the_file_it_is_asked_for(self, tmp_path: Path) -> None:
+        found = self.exported(tmp_path / "a")
+        name = f"model.{type(self.make()).__name__.lower()}"
+        assert found.get(name), f"wrote {', '.join(found) or 'nothing'} instead of {name}"
+
+    def test_it_writes_the_same_bytes_every_time(self, tmp_path: Path) -> None:
+        assert self.exported(tmp_path / "a") == self.exported(tmp_path / "b"), "two exports of one network differ"
+
+    def test_the_parameters_are_in_the_file(self, tmp_path: Path) -> None:
+        network = self.network()
+        first = self.exported(tmp_path / "a", network)
+        for number, name in enumerate(network.arrays):
+            arrays = {**network.arrays, name: network.arrays[name] + 1}
+            changed = Inference(network.architecture, network.classes, arrays, network.step, network.live)
+            assert self.exported(tmp_path / f"b{number}", changed) != first, f"{name} does not change the file"
+
+    def test_it_leaves_the_arrays_as_they_are(self, tmp_path: Path) -> None:
+        network = self.network()
+        before = {name: values.copy() for name, values in network.arrays.items()}
+        self.exported(tmp_path / "a", network)
+        for name, values in before.items():
+            np.testing.assert_array_equal(network.arrays[name], values)
