@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import inspect
 import struct
+import time
 from collections.abc import Callable, Iterator as Iterating, Mapping
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
-from sigma_kernel import Extractor, Iterator, Merger, Metric, Node, Reader, SigmaDataError, Source, functions as f
-from sigma_kernel.testing import ExtractorSuite, IteratorSuite, MergerSuite, MetricSuite, ReaderSuite
+from sigma_kernel import (
+    Exporter,
+    Extractor,
+    Inference,
+    Iterator,
+    Merger,
+    Metric,
+    Node,
+    Reader,
+    SigmaDataError,
+    Source,
+    functions as f,
+)
+from sigma_kernel.testing import ExporterSuite, ExtractorSuite, IteratorSuite, MergerSuite, MetricSuite, ReaderSuite
 
 
 def failed(suite: Any) -> set[str]:
@@ -335,3 +350,58 @@ def test_a_fault_in_an_extractor_is_caught(name: str) -> None:
 
     found = failed(Suite())
     assert (EXTRACTORS[name][1] in found) if EXTRACTORS[name][1] else not found
+
+
+# -- exporters ---------------------------------------------------------------------------------------------------------
+class Lines(Exporter):
+    def export(self, network: Inference, path: Path) -> None:
+        path.write_text("".join(f"{name} {values.tolist()}\n" for name, values in network.arrays.items()))
+
+
+class Elsewhere(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        super().export(network, path.with_suffix(".txt"))
+
+
+class Nothing(Exporter):
+    def export(self, network: Inference, path: Path) -> None:
+        path.touch()
+
+
+class Dated(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        super().export(network, path)
+        path.write_text(f"{path.read_text()}{time.perf_counter_ns()}")
+
+
+class WithoutBiases(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        weights = {name: values for name, values in network.arrays.items() if name.endswith("weights")}
+        super().export(evolve(network, arrays=weights), path)
+
+
+class Rounds(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        for values in network.arrays.values():
+            np.round(values, 2, out=values)
+        super().export(network, path)
+
+
+EXPORTERS: dict[type[Exporter], str] = {
+    Lines: "",
+    Elsewhere: "test_it_writes_the_file_it_is_asked_for",
+    Nothing: "test_it_writes_the_file_it_is_asked_for",
+    Dated: "test_it_writes_the_same_bytes_every_time",
+    WithoutBiases: "test_the_parameters_are_in_the_file",
+    Rounds: "test_it_leaves_the_arrays_as_they_are",
+}
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_a_fault_in_an_exporter_is_caught(exporter: type[Exporter]) -> None:
+    class Suite(ExporterSuite):
+        def make(self) -> Exporter:
+            return exporter()
+
+    found = failed(Suite())
+    assert (EXPORTERS[exporter] in found) if EXPORTERS[exporter] else not found
