@@ -39,6 +39,7 @@ from sigma_kernel.contracts import Monitor as Monitor
 from sigma_kernel.contracts import Numbers as Numbers
 from sigma_kernel.contracts import Objective as Objective
 from sigma_kernel.contracts import Operator as Operator
+from sigma_kernel.contracts import Optimisation as Optimisation
 from sigma_kernel.contracts import Optimiser as Optimiser
 from sigma_kernel.contracts import Outlook as Outlook
 from sigma_kernel.contracts import Outputs as Outputs

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
@@ -49,6 +51,8 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
         "network": network and notation.parse(network.architecture, catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
         "optimiser": optimiser and optimiser.make(),
+        "optimisers": {name: evolve(one, type=made(one.type)) for name, one in (trainer.optimisers or {}).items()},
+        "order": trainer.order,
         "epochs": trainer.epochs,
         "hooks": {
             **_verifying(run, trainer.hooks, catalogue),

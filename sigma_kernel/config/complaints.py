@@ -12,6 +12,8 @@ from sigma_kernel.config.structure import sentence
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError
 from sigma_kernel.training.preparation import DATASET
 
+IN_TRAINER = ("optimiser", "optimisers", "order")  # begin the paths of what `[trainer]` holds
+
 
 class InText(SigmaError):
     """An error at a line within the architecture's text."""
@@ -64,7 +66,7 @@ def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception
 def _absolute(head: Place, path: Place) -> Place:
     if path[:1] == ("run",):
         return path
-    return (*(head or ("trainer",)), *path) if path[:1] == ("optimiser",) else (*head, *path)
+    return (*(head or ("trainer",)), *path) if path and path[0] in IN_TRAINER else (*head, *path)
 
 
 def _meant(head: Place, path: Place, parts: Place) -> Iterator[Place]:

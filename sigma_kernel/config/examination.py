@@ -18,7 +18,7 @@ from sigma_kernel.training import components as choices
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, ready_block
-from sigma_kernel.training.step.rules import check_matches, check_rules, patterns
+from sigma_kernel.training.step.rules import check_optimisers, check_order
 
 
 def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:
@@ -28,7 +28,7 @@ def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tup
     """
     faults = Faults()
     stages = Stages(trainer, faults, {*left_out})
-    chosen = (attrgetter("backend"), _costs, attrgetter("feed"), _optimiser, _block, _parameters, _reads, _hooks)
+    chosen = (attrgetter("backend"), _costs, attrgetter("feed"), _optimisers, _block, _parameters, _reads, _hooks)
     for look in (*chosen, attrgetter("ending")):
         with suppress(Missing):
             look(stages)
@@ -46,11 +46,12 @@ def _costs(stages: Stages) -> None:
         check_cost(stages.network)
 
 
-def _optimiser(stages: Stages) -> None:
-    optimiser = stages.chosen.optimiser
-    if optimiser is not None:
-        check_rules(optimiser, stages.precision, stages.mistakes)
-        check_matches(stages.settings.name, dict(patterns(optimiser)), stages.model, stages.mistakes)
+def _optimisers(stages: Stages) -> None:
+    chosen, name = stages.chosen, stages.settings.name
+    if not chosen.optimisers:
+        return
+    check_order(name, chosen.optimisers, chosen.order, stages.mistakes)
+    check_optimisers(name, stages.model, chosen.optimisers, stages.mistakes)
 
 
 def _block(stages: Stages) -> None:

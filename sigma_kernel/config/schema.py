@@ -22,6 +22,7 @@ from sigma_kernel.contracts import (
     Iterator,
     Monitor,
     Operator,
+    Optimisation,
     Optimiser,
     Preprocessor,
 )
@@ -40,6 +41,17 @@ def _names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
 def named() -> Any:
     """Return a field for a table of named tables."""
     return field(factory=dict, validator=_names)
+
+
+def _one_or_several(owner: Any, attribute: Any, value: Choice[Optimiser] | None) -> None:
+    faults = Faults()
+    if value is None and not owner.optimisers:
+        with faults.at("optimiser"):
+            raise ValueError("is missing. Give it an optimiser, or several as optimisers.NAME.")
+    if value is not None and owner.optimisers:
+        with faults.at("optimisers"):
+            raise ValueError("there is an optimiser as well. Give one optimiser, or several with names.")
+    faults.done()
 
 
 def _counts(owner: Any, attribute: Attribute[Any], value: TimeStep | None) -> None:
@@ -93,12 +105,16 @@ class Rule:
 
 @frozen(kw_only=True)
 class Training:
-    """``[trainer]``: the optimiser; ``backend`` and ``operator`` override those of ``[run]``.
+    """``[trainer]``: one optimiser or several; ``backend`` and ``operator`` override those of ``[run]``.
+
+    Several optimisers update one after another if ``order`` lists them.
 
     Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before.
     """
 
-    optimiser: Choice[Optimiser]
+    optimiser: Choice[Optimiser] | None = field(default=None, validator=_one_or_several)
+    optimisers: Mapping[str, Optimisation] = named()
+    order: Sequence[str] | None = None
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None

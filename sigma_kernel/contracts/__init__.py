@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " Step",
         "data": "Dataset Extractor Iterator Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
-        "optimisation": "GradientOptimiser Modifier Objective Optimiser Schedule Slot Transform Update",
+        "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform Update",
         "steering": "Compute Hook HookContext Iterations Merger Metric Monitor Operator Outlook Recipe Repeatable View"
         " Work",
     },

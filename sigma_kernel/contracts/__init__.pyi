@@ -33,6 +33,7 @@ from sigma_kernel.contracts.model import live_settings as live_settings
 from sigma_kernel.contracts.optimisation import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts.optimisation import Modifier as Modifier
 from sigma_kernel.contracts.optimisation import Objective as Objective
+from sigma_kernel.contracts.optimisation import Optimisation as Optimisation
 from sigma_kernel.contracts.optimisation import Optimiser as Optimiser
 from sigma_kernel.contracts.optimisation import Schedule as Schedule
 from sigma_kernel.contracts.optimisation import Slot as Slot

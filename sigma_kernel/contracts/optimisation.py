@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from attrs import define, field, frozen
@@ -13,6 +13,7 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
+from sigma_kernel.settings import instance_of
 
 
 @frozen
@@ -80,6 +81,22 @@ class Optimiser(ABC):
     @abstractmethod
     def build(self, objective: Objective) -> Update:
         """Build the update graph."""
+
+
+@frozen
+class Optimisation:
+    """One of several optimisers of a trainer: what it updates, and what it minimises.
+
+    ``type`` is an optimiser, its name or a table; in a table of settings, its own settings are next to the others.
+    ``match`` is a pattern of parameters, relative to ``network.layers``. ``minimises`` are the names of cost layers, by
+    default all: the gradients are those of their sum.
+    """
+
+    slot: ClassVar[str] = "type"
+
+    type: Optimiser
+    match: str = field(default="**", validator=instance_of(str, "a string"))
+    minimises: Sequence[str] | None = None
 
 
 @define(eq=False, kw_only=True)

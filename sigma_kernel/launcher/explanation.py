@@ -28,6 +28,8 @@ def explained(trainer: Trainer) -> dict[str, Any]:
             for row in trainer.summary().rows
         ],
         "parameters": _parameters(session.initial, session),
+        "optimisers": _optimisers(session.setup.model),
+        "ordered": session.setup.model.ordered,
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in _reasons(session)],
         "memory": _memory(trainer, session),
@@ -57,16 +59,31 @@ def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:
             "rule": initial.rule(address),
             "settings": _settings(session, address),
             "frozen": address in session.setup.model.frozen,
+            "optimiser": _name(session.setup.model.owners.get(address)),
         }
         for address, parameter in session.setup.model.shapes.parameters.items()
     ]
 
 
+def _optimisers(model: Model) -> list[dict[str, Any]]:
+    """Return the optimisers, in the order of their updates if they are ordered, and what each of them minimises."""
+    costs = [cost.name for cost in model.network.costs]
+    return [
+        {"name": _name(head), "type": type(one.type).__name__, "match": one.match, "minimises": one.minimises or costs}
+        for head, one in model.optimisers.items()
+    ]
+
+
+def _name(head: str | None) -> str | None:
+    return head and head.rpartition(".")[2]
+
+
 def _settings(session: Session, address: str) -> dict[str, Any]:
     """Return the optimiser's settings for one parameter, each with the rule that set it."""
-    head, live = f"optimiser.{address}.", session.state.live.base
+    model, live = session.setup.model, session.state.live.base
+    head = f"{model.owners.get(address)}.{address}."
     values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
-    return {name: {"value": v, "rule": setting_rule(session.setup.model, address, name)} for name, v in values.items()}
+    return {name: {"value": v, "rule": setting_rule(model, address, name)} for name, v in values.items()}
 
 
 def words(initialiser: Any) -> str:

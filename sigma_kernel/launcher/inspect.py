@@ -83,6 +83,9 @@ def _show(found: dict[str, Any], layers: str) -> None:
     click.echo(f"\n{layers}")
     rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
     _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], rows)
+    if len(found["optimisers"]) > 1:
+        rows = [[x["name"], x["type"], x["match"], ", ".join(x["minimises"])] for x in found["optimisers"]]
+        _table([f"OPTIMISER{' (IN ORDER)' if found['ordered'] else ''}", "TYPE", "UPDATES", "MINIMISES"], rows)
     rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]
     _table(["HOOK (IN ORDER)", "TYPE", "DUE", "WHEN", "EXECUTION"], rows)
     for reason in found["reasons"]:
@@ -121,7 +124,7 @@ def _first(parameter: dict[str, Any]) -> str:
 
 def _settings(parameter: dict[str, Any]) -> str:
     if parameter["frozen"]:
-        return "frozen"
+        return "frozen" if parameter["optimiser"] else "frozen: no optimiser matches it"
     return ", ".join(
         f"{name}={setting['value']:g}" + (f" (rule {setting['rule']})" if setting["rule"] else "")
         for name, setting in parameter["settings"].items()

@@ -10,7 +10,7 @@ from attrs import define, field, fields, has
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Iterator, Metric, Optimiser, Preprocessor
+from sigma_kernel.contracts import Dataset, Hook, Iterator, Metric, Optimisation, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, near, said
 from sigma_kernel.graph.node import Spec
@@ -36,7 +36,8 @@ class Settings:
     its text form.  ``data`` is one data set, or one for each split (``training``, ``validation``, ...): arrays by
     section, a pair ``(inputs, targets)``, an iterable of such blocks (kept if it is an iterator), or a Dataset.
     ``preprocessors`` and ``metrics`` are a list, or have names.  ``initialisers`` are named rules ``(match,
-    initialiser)``, the most specific match winning.
+    initialiser)``, the most specific match winning.  ``optimisers`` are several, by name: each an Optimisation, or a
+    table of an optimiser with its ``match`` and ``minimises``; they update one after another if ``order`` lists them.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Settings:
     network: Any = None
     data: Any = None
     optimiser: Optimiser | None = None
+    optimisers: Mapping[str, Optimisation] = field(factory=dict)
+    order: Sequence[str] = ()
     epochs: float | None = None  # in total; None: until a hook ends training
     batch_size: int | None = None  # BATCH, or all rows if there are fewer
     last_batch: str = "keep"
@@ -62,7 +65,10 @@ SETTINGS = [one.name for one in fields(Settings) if one.name not in ("name", "re
 
 
 def resolved(given: Settings) -> Settings:
-    """Resolve names and tables to objects, except for the network, the backend and the hooks."""
+    """Resolve names and tables to objects, except for the network, the backend and the hooks.
+
+    The optimisers are by the heads of their addresses, a single one as well.
+    """
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
     found = {one.name: getattr(given, one.name) for one in fields(Settings)}
     found["data"] = data(resolve, given.data)
@@ -70,9 +76,33 @@ def resolved(given: Settings) -> Settings:
     found["preprocessors"] = several(resolve, where + "preprocessors", "preprocessor", Preprocessor, steps)
     found["initialisers"] = initialisers(where + "initialisers", given.initialisers)
     found["iterator"] = one(resolve, where + "iterator", "iterator", Iterator, given.iterator)
-    if given.optimiser is not None:
-        found["optimiser"] = one(resolve, where + "optimiser", "optimiser", Optimiser, given.optimiser)
+    found["optimisers"] = optimisers(given)
     return Settings(**found)
+
+
+def optimisers(given: Settings) -> dict[str, Optimisation]:
+    """Return the optimisers by head: ``optimiser``, or ``optimisers.<name>`` of several."""
+    several_, where = given.optimisers, f"{given.name}.optimisers"
+    if not isinstance(several_, Mapping) or isinstance(several_.get("type"), str):
+        raise SigmaConfigError(f"{where}: each needs a name: {{'critic': {{'type': 'adam', 'match': 'critic.**'}}}}.")
+    if given.optimiser is None:
+        return {f"optimisers.{n}": optimisation(given.resolve, f"{where}.{n}", x) for n, x in several_.items()}
+    if several_:
+        raise SigmaConfigError(f"{where}: there is an optimiser as well. Give one optimiser, or several with names.")
+    return {"optimiser": optimisation(given.resolve, f"{given.name}.optimiser", given.optimiser)}
+
+
+def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | None = None) -> Optimisation:
+    """Resolve an optimiser with what it updates and minimises; what a table omits is as ``now``, or the default."""
+    known = {a.name for a in fields(Optimisation)} - {"type"}
+    about = {name: getattr(now, name) for name in known} if now else {}
+    if isinstance(chosen, Optimisation):
+        about, chosen = {name: getattr(chosen, name) for name in known}, chosen.type
+    elif isinstance(chosen, Mapping):
+        about |= {name: chosen[name] for name in known & chosen.keys()}
+        rest = {name: value for name, value in chosen.items() if name not in known}
+        chosen = rest["type"] if rest.keys() == {"type"} else rest
+    return Optimisation(one(resolve, where, "optimiser", Optimiser, chosen), **about)
 
 
 def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:

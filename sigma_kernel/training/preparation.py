@@ -218,9 +218,9 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     """Return the setup of a session and its initial state; raise the first mistake."""
     stages, name = Stages(settings), settings.name
     chosen = stages.chosen
-    parts = Parts(stages.hooks, chosen.optimiser, stages.backend, chosen.iterator)
+    parts = Parts(stages.hooks, chosen.optimisers, stages.backend, chosen.iterator)
     preparation, _ = stages.rows
-    model = optimised(name, stages.model, chosen.optimiser)
+    model = optimised(name, stages.model, chosen.optimisers, chosen.order)
     splits = choices.encoded(stages.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
     named, learned = getattr(chosen.data, "classes", ()), getattr(chosen.data, "learned", {})  # of all splits
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)

@@ -377,6 +377,7 @@ FRAGMENTS = [text for text in EXAMPLES if text.startswith("[") and "trainers." n
 def merged(table, other):
     """Return the tables of a file merged with those of a fragment."""
     for key, value in other.items():
+        table.pop("optimiser" if key == "optimisers" else "", None)  # in place of one
         both = isinstance(value, dict) and isinstance(table.get(key), dict)
         table[key] = merged(table[key], value) if both else value
     return table
@@ -392,7 +393,17 @@ def test_each_configuration_example_trains_in_the_first_file_of_the_page(fragmen
 
 
 def test_the_configuration_page_has_an_example_of_everything():
-    told = "split_by", "preprocessors", "settings", "frozen", "schedules", "transforms", "modifiers", "early_stop"
+    told = (
+        "split_by",
+        "preprocessors",
+        "settings",
+        "frozen",
+        "schedules",
+        "transforms",
+        "modifiers",
+        "early_stop",
+        "order",
+    )
     assert [word for word in told if not any(word in text for text in FRAGMENTS)] == []
 
 

@@ -81,8 +81,8 @@ def test_a_trainer_keeps_its_settings_as_they_were_given() -> None:
     assert all(getattr(made, name) is value for name, value in given.items())
     assert (hook.every, given["metrics"], given["preprocessors"]) == ("2 epochs", ["accuracy"], ["scale"])
     assert str(made.session.setup.order.hooks["quiet"].every) == "every 2 epochs"
-    assert isinstance(made.session.setup.model.optimiser, Adam)
-    assert made.session.setup.model.optimiser.learning_rate == 0.5
+    assert isinstance(made.session.setup.model.optimisers["optimiser"].type, Adam)
+    assert made.session.setup.model.optimisers["optimiser"].type.learning_rate == 0.5
     made.close()
 
 

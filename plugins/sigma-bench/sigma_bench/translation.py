@@ -48,7 +48,7 @@ def translated(trainer: Trainer) -> Workload:
     return Workload(
         parts=tuple(part for placed in model.network.layers for part in _parts(model, placed)),
         parameters={address: state[LAYERS + address].copy() for address in model.shapes.parameters},
-        rule=_rule(model.optimiser),
+        rule=_rule(model),
         precision=model.precision,
         key=state["random.key"],
         inputs=block[first.layer.section],
@@ -158,7 +158,11 @@ TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
 
 
 # -- optimisers --------------------------------------------------------------------------------------------------------
-def _rule(optimiser: Any) -> UpdateRule:
+def _rule(model: Model) -> UpdateRule:
+    if len(model.optimisers) != 1:
+        raise cannot("optimisers", "several optimisers")
+    ((_, optimisation),) = model.optimisers.items()
+    optimiser: Any = optimisation.type
     if type(optimiser) not in RULES:
         raise cannot("optimiser", type(optimiser).__name__)
     for name in ("settings", "schedules", "modifiers", "transforms"):

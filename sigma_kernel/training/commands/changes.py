@@ -2,7 +2,8 @@
 
 ``hooks`` holds, in order, pairs of a name and the table of the hook that was attached, or None for one that was
 detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``iterator``
-hold the components that were swapped in.
+hold the components that were swapped in, as does ``optimisers.<name>``; ``frozen`` holds the parameters that were
+frozen or released, by address.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import field, frozen
 
-from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimiser
+from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimisation
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.registry.addresses import literal
-from sigma_kernel.training.commands.types import SLOTS, Attach, Command, Detach, Swap
-from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, name_of, one
+from sigma_kernel.training.commands.types import Attach, Command, Detach, Swap
+from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, name_of, one, optimisation
 
 Changes = Mapping[str, Any]
-CONTRACTS: dict[str, type] = {"optimiser": Optimiser, "backend": Backend, "iterator": Iterator}
+CONTRACTS: dict[str, type] = {"backend": Backend, "iterator": Iterator}
 
 
 @frozen(eq=False)
@@ -29,9 +30,10 @@ class Parts:
     """The components of a session that commands can change."""
 
     hooks: Mapping[str, Hook]
-    optimiser: Optimiser | None
+    optimisers: Mapping[str, Optimisation]  # by head of their addresses
     backend: Backend
     iterator: Iterator
+    frozen: Mapping[str, bool] = field(factory=dict)  # by commands
 
 
 @frozen(eq=False)
@@ -79,17 +81,35 @@ class Factory:
     # -- components ----------------------------------------------------------------------------------------------
     def made(self, now: Parts, then: Changes, wanted: Changes) -> Parts:
         """Return the wanted components; reuse the present ones where ``wanted`` equals the changes ``then``."""
-        parts = evolve(now, hooks={name: self._wanted(name, now, then, wanted) for name in self.named(wanted)})
-        for slot in SLOTS:
-            if wanted.get(slot) != then.get(slot):
-                part = self.component(slot, wanted[slot]) if slot in wanted else getattr(self.base, slot)
-                parts = evolve(parts, **{slot: part})
-        return parts
+        hooks = {name: self._wanted(name, now, then, wanted) for name in self.named(wanted)}
+        optimisers = {head: self._part(head, now.optimisers.get(head), then, wanted) for head in self.heads}
+        return Parts(
+            hooks,
+            {head: part for head, part in optimisers.items() if part is not None},
+            self._part("backend", now.backend, then, wanted),
+            self._part("iterator", now.iterator, then, wanted),
+            wanted.get("frozen", {}),
+        )
+
+    @property
+    def heads(self) -> list[str]:
+        """Return the slots of optimisers."""
+        return [*self.base.optimisers] or ["optimiser"]
+
+    def _part(self, slot: str, now: Any, then: Changes, wanted: Changes) -> Any:
+        if wanted.get(slot) == then.get(slot):
+            return now
+        base = self.base.optimisers.get(slot) if slot in self.heads else getattr(self.base, slot)
+        return self.component(slot, wanted[slot]) if slot in wanted else base
 
     def component(self, slot: str, chosen: Any) -> Any:
-        """Resolve the component of a slot."""
+        """Resolve the component of a slot; raise SigmaConfigError for an optimiser that is not there."""
         where = f"{self.name}.{slot}"
-        return one(self.resolve, where, slot, CONTRACTS[slot], chosen)
+        if slot in CONTRACTS:
+            return one(self.resolve, where, slot, CONTRACTS[slot], chosen)
+        if slot not in self.heads:
+            raise SigmaConfigError(f"{where}: there is no such optimiser.{near(slot, self.heads, 'There are:')}")
+        return optimisation(self.resolve, where, chosen, self.base.optimisers.get(slot))
 
     def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:
         if name in now.hooks and _of(then, name) == _of(wanted, name):

@@ -15,7 +15,7 @@ from sigma_kernel import settings
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
-SLOTS = ("optimiser", "backend", "iterator")  # kinds of components that ``swap`` replaces
+SLOTS = ("optimiser", "backend", "iterator")  # what ``swap`` replaces, and any of several ``optimisers.<name>``
 SCALE = settings.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
 TEXT = settings.instance_of(str, "a string")
 
@@ -50,6 +50,12 @@ def _written(made: Command, attribute: Any, component: Any) -> None:
             f"for the journal and its replay (got {got}). Write {{'type': 'name', 'setting': 1}}."
         )
     object.__setattr__(made, attribute.name, component if isinstance(component, str) else plain)
+
+
+def _slot(made: Command, attribute: Any, slot: Any) -> None:
+    """Refuse anything but a slot."""
+    if not (isinstance(slot, str) and slot.startswith("optimisers.")):
+        settings.in_(SLOTS)(made, attribute, slot)
 
 
 @frozen
@@ -124,9 +130,9 @@ class Detach(Command):
 
 @frozen
 class Swap(Command):
-    """Replace the component in a slot: ``optimiser``, ``backend`` or ``iterator``."""
+    """Replace the component in a slot: ``optimiser`` or ``optimisers.<name>``, ``backend``, ``iterator``."""
 
-    slot: str = field(validator=settings.in_(SLOTS))
+    slot: str = field(validator=_slot)
     component: Any = field(validator=_written)
 
 
@@ -135,13 +141,18 @@ class Undo(Command):
     """Undo the last command from outside that set, attached, detached or swapped something."""
 
 
+def kind(slot: str) -> str:
+    """Return the kind of the components in a slot."""
+    return "optimiser" if slot.startswith("optimisers.") else slot
+
+
 def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
     """Return a command with the full names of components, for the journal."""
     match made:
         case Attach(_, hook):
             return evolve(made, hook=name("hook", hook))
         case Swap(slot, component):
-            return evolve(made, component=name(slot, component))
+            return evolve(made, component=name(kind(slot), component))
     return made
 
 

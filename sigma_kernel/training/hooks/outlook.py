@@ -16,9 +16,9 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, inner, meet, reads, taken
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import OPTIMISERS, Model
 
-ELSEWHERE = ("network.", "optimiser.", "phases.", *OBSERVED)  # addresses known only with a traced model
+ELSEWHERE = ("network.", *OPTIMISERS, "phases.", *OBSERVED)  # addresses known only with a traced model
 
 
 # -- what would fail ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Bind the addresses of a session: how each value is read, and what it can be set to.
 
-``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``,
+``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
+(``optimisers.<name>`` in place of ``optimiser``, if there are several),
 ``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, ``hooks.<name>.every`` and
 ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.
 """
@@ -79,7 +80,7 @@ def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
 def fixed(setup: Setup) -> dict[str, Binding]:
     """Return the bindings of all addresses that no hook declares."""
     model, number = setup.model, partial(Number, dtype=setup.model.precision)
-    groups = live_settings(model.optimiser).values() if model.optimiser is not None else ()
+    groups = {f"{h}.{n}": x for h, own in model.optimisers.items() for n, x in live_settings(own.type).items()}
     times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]
     return {
         **{f"phases.{phase}": Binding(_phase, phase) for phase in PHASES},
@@ -88,7 +89,7 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         "epochs": Binding(_epochs, "epochs"),
         **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
-        **{f"optimiser.{x.name}": Binding(_group, x.name, number(setting=x)) for x in groups},
+        **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
         **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
         **shown(("training.loss", *(f"training.{metric}" for metric in model.metrics))),
     }
@@ -158,8 +159,10 @@ def _base(session: Readable, name: str) -> float:
 
 def _group(session: Readable, name: str) -> float:
     """Return a group's value: that of the first parameter, which all share unless rules or commands differ."""
-    names = session.setup.group(f"optimiser.{name}")
-    return session.state.live.base[names[0]] if names else live_settings(session.setup.model.optimiser)[name].value
+    if names := session.setup.group(name):
+        return session.state.live.base[names[0]]
+    head, _, setting = name.rpartition(".")
+    return live_settings(session.setup.model.optimisers[head].type)[setting].value
 
 
 def _time(session: Readable, name: str) -> str:

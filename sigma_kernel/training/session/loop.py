@@ -45,7 +45,7 @@ from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.model import LAYERS, OPTIMISER, SLOTS
+from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
 
 Saves = list[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
@@ -790,7 +790,7 @@ class Session:
 
     def keep(self, hook: str) -> None:
         """Keep a copy of the parameters, of layer state and of the optimiser's slots, for a hook."""
-        names = [name for name in self.state.arrays if name.startswith((LAYERS, OPTIMISER))]
+        names = [name for name in self.state.arrays if name.startswith((LAYERS, *OPTIMISERS))]
         kept = {f"{KEPT}{hook}.{name}": self.host(name) for name in names}
         self.state = evolve(self.state, kept={**self.state.kept, **kept})
 
@@ -894,7 +894,7 @@ class HookView:
         for address in reads(hook):
             found = self.session.lookup(address, self.scope)
             known |= {address: found} if literal(address) else {**found, **self.session.lookup(self.scope + address)}
-        arrays = {n: self.session.host(n) for n in steps.arrays if hook.splits and not n.startswith(SLOTS)}
+        arrays = {n: self.session.host(n) for n in steps.arrays if hook.splits and not n.startswith(OPTIMISERS)}
         return Firing(
             self.name, self.scope, hook, self.moment, self.folder,
             known=deepcopy(known),

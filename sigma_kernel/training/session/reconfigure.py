@@ -1,7 +1,7 @@
 """Replace components of a running session: hooks, the optimiser, the backend, the iterator.
 
 Everything is built and checked before anything is replaced.  Parameters stay; a new optimiser starts with new slots and
-with its configured live values.
+with its configured live values.  Freezing a parameter changes neither it nor its slots.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import RunState, Setup
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import OPTIMISERS, Model
 from sigma_kernel.training.step.rules import optimised
 from sigma_kernel.training.step.steps import Programs
 
@@ -53,13 +53,14 @@ def _built(setup: Setup, parts: Parts) -> Setup:
 def _programs(setup: Setup, parts: Parts) -> Programs:
     """Return the programs, with the training step compiled: if that fails, the command is refused."""
     model = setup.model
-    if parts.optimiser is not setup.parts.optimiser:
-        model = optimised(setup.name, model, parts.optimiser)
+    if (parts.optimisers, parts.frozen) != (setup.parts.optimisers, setup.parts.frozen):
+        order = [head.removeprefix(OPTIMISERS[1]) for head in model.heads] if model.ordered else ()
+        model = optimised(setup.name, model, parts.optimisers, order, parts.frozen)
     elif parts.backend is setup.parts.backend:
         return setup.programs
     check_precision(setup.name, model.precision, parts.backend)
     programs = Programs(model, parts.backend)
-    if model.optimiser is not None:
+    if model.optimisers:
         programs.get(Model.training, setup.feed.batch_size)
     return programs
 
@@ -84,12 +85,12 @@ def _among(address: str, patterns: Iterable[str]) -> bool:
 def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
     gone = _orphans(old, new, state.published)
     left = tuple(f"{KEPT}{name}." for name in old.parts.hooks if name not in new.parts.hooks)
-    layers = {name: base for name, base in state.live.base.items() if name.startswith(LAYERS)}
+    live = {name: base for name, base in state.live.base.items() if not name.startswith(_swapped(old, new))}
     return evolve(
         state,
         arrays=_arrays(state, old, new),
         kept={name: value for name, value in state.kept.items() if not name.startswith(left)},
-        live=state.live if new.model is old.model else new.live.changed(layers),
+        live=state.live if new.model is old.model else new.live.changed(live),
         memory=new.order.blank() | _memory(state, old, new),
         published={address: value for address, value in state.published.items() if address not in gone},
     )
@@ -101,9 +102,17 @@ def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
     if new.parts.backend is not old.parts.backend:
         arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
     if new.model is not old.model:
-        arrays = {name: value for name, value in arrays.items() if not name.startswith("optimiser.")}
-        arrays |= {name: new.to_device(value) for name, value in new.model.first_slots().items()}
+        first, swapped = new.model.first_slots(), _swapped(old, new)
+        own = {n: n in first and not n.startswith(swapped) for n in arrays if n.startswith(OPTIMISERS)}
+        arrays = {name: value for name, value in arrays.items() if own.get(name, True)}
+        arrays |= {name: new.to_device(value) for name, value in first.items() if name not in arrays}
     return arrays
+
+
+def _swapped(old: Setup, new: Setup) -> tuple[str, ...]:
+    """Return what the names of the settings and slots of new optimisers begin with."""
+    before, after = old.parts.optimisers, new.parts.optimisers
+    return tuple(f"{head}." for head in {**before, **after} if before.get(head) is not after.get(head))
 
 
 def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:

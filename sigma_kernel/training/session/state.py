@@ -64,8 +64,8 @@ class Setup:
         """Return the live values that an address sets: one, or one per parameter (``optimiser.<setting>``)."""
         if address in self.live.base:
             return [address]
-        setting = address.removeprefix("optimiser.")
-        return [f"optimiser.{parameter}.{setting}" for parameter in self.model.trainable()]
+        head, _, setting = address.rpartition(".")
+        return [f"{head}.{parameter}.{setting}" for parameter in self.model.tuned(head)]
 
     def close(self) -> None:
         """Stop all background work."""

@@ -16,7 +16,6 @@ from attrs import evolve
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO
 from sigma_kernel.training.session.state import RunState, Setup, plain
-from sigma_kernel.training.step.model import OPTIMISER
 
 MOST = 16  # commands that can be undone
 MOST_BYTES = 64 * 2**20  # of former arrays, in total
@@ -40,8 +39,9 @@ def recorded(command: str, before: RunState, after: RunState, old: Setup, new: S
 
 def _values(before: RunState, after: RunState) -> dict[str, Any]:
     """Return the former values of everything that changed, except arrays, as plain values."""
-    swapped = before.changes.get("optimiser") != after.changes.get("optimiser")  # a new optimiser starts as configured
-    settings = {name: old for name, old in before.live.base.items() if swapped and name.startswith(OPTIMISER)}
+    slots = {*before.changes, *after.changes}  # a new optimiser starts as configured
+    swapped = tuple(f"{slot}." for slot in slots if before.changes.get(slot) != after.changes.get(slot))
+    settings = {name: old for name, old in before.live.base.items() if name.startswith(swapped)}
     return {
         "changes": dict(before.changes),
         "live": settings | {n: old for n, old in before.live.base.items() if after.live.base.get(n) != old},

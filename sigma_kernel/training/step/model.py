@@ -6,19 +6,22 @@ computes gradients, updates and activations for hooks without changing the state
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>``, ``shard.row``, ``shard.weights.<cost>``.
+``optimiser.<address>.<setting>``, ``shard.row``, ``shard.weights.<cost>``.  One of several optimisers has
+``optimisers.<name>`` in place of ``optimiser``, its *head*.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Metric, Optimiser, Parameter, Slot, Step, Update
+from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, Update
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
@@ -29,8 +32,8 @@ from sigma_kernel.network.tracing import Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
 
 LAYERS = "network.layers."
-OPTIMISER = "optimiser."
-SLOTS = "optimiser.slots."
+ONLY = "optimiser"  # head of the only optimiser
+OPTIMISERS = (f"{ONLY}.", "optimisers.")  # what the names in the state of optimisers begin with
 GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
@@ -43,8 +46,10 @@ DIRECTIONS = "excitation.directions"  # name of an extra section; no data set ha
 class Model:
     """Everything that defines what a step computes, for any batch size.
 
-    ``sections`` are the specs of one sample; ``metrics`` are recorded at each training step; ``frozen`` holds the
-    addresses of parameters that are not trained.
+    ``sections`` are the specs of one sample; ``metrics`` are recorded at each training step; ``optimisers`` are held by
+    the heads of their addresses, in the order of their updates if they are ``ordered``; ``owners`` maps a parameter to
+    the head of the optimiser that updates it. ``frozen`` holds the addresses of parameters that are not updated;
+    those ``paused``, by a command, keep slots and settings.
     """
 
     network: Network
@@ -52,9 +57,12 @@ class Model:
     sections: Mapping[str, Spec]
     precision: str
     resolve: Resolve
-    optimiser: Optimiser | None = None
+    optimisers: Mapping[str, Optimisation] = field(factory=dict)
+    ordered: bool = False
+    owners: Mapping[str, str] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
     frozen: frozenset[str] = frozenset()
+    paused: frozenset[str] = frozenset()
     _kinds: Mapping[str, frozenset[str]] = field(init=False)  # kinds of layers, by name
 
     @_kinds.default
@@ -66,9 +74,20 @@ class Model:
         """Return the parameters' specs by address."""
         return self._specs(self.shapes.parameters)
 
-    def trainable(self) -> dict[str, Spec]:
-        """Return the parameters that are not frozen."""
-        return {address: spec for address, spec in self.parameters().items() if address not in self.frozen}
+    @property
+    def heads(self) -> Sequence[str]:
+        """Return the heads of the optimisers; without any, that of the one to come."""
+        return tuple(self.optimisers) or (ONLY,)
+
+    def trainable(self, head: str | None = None) -> dict[str, Spec]:
+        """Return the parameters that are updated, all of them or those of one optimiser."""
+        return {address: spec for address, spec in self.tuned(head).items() if address not in self.frozen}
+
+    def tuned(self, head: str | None = None) -> dict[str, Spec]:
+        """Return the parameters that have slots and settings: those that are updated, or paused."""
+        left = self.frozen - self.paused
+        mine = {a: s for a, s in self.parameters().items() if head is None or self.owners.get(a, head) == head}
+        return {address: spec for address, spec in mine.items() if address not in left}
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags at an address: for a layer, its kind."""
@@ -90,19 +109,22 @@ class Model:
         return self.sections[self.network.sections()[0]], self.shapes.outputs[self.network.outputs[0].name]
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
-        """Return the optimiser's slots by address and name."""
-        if self.optimiser is None:
-            return {}
+        """Return the slots of all optimisers by address and name."""
         return {
             (address, name): (Spec(spec.shape if slot.shape is None else slot.shape, spec.dtype), slot)
-            for address, spec in self.trainable().items()
-            for name, slot in self.optimiser.slots(spec).items()
+            for head, owner in self.optimisers.items()
+            for address, spec in self.tuned(head).items()
+            for name, slot in owner.type.slots(spec).items()
         }
 
+    def slot(self, address: str, name: str) -> str:
+        """Return the name in the state of a parameter's slot."""
+        return f"{self.owners[address]}.slots.{address}.{name}"
+
     def first_slots(self) -> dict[str, np.ndarray]:
-        """Return the initial values of the optimiser's slots."""
-        found = {f"{SLOTS}{a}.{name}": np.full(s.shape, t.fill, s.dtype) for (a, name), (s, t) in self.slots().items()}
-        return {**found, "optimiser.step": np.zeros((), np.int32)}
+        """Return the initial values of the slots, and of the numbers of updates."""
+        found = {self.slot(*place): np.full(s.shape, t.fill, s.dtype) for place, (s, t) in self.slots().items()}
+        return {**found, **{f"{head}.step": np.zeros((), np.int32) for head in self.heads}}
 
     def observable(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of gradients, updates and activations that the patterns match."""
@@ -121,7 +143,13 @@ class Model:
 
         A cost with unequal row weights is divided by a live value: the weight of the whole batch (see :meth:`weights`)
         times the shard's share of the rows, so that its means over shards are weighted like all others.
+        Raises SigmaStateError if the optimisers are ordered.
         """
+        if self.ordered:
+            raise SigmaStateError(
+                "trainer.order: shards compute the gradients of all optimisers from the same state. Use shards = 1, or "
+                "leave out the order."
+            )
         shard = Traced(self, batch, cut=True)
         return shard.step_to(
             {}, shard.measured(self.metrics) | shard.layer_state() | _named(GRADIENTS, shard.gradients())
@@ -167,7 +195,8 @@ class Model:
             ring |= _named(GRADIENTS, traced.gradients())
         if any(name.startswith(UPDATES) for name in wanted):
             new = traced.updated()
-            ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in traced.parameters.items()}
+            parameters = {a: traced.entry(LAYERS + a, spec) for a, spec in self.trainable().items()}
+            ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in parameters.items()}
         return traced.step_to({}, {name: ring[name] for name in wanted})
 
 
@@ -178,7 +207,7 @@ def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
 # -- writing a step ----------------------------------------------------------------------------------------------------
 @define
 class Draft(ABC):
-    """A step under construction: its inputs, created on demand by name; also the objective of an optimiser."""
+    """A step under construction: its inputs, created on demand by name."""
 
     model: Model
     state: dict[str, Node] = field(factory=dict, init=False)
@@ -219,73 +248,127 @@ class Draft(ABC):
         graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
         return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
-    # -- what an optimiser is given ------------------------------------------------------------------------------------
+    # -- updates -------------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the sum of all or some costs, at these or other parameters."""
+
+    @abstractmethod
+    def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
+
+    def aims(self) -> Iterator[Aim]:
+        """Yield the objective of each optimiser; in an order, one sees the new parameters of those before it."""
+        ahead: dict[str, Node] = {}
+        for head in self.model.heads:
+            aim = Aim(self, head, dict(ahead))
+            yield aim
+            if self.model.ordered:
+                ahead |= {address: f.stop(node) for address, node in aim.updated.parameters.items()}
+
+    def gradients(self) -> dict[str, Node]:
+        """Return the gradient of each trainable parameter, of the costs that its optimiser minimises."""
+        found = {address: node for aim in self.aims() for address, node in aim.gradients().items()}
+        return {address: found[address] for address in self.model.trainable()}
+
+    def updated(self) -> dict[str, Node]:
+        """Return the new parameters, slots and counters by their names in the state."""
+        if not self.model.optimisers:
+            raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
+        new = [aim.updated for aim in self.aims()]
+        parameters = {LAYERS + address: node for update in new for address, node in update.parameters.items()}
+        slots = {self.model.slot(*place): node for update in new for place, node in update.slots.items()}
+        counters = {f"{head}.step": Spec((), "int32") for head in self.model.heads}
+        counters["random.iteration"] = Spec((), "uint32")
+        return {**parameters, **slots, **{name: self.entry(name, spec) + 1 for name, spec in counters.items()}}
+
+
+@define(eq=False, slots=False)
+class Aim:
+    """The objective of one optimiser in a step: its parameters and slots, and the costs that it minimises.
+
+    ``ahead`` are the new parameters of optimisers before it in an order.
+    """
+
+    draft: Draft
+    head: str
+    ahead: Mapping[str, Node]
+
     @property
     def parameters(self) -> dict[str, Node]:
-        """Return the trainable parameters."""
-        return {address: self.entry(LAYERS + address, spec) for address, spec in self.model.trainable().items()}
+        """Return the parameters that the optimiser updates."""
+        return {a: self.draft.entry(LAYERS + a, spec) for a, spec in self.draft.model.trainable(self.head).items()}
 
     @property
     def step(self) -> Node:
         """Return the number of this update, counted from 1."""
-        return f.cast(self.entry("optimiser.step", Spec((), "int32")) + 1, dtype=self.model.precision)
+        done = self.draft.entry(f"{self.head}.step", Spec((), "int32"))
+        return f.cast(done + 1, dtype=self.draft.model.precision)
 
-    @abstractmethod
+    @property
+    def costs(self) -> Collection[str] | None:
+        """Return the costs that the optimiser minimises; None for all."""
+        own = self.draft.model.optimisers
+        return own[self.head].minimises if self.head in own else None
+
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the loss at these or other parameters."""
+        at = {**self.ahead, **(parameters or {})}
+        return self.draft.loss(self.costs, at or None)
 
-    @abstractmethod
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the loss's gradients at these or other parameters."""
+        return self.draft.slopes(self, parameters)
 
     def setting(self, address: str, name: str) -> Node:
         """Return the live setting of one parameter."""
-        return self.live(f"optimiser.{address}.{name}")
+        return self.draft.live(f"{self.head}.{address}.{name}")
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer."""
-        return self.model.tags(address)
+        return self.draft.model.tags(address)
 
     def slot(self, address: str, name: str) -> Node:
         """Return a slot."""
-        return self.entry(f"{SLOTS}{address}.{name}", self.slots[address, name][0])
+        return self.draft.entry(self.draft.model.slot(address, name), self.draft.slots[address, name][0])
 
-    # -- what it makes of it -------------------------------------------------------------------------------------------
-    def updated(self) -> dict[str, Node]:
-        """Return the new parameters, slots and counters by their names in the state."""
-        if self.model.optimiser is None:
-            raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
-        update = self._built(self.model.optimiser)
-        parameters = {LAYERS + a: self._modified(a, node) for a, node in update.parameters.items()}
-        slots = {f"{SLOTS}{address}.{slot}": node for (address, slot), node in update.slots.items()}
-        counters = {"optimiser.step": Spec((), "int32"), "random.iteration": Spec((), "uint32")}
-        return {**parameters, **slots, **{name: self.entry(name, spec) + 1 for name, spec in counters.items()}}
+    # -- what the optimiser makes of it --------------------------------------------------------------------------------
+    @cached_property
+    def updated(self) -> Update:
+        """Return the optimiser's update, with its modifiers applied.
 
-    def _built(self, optimiser: Optimiser) -> Update:
-        """Return an optimiser's update; raise SigmaGraphError if it does not match the parameters and slots."""
-        update, known = optimiser.build(self), {*self.parameters, *self.slots}
-        made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
-        for place, node in made:
-            if place not in known or not isinstance(node, Node):
-                got = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
-                raise SigmaGraphError(
-                    f"optimiser {type(optimiser).__name__}: build() must return an Update: a node for each parameter "
-                    f"by its address, and for each slot by address and name (got {got}). Fix its plugin."
-                )
-        for address, slot in self.model.slots():
-            if (address, slot) not in update.slots:
-                raise SigmaGraphError(
-                    f"optimiser {type(optimiser).__name__}: build() does not return the slot {slot!r} of {address!r}, "
-                    "which slots() declares. Return it, if only as it was."
-                )
-        return update
+        Raises SigmaGraphError if it does not match the parameters and slots.
+        """
+        optimiser = self.draft.model.optimisers[self.head].type
+        update = optimiser.build(self)
+        parameters = self.parameters
+        slots = [place for place in self.draft.slots if place[0] in parameters]
+        _check_update(f"optimiser {type(optimiser).__name__}: build()", update, {*parameters, *slots}, slots)
+        return evolve(update, parameters={a: self._modified(a, node) for a, node in update.parameters.items()})
 
     def _modified(self, address: str, node: Node) -> Node:
-        for name, modifier in self.model.optimiser.modifiers.items() if self.model.optimiser else ():
+        for name, modifier in self.draft.model.optimisers[self.head].type.modifiers.items():
             if matches(modifier.match, address, self.tags):
                 live = {setting: self.setting(f"modifiers.{name}", setting) for setting in live_settings(modifier)}
                 node = modifier.modify(node, live)
         return node
+
+
+def _check_update(where: str, update: Any, known: Collection[Any], slots: Collection[tuple[str, str]]) -> None:
+    made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
+    for place, node in made:
+        if place not in known or not isinstance(node, Node):
+            got = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
+            raise SigmaGraphError(
+                f"{where} must return an Update: a node for each parameter by its address, and for each slot by "
+                f"address and name (got {got}). Fix its plugin."
+            )
+    for address, slot in slots:
+        if (address, slot) not in update.slots:
+            raise SigmaGraphError(
+                f"{where} does not return the slot {slot!r} of {address!r}, which slots() declares. Return it, if only "
+                "as it was."
+            )
 
 
 @define
@@ -332,7 +415,7 @@ class Traced(Draft):
 
     def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the loss, and the metrics' totals."""
-        return {"loss": self.loss(), **self.totals(metrics)}
+        return {"loss": self.loss(None), **self.totals(metrics)}
 
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the metrics' totals."""
@@ -350,17 +433,19 @@ class Traced(Draft):
         apart = {TOTALS + name: f.stack(cost.total, cost.weight) for name, cost in totals.items()}
         return apart if alike is None else {"loss": alike, **apart}
 
-    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
-        """Return the loss at these or other parameters."""
+    def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the sum of all or some costs, at these or other parameters."""
         forward = self.forward if parameters is None else self._run(parameters)
         if self.cut:
             means = {name: cost.mean(self.live(WEIGHTS + name)) for name, cost in forward.totals.items()}
             forward = evolve(forward, costs={**forward.costs, **means})
+        if costs is not None:
+            forward = evolve(forward, costs={name: node for name, node in forward.costs.items() if name in costs})
         return forward.loss_or_fail()
 
-    def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
-        """Return the loss's gradients at these or other parameters."""
-        at, loss = (self.parameters if parameters is None else parameters), self.loss(parameters)
+    def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
+        at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
         if parameters is None:  # at other parameters a simplified graph may compute differently
             (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
         return dict(zip(at, gradient(loss, list(at.values())), strict=True))
@@ -370,14 +455,14 @@ class Traced(Draft):
 class Merged(Draft):
     """The update step: merged gradients are given, and the loss cannot be computed again."""
 
-    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+    def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
         """Refuse: other shards would be missing."""
         raise SigmaStateError(
             "optimiser: it asks for the loss again, which one shard of a batch cannot compute. Use shards = 1."
         )
 
-    def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+    def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the merged gradients."""
         if parameters is not None:
-            self.loss(parameters)
-        return {a: self.entry(GRADIENTS + a, spec) for a, spec in self.model.trainable().items()}
+            self.loss(None, parameters)
+        return {address: self.entry(GRADIENTS + address, node.spec) for address, node in aim.parameters.items()}

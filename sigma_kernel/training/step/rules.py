@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.contracts import Optimiser
+from sigma_kernel.contracts import Optimisation, Optimiser
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, near
 from sigma_kernel.network.tracing import LiveSetting, live_settings
 from sigma_kernel.registry.addresses import matches, specificity
 from sigma_kernel.training.step.live import Live, LiveValue, check_fits
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import LAYERS, ONLY, OPTIMISERS, Model
 
+Owners = dict[str, str]  # the head of each parameter's optimiser
 LISTED = 12  # parameters that an error message lists
 
 
@@ -28,18 +30,21 @@ def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
 
 
 def setting_rule(model: Model, address: str, setting: str) -> str | None:
-    """Return the rule of the optimiser's ``settings`` that gives one setting of one parameter."""
-    settings = model.optimiser.settings if model.optimiser else {}
+    """Return the rule of an optimiser's ``settings`` that gives one setting of one parameter."""
+    settings = model.optimisers[model.owners[address]].type.settings if address in model.owners else {}
     rules = {name: str(rule["match"]) for name, rule in settings.items() if setting in rule}
     return next(iter(hits(model, rules, address)), None)
 
 
-def check_matches(trainer: str, rules: Mapping[str, str], model: Model, mistakes: Mistakes = FIRST) -> None:
-    """Refuse rules, given by name, whose pattern matches no parameter."""
-    first, more = [*model.shapes.parameters][:LISTED], ", ..." if len(model.shapes.parameters) > LISTED else ""
+def check_matches(
+    trainer: str, rules: Mapping[str, str], model: Model, mistakes: Mistakes = FIRST, among: Collection[str] = ()
+) -> None:
+    """Refuse rules, given by name, whose pattern matches no parameter, or none ``among`` some of them."""
+    among = among or [*model.shapes.parameters]
+    first, more = [*among][:LISTED], ", ..." if len(among) > LISTED else ""
     for name, pattern in rules.items():
         with mistakes.at(*name.split("."), "match"):
-            if not any(matches(pattern, address, model.tags) for address in model.shapes.parameters):
+            if not any(matches(pattern, address, model.tags) for address in among):
                 raise SigmaConfigError(
                     f"{trainer}.{name}: {pattern!r} matches no parameter. "
                     f"There are {', '.join(first) or 'none'}{more}; "
@@ -47,61 +52,127 @@ def check_matches(trainer: str, rules: Mapping[str, str], model: Model, mistakes
                 )
 
 
-def patterns(optimiser: Optimiser) -> Iterator[tuple[str, str]]:
+def patterns(head: str, optimiser: Optimiser) -> Iterator[tuple[str, str]]:
     """Yield the user's name and the pattern of every optimiser rule that should match a parameter."""
     for name, rule in optimiser.settings.items():
         if isinstance(rule.get("match"), str):  # other rules are refused elsewhere
-            yield f"optimiser.settings.{name}", rule["match"]
+            yield f"{head}.settings.{name}", rule["match"]
     for kind in ("transforms", "modifiers"):
-        yield from ((f"optimiser.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
+        yield from ((f"{head}.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
 
 
-def optimised(trainer: str, model: Model, optimiser: Optimiser | None) -> Model:
-    """Set the optimiser of a model, and freeze parameters by its rules.
+# -- which optimiser updates a parameter -------------------------------------------------------------------------------
+def optimised(
+    trainer: str,
+    model: Model,
+    optimisers: Mapping[str, Optimisation],
+    order: Sequence[str] = (),
+    commanded: Mapping[str, bool] = MappingProxyType({}),
+) -> Model:
+    """Set the optimisers of a model, and freeze parameters by their rules, by commands, and where none matches.
 
     Raises SigmaConfigError for an invalid rule, and for one without a match.
     """
-    model = evolve(model, optimiser=optimiser, frozen=frozenset())
-    if optimiser is None:
-        return model
-    check_rules(optimiser, model.precision)
-    check_matches(trainer, dict(patterns(optimiser)), model)
-    found = {address: setting_rule(model, address, "frozen") for address in model.shapes.parameters}
-    frozen = frozenset(address for address, rule in found.items() if rule and optimiser.settings[rule]["frozen"])
-    return evolve(model, frozen=frozen)
+    check_optimisers(trainer, model, optimisers)
+    check_order(trainer, optimisers, order)
+    heads = [f"{OPTIMISERS[1]}{name}" for name in order] or [*optimisers]
+    model = evolve(
+        model,
+        optimisers={head: optimisers[head] for head in heads},
+        ordered=bool(order),
+        owners=owners(trainer, model, optimisers),
+    )
+    rules = {address: setting_rule(model, address, "frozen") for address in model.owners}
+    fixed = {a: optimisers[model.owners[a]].type.settings[rule]["frozen"] for a, rule in rules.items() if rule}
+    frozen = {address for address, wanted in {**fixed, **commanded}.items() if wanted}
+    unowned = model.shapes.parameters.keys() - model.owners.keys() if optimisers else ()
+    return evolve(model, frozen=frozenset({*frozen, *unowned}), paused=frozenset(a for a in commanded if a in frozen))
 
 
+def owners(trainer: str, model: Model, optimisers: Mapping[str, Optimisation], mistakes: Mistakes = FIRST) -> Owners:
+    """Return the head of the optimiser that matches each parameter; refuse a parameter that two of them match."""
+    found: dict[str, str] = {}
+    for head, optimisation in optimisers.items():
+        with mistakes.at(*head.split("."), "match"):
+            for address in (a for a in model.shapes.parameters if matches(optimisation.match, a, model.tags)):
+                if (other := found.setdefault(address, head)) != head:
+                    raise SigmaConfigError(
+                        f"{trainer}.{head}: {optimisation.match!r} matches {address}, as does {trainer}.{other}. "
+                        "A parameter has one optimiser: give them patterns without a common match."
+                    )
+    return found
+
+
+def check_optimisers(
+    trainer: str, model: Model, optimisers: Mapping[str, Optimisation], mistakes: Mistakes = FIRST
+) -> None:
+    """Refuse invalid rules of optimisers, those without a match, and costs that the network does not have."""
+    mine = owners(trainer, model, optimisers, mistakes)
+    for head, optimisation in optimisers.items():
+        check_rules(optimisation.type, model.precision, mistakes, head)
+        if head != ONLY:
+            check_matches(trainer, {head: optimisation.match}, model, mistakes)
+            check_costs(f"{trainer}.{head}.minimises", head, optimisation.minimises, model, mistakes)
+        among = [address for address, owner in mine.items() if owner == head]
+        check_matches(trainer, dict(patterns(head, optimisation.type)), model, mistakes, among)
+
+
+def check_costs(where: str, head: str, names: Any, model: Model, mistakes: Mistakes = FIRST) -> None:
+    """Refuse costs to minimise, by name, that the network does not have."""
+    known = [cost.name for cost in model.network.costs]
+    with mistakes.at(*head.split("."), "minimises"):
+        if names is not None and not (isinstance(names, list | tuple) and names):
+            raise SigmaConfigError(f"{where}: must be a list of cost layers (got {names!r}). Write ['...'].")
+        for name in names or ():
+            if name not in known:
+                raise SigmaConfigError(f"{where}: there is no cost {name!r}.{near(str(name), known, 'There are:')}")
+
+
+def check_order(trainer: str, optimisers: Mapping[str, Optimisation], order: Any, mistakes: Mistakes = FIRST) -> None:
+    """Refuse an order of updates that is not one of the names of all optimisers."""
+    names = [head.removeprefix(OPTIMISERS[1]) for head in optimisers]
+    with mistakes.at("order"):
+        if not isinstance(order, list | tuple) or (order and sorted(map(str, order)) != sorted(names)):
+            raise SigmaConfigError(
+                f"{trainer}.order: must be a list of the names of all optimisers, each once (got {order!r}). "
+                f"There are: {', '.join(names) or 'none'}."
+            )
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
 def live_values(model: Model) -> Live:
     """Return the live values of a model as configured.
 
     Raises SigmaConfigError for one that the precision cannot hold.
     """
     values = {LAYERS + address: LiveValue(s, s.value) for address, s in model.shapes.live.items()}
-    return Live({**values, **(_optimiser_values(model, model.optimiser) if model.optimiser else {})}, model.precision)
+    for head, optimisation in model.optimisers.items():
+        values |= _optimiser_values(model, head, optimisation.type)
+    return Live(values, model.precision)
 
 
-def _optimiser_values(model: Model, optimiser: Optimiser) -> dict[str, LiveValue]:
+def _optimiser_values(model: Model, head: str, optimiser: Optimiser) -> dict[str, LiveValue]:
     values, settings = dict[str, LiveValue](), live_settings(optimiser)
-    for address in model.trainable():
+    for address in model.tuned(head):
         for name, setting in settings.items():
             rule = setting_rule(model, address, name)
             base = float(optimiser.settings[rule][name]) if rule else setting.value
-            values[f"optimiser.{address}.{name}"] = LiveValue(setting, base, optimiser.schedules.get(name))
+            values[f"{head}.{address}.{name}"] = LiveValue(setting, base, optimiser.schedules.get(name))
     for group in ("transforms", "modifiers"):
         for owner, change in getattr(optimiser, group, {}).items():
             for name, setting in live_settings(change).items():
-                values[f"optimiser.{group}.{owner}.{name}"] = LiveValue(setting, setting.value)
+                values[f"{head}.{group}.{owner}.{name}"] = LiveValue(setting, setting.value)
     return values
 
 
-def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST) -> None:
+def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST, head: str = ONLY) -> None:
     """Refuse numbers that the precision cannot hold, and rules and schedules for unknown settings."""
     known = live_settings(optimiser)
     for name, setting in known.items():
-        with mistakes.at("optimiser", name):
-            check_fits(f"optimiser.{name}", setting.value, precision)
+        with mistakes.at(*head.split("."), name):
+            check_fits(f"{head}.{name}", setting.value, precision)
     for name, rule in optimiser.settings.items():
-        where = "optimiser", "settings", name
+        where = *head.split("."), "settings", name
         with mistakes.at(*where, *({"match"} & rule.keys())):
             if not isinstance(rule.get("match"), str):
                 raise SigmaConfigError(f"{'.'.join(where)}: has no pattern. Add match = '**'.")
@@ -109,9 +180,9 @@ def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST
             with mistakes.at(*where, key):
                 _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], known, precision)
     for key in optimiser.schedules:
-        with mistakes.at("optimiser", "schedules", key):
+        with mistakes.at(*head.split("."), "schedules", key):
             if key not in known:
-                raise SigmaConfigError(f"optimiser.schedules.{key}: no such setting.{near(key, known)}")
+                raise SigmaConfigError(f"{head}.schedules.{key}: no such setting.{near(key, known)}")
 
 
 def _check_setting(where: str, key: str, value: Any, known: Mapping[str, LiveSetting], precision: str) -> None:
