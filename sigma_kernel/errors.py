@@ -6,9 +6,10 @@ Every error that a user can cause is a :class:`SigmaError`. Its message gives th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from difflib import get_close_matches
+from typing import Any
 
 LONGEST = 100  # characters of a name to look for similar ones; this takes quadratic time
 
@@ -50,6 +51,10 @@ class SigmaPluginError(SigmaError):
     exit_code = 3
 
 
+class SigmaComponentError(SigmaPluginError):
+    """A component's code raised an error, or returned what its contract does not allow; the message names it."""
+
+
 class SigmaDataError(SigmaError):
     """Data cannot be read, or does not match its declaration."""
 
@@ -69,6 +74,56 @@ class SigmaCheckpointError(SigmaError):
 def said(error: BaseException) -> str:
     """Return the message of an error, with the class in front unless it is a SigmaError."""
     return str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
+
+
+# -- whose error it is -------------------------------------------------------------------------------------------------
+_NAMES: dict[str, str] = {}  # full names of plugins' components by the path of their object
+
+
+def name_components(names: Iterable[tuple[str, str]]) -> None:
+    """Let :func:`inside` name these components: pairs of ``module:Object`` and ``distribution:name``."""
+    _NAMES.update(names)
+
+
+def named(component: object) -> str:
+    """Return ``distribution:name`` of a plugin's component, or ``module.Object`` of one's own code."""
+    thing: Any = component if hasattr(component, "__qualname__") else type(component)
+    place = f"{thing.__module__}:{thing.__qualname__}"
+    return _NAMES.get(place, place.replace(":", "."))
+
+
+def expect(holds: bool, rule: str, value: Any) -> None:
+    """Raise SigmaComponentError with a rule of the contract, and what was got instead, unless it holds."""
+    if not holds:
+        raise SigmaComponentError(f"{rule} (got {_shown(value)}).")
+
+
+def _shown(value: Any) -> str:
+    """Describe a value: dtype and shape of an array, the types in a tuple or a mapping, the type of anything else."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype} of shape {value.shape}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {_shown(one)}' for name, one in value.items())}}}"
+    return f"({', '.join(map(_shown, value))})" if isinstance(value, tuple) else type(value).__name__
+
+
+@contextmanager
+def inside(what: str, component: object) -> Iterator[None]:
+    """Introduce the errors of a component's code by its name: ``layer 2-gate (acme-sigma:gate): KeyError: 'w'``.
+
+    Use :func:`expect` inside for results that the contract does not allow. An exception that is no SigmaError becomes
+    the cause of a SigmaComponentError; other SigmaErrors pass unchanged.
+    """
+    try:
+        yield
+    except SigmaComponentError as error:
+        raise SigmaComponentError(f"{what} ({named(component)}): {error}") from error
+    except SigmaError:
+        raise
+    except Exception as error:
+        distribution, colon, _ = (name := named(component)).partition(":")
+        whose = f", or tell the authors of {distribution}" if colon else ""
+        raise SigmaComponentError(f"{what} ({name}): {said(error).rstrip('.')}. Correct its code{whose}.") from error
 
 
 def near(name: str, known: Iterable[str], listed: str = "") -> str:

@@ -15,6 +15,7 @@ from sigma_kernel.config.structure import Faults
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.network.network import Network
 from sigma_kernel.training import components as choices
+from sigma_kernel.training.data.dataset import read
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, ready_block
@@ -59,7 +60,7 @@ def _block(stages: Stages) -> None:
     model, (preparation, _) = stages.fitting, stages.rows
     with stages.mistakes.at("data"):
         splits = choices.encoded(stages.encoded, model.network, stages.chosen.preprocessors, model.shapes.outputs)
-        ready_block(model, preparation, splits["training"].block(0))
+        ready_block(model, preparation, read(splits["training"], 0))
 
 
 def _parameters(stages: Stages) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.errors import expect, inside
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
@@ -119,26 +119,25 @@ class GradientOptimiser(Optimiser):
         """Build the update graph: transforms in order, then :meth:`update` for each parameter."""
         gradients = objective.gradients()
         for name, transform in self.transforms.items():
-            gradients = transform.apply(gradients, objective, f"transforms.{name}")
+            with inside(f"transform {name!r}", transform):
+                before, gradients = gradients, transform.apply(gradients, objective, f"transforms.{name}")
+                alike = isinstance(gradients, Mapping) and gradients.keys() == before.keys()
+                expect(alike, "apply() must return a gradient for each one that it is given", gradients)
         parameters: dict[str, Node] = {}
         slots: dict[tuple[str, str], Node] = {}
         for address, parameter in objective.parameters.items():
             old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
             hyper = {name: objective.setting(address, name) for name in live_settings(self)}
             updated = self.update(gradients[address], parameter, old, objective.step, hyper)
-            parameters[address], new = _pair(self, updated)
+            parameters[address], new = _pair(updated)
             slots |= {(address, name): value for name, value in new.items()}
         return Update(parameters, slots)
 
 
-def _pair(optimiser: Optimiser, updated: Any) -> tuple[Node, Nodes]:
-    """Unpack an optimiser's update; raises SigmaGraphError unless it is a pair of a node and new slots."""
-    match updated:
-        case (Node() as parameter, Mapping() as slots):
-            return parameter, slots
-    got = ", ".join(type(one).__name__ for one in (updated if isinstance(updated, tuple) else (updated,)))
-    where, pair = f"optimiser {type(optimiser).__name__}: update()", "a pair, (node, slots by name)"
-    raise SigmaGraphError(f"{where} must return {pair} (got {got}). Return (node, {{}}) without slots.")
+def _pair(updated: Any) -> tuple[Node, Nodes]:
+    pair = isinstance(updated, tuple) and len(updated) == 2 and isinstance(updated[1], Mapping)
+    expect(pair and isinstance(updated[0], Node), "update() must return a pair, (node, slots by name)", updated)
+    return updated  # type: ignore[no-any-return]
 
 
 @define(eq=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from sigma_kernel.errors import SigmaNetworkError, near
+from sigma_kernel.errors import SigmaNetworkError, expect, inside, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
@@ -176,7 +176,12 @@ class Network:
 
     def _predicted(self, output: Placed, value: Node) -> Node:
         judge = self._judge(output)
-        return judge.layer.prediction(value) if judge else value
+        if judge is None:
+            return value
+        with inside(f"layer {judge.name}", judge.layer):
+            found: Node = judge.layer.prediction(value)
+            expect(isinstance(found, Node), "prediction() must return a node", found)
+        return found
 
 
 def _sections(placed: Placed, data: Nodes) -> list[Node]:

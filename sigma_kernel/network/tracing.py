@@ -13,7 +13,16 @@ import attrs
 from attrs import Factory, evolve, field, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.errors import (
+    SigmaAddressError,
+    SigmaComponentError,
+    SigmaConfigError,
+    SigmaError,
+    SigmaNetworkError,
+    expect,
+    inside,
+    near,
+)
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, place
@@ -166,13 +175,13 @@ class Trace:
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
         """Return a layer's value; errors inside are raised with the layer's name."""
-        try:
-            return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs))
-        except SigmaError as error:
-            raise SigmaNetworkError(f"{name}: {error}") from error
-        except Exception as error:
-            error.add_note(f"This happened in the layer {address!r}.")
-            raise
+        with inside(f"layer {name}", layer):
+            try:
+                return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs))
+            except SigmaComponentError:
+                raise
+            except SigmaError as error:
+                raise SigmaNetworkError(f"{name}: {error}") from error
 
     def owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
         """Return the value of a layer or a chain that another layer owns, for given inputs."""
@@ -240,11 +249,12 @@ class Trace:
         value, state = (result.value, result.state) if isinstance(result, Outputs) else (result, {})
         if isinstance(value, Totals):
             self.totals[address], value = value, value.mean()
-        if not isinstance(value, Node):
-            raise SigmaNetworkError(f"it returned {value!r}. A layer returns a node, or Outputs(node, state).")
+        expect(isinstance(value, Node), "forward() must return a node, or Outputs(node, state)", value)
         for name, node in state.items():
-            if f"{address}.{name}" not in self.shapes.state:
-                raise SigmaNetworkError(f"it returned state {name!r}, which it does not declare in state().")
+            known = self.shapes.state.get(f"{address}.{name}")
+            expect(known is not None, f"it returned state {name!r}, which it does not declare in state()", node)
+            spec = known and Spec(known.shape, known.dtype or self.precision)
+            expect(getattr(node, "spec", None) == spec, f"it must return state {name!r} as {spec}, as declared", node)
             self.state[f"{address}.{name}"] = node
         return value
 
@@ -263,9 +273,8 @@ class Trace:
 
 
 def _declared(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:
-    """Return the parameters or the state that a layer declares; raises SigmaNetworkError if they are invalid."""
+    """Return the parameters or the state that a layer declares; raises SigmaComponentError if they are invalid."""
     found = getattr(layer, what)(*specs)
-    if isinstance(found, Mapping) and all(isinstance(one, Parameter) for one in found.values()):
-        return found
-    got = {name: type(one).__name__ for name, one in found.items()} if isinstance(found, Mapping) else found
-    raise SigmaNetworkError(f"{what}(): must return {{name: Parameter(shape, initialiser)}} (got {got!r:.200}).")
+    right = isinstance(found, Mapping) and all(isinstance(one, Parameter) for one in found.values())
+    expect(right, f"{what}() must return {{name: Parameter(shape, initialiser)}}", found)
+    return found  # type: ignore[no-any-return]

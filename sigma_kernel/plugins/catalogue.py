@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, near
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin, find, normal, reason, required
 from sigma_kernel.plugins.specs import Component
@@ -151,6 +151,7 @@ def catalogue() -> Catalogue:
 def _catalogue(disabled: str) -> Catalogue:
     left_out = [normal(name.strip()) for name in disabled.split(",") if name.strip()]
     found = Catalogue(find(left_out))
+    name_components((one.path, one.full_name) for one in found.components())
     known = {plugin.name for plugin in found.plugins}
     for name in left_out:
         if name not in known:

@@ -12,7 +12,7 @@ from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Iterator, Metric, Optimisation, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, near, said
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.network import Network
@@ -234,11 +234,18 @@ def encoded(
             known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
     for section in network.sections():
-        first = splits["training"].encode(section, takers.get(section))
+        first = _encoded(splits["training"], section, takers.get(section))
         names = first.class_names(section)
-        others = {name: x.encode(section, takers.get(section), names) for name, x in splits.items()}
+        others = {name: _encoded(x, section, takers.get(section), names) for name, x in splits.items()}
         splits = {**others, "training": first}
     return dict(splits)
+
+
+def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
+    with inside("data", data):
+        found = data.encode(section, classes, names)
+        expect(isinstance(found, Dataset), "encode() must return a data set", found)
+    return found
 
 
 def class_names(data: Dataset, network: Network) -> Sequence[str]:

@@ -20,14 +20,14 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Backend, Dataset, Hook
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, inside, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings import is_total
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
-from sigma_kernel.training.data.dataset import Host, specs
+from sigma_kernel.training.data.dataset import Host, read, specs
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
@@ -129,7 +129,7 @@ class Stages:
                 done = done.then(name, step, training)
                 continue
             raise Missing  # so that later ones are not blamed
-        block = training.block(0)  # read after fitting, so that only one block is held
+        block = read(training, 0)  # read after fitting, so that only one block is held
         for name in done.preprocessors:
             with self.mistakes.at(*path, name):
                 block = done.apply(name, block)
@@ -246,7 +246,8 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     ready = conform(preparation(block), model.sections)
     check_finite(ready)
     for cost in model.network.costs:
-        cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
+        with inside(f"layer {cost.name}", cost.layer):
+            cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
     return ready
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
@@ -160,7 +160,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
             SigmaError, "no",
         ),
         (lambda s: s.swap("backend", "half"), SigmaConfigError, "the backend has no precision 'float32'."),
-        (lambda s: s.swap("backend", "broken"), RuntimeError, "no compiler"),
+        (lambda s: s.swap("backend", "broken"), SigmaComponentError, "backend (acme-shop:broken): RuntimeError: no"),
         (lambda s: s.set("trainer.hooks.there.every", "banana"), SigmaConfigError, "'banana' is not a time step"),
         (lambda s: s.set("trainer.hooks.there.every", 3), SigmaError, "trainer.hooks.there.every: must be a string"),
         (lambda s: s.set("trainer.hooks.there.when", "banana"), SigmaConfigError, "hooks.there.when: 'banana'"),

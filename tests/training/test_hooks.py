@@ -182,7 +182,9 @@ def _fails(context: HookContext) -> None:
 
 
 def test_a_failing_hook_ends_training_by_default() -> None:
-    with pytest.raises(SigmaTrainingError, match="hook 'a' failed: KeyError: 'gone'. Set on_error = 'mute'") as error:
+    with pytest.raises(
+        SigmaTrainingError, match=r"hook 'a' \(\S+\) failed: KeyError: 'gone'. Set on_error = 'mute'"
+    ) as error:
         _fire(_runner(a=Do(does=_fails)), "a", Desk())
     assert isinstance(error.value.__cause__, KeyError)
 
@@ -191,12 +193,12 @@ def test_a_sigma_error_of_a_hook_is_reported_without_its_class() -> None:
     def refuses(context: HookContext) -> None:
         raise SigmaConfigError("it: too much. Take less.")
 
-    with pytest.raises(SigmaTrainingError, match="^hook 'a' failed: it: too much. Take less. Set on_error"):
+    with pytest.raises(SigmaTrainingError, match=r"^hook 'a' \(\S+\) failed: it: too much. Take less. Set on_error"):
         _fire(_runner(a=Do(does=refuses)), "a", Desk())
 
 
 def test_a_criterion_that_fails_is_a_failure_of_its_hook() -> None:
-    with pytest.raises(SigmaTrainingError, match="hook 'a' failed"):
+    with pytest.raises(SigmaTrainingError, match=r"hook 'a' \(\S+\) failed"):
         _fire(_runner(a=Do(when=when("x").above(1))), "a", Desk({"x": "a text"}))
 
 
@@ -204,8 +206,8 @@ def test_a_hook_can_be_muted_by_its_failure() -> None:
     told: list[str] = []
     runner = _runner(told, a=Do(does=_fails, on_error="mute"), b=Do())
     _fire(runner, "a", Desk())
-    assert told == ["hook 'a' failed: KeyError: 'gone'; it is muted"]
-    assert runner.memory["a"]["error"] == "hook 'a' failed: KeyError: 'gone'"
+    assert told == ["hook 'a' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is muted"]
+    assert runner.memory["a"]["error"] == "hook 'a' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'"
     assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["b"]
     assert runner.order.active(runner.memory) == ["b"]
 
@@ -215,7 +217,7 @@ def test_a_hook_whose_failure_is_ignored_stays_active() -> None:
     runner = _runner(told, a=Do(does=_fails, on_error="ignore"))
     _fire(runner, "a", Desk())
     _fire(runner, "a", Desk())
-    assert told == ["hook 'a' failed: KeyError: 'gone'; it is ignored"] * 2
+    assert told == ["hook 'a' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is ignored"] * 2
     assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["a"]
 
 
@@ -337,7 +339,7 @@ def test_training_continues_after_an_ignored_failure_which_is_logged() -> None:
     with small_environment(Sweep(), hooks={"it": Do(does=_fails, on_error="ignore")}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         assert [text for _, text in sigma.messages.after(0)] == [
-            "hook 'it' failed: KeyError: 'gone'; it is ignored"
+            "hook 'it' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is ignored"
         ] * 2
 
 
@@ -350,7 +352,7 @@ def _leaves_and(does: Callable[[HookContext], Any], **settings: Any) -> Do:
 def test_a_hook_that_detaches_itself_and_then_fails_ends_training_and_is_named() -> None:
     with (
         small_environment(Sweep(), hooks={"it": _leaves_and(_fails)}) as sigma,
-        pytest.raises(SigmaTrainingError, match="hook 'it' failed: KeyError: 'gone'. Set on_error = 'mute'"),
+        pytest.raises(SigmaTrainingError, match=r"hook 'it' \(\S+\) failed: KeyError: 'gone'. Set on_error = 'mute'"),
     ):
         sigma.trainer("trainer").fit(epochs=2)
 
@@ -360,7 +362,9 @@ def test_a_hook_that_detaches_itself_and_then_fails_ends_training_and_is_named()
 def test_the_error_policy_applies_to_a_hook_that_detached_itself(policy: str, became: str, scope: str) -> None:
     with small_environment(TwoWorkers(), hooks={"it": _leaves_and(_fails, on_error=policy, scope=scope)}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
-        assert [text for _, text in sigma.messages.after(0)] == [f"hook 'it' failed: KeyError: 'gone'; it is {became}"]
+        assert [text for _, text in sigma.messages.after(0)] == [
+            f"hook 'it' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is {became}"
+        ]
         assert sigma.trainer("trainer").session.state.memory == {}
 
 

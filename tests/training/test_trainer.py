@@ -13,6 +13,7 @@ from attrs import frozen
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import (
+    SigmaComponentError,
     SigmaConfigError,
     SigmaDataError,
     SigmaError,
@@ -199,7 +200,10 @@ def test_the_seed_determines_the_drawn_data(deep: Deep) -> None:
 
 
 def test_an_initialiser_of_another_shape_is_refused(deep: Deep) -> None:
-    with pytest.raises(SigmaConfigError, match=r"initialisers.x: gave shape \(2,\) for 1-dense.bias, which has \(4,\)"):
+    with pytest.raises(
+        SigmaComponentError,
+        match=r"^initialisers.x \(\S+Fill\): values\(\) must return numbers of shape \(4,\) for 1-dense.bias \(got",
+    ):
         _start(deep, initialisers={"x": ("1-dense.bias", Fill(shape=(2,)))})
 
 

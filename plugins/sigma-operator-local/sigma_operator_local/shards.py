@@ -16,6 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Share
+from sigma_kernel.errors import expect, inside
 
 METRICS = "metrics."
 
@@ -102,8 +103,15 @@ class Sharding:
 
     def _pair(self, metrics: Mapping[str, Metric], a: Share, b: Share) -> Share:
         records = {n: _both(metrics, n, a.records[n], b.records[n]) for n in a.records}
-        gradients = {n: self.merger.merge(a.gradients[n], b.gradients[n]) for n in a.gradients}
+        with inside("merger", self.merger):
+            gradients = {n: self._merged(a.gradients[n], b.gradients[n]) for n in a.gradients}
         return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
+
+    def _merged(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        found = self.merger.merge(a, b)
+        right = isinstance(found, np.ndarray | np.generic) and (found.shape, found.dtype) == (a.shape, a.dtype)
+        expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", found)
+        return np.asarray(found)
 
 
 def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.errors import SigmaDataError, expect, inside
 from sigma_kernel.graph.node import Spec
 
 Host = dict[str, np.ndarray]
@@ -120,6 +120,16 @@ def _no_data(given: Any, where: str) -> SigmaDataError:
         f"{where}: not data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a pair "
         "(inputs, targets), an iterable of such blocks, or a data set such as Arrays(...) or Stream(...)."
     )
+
+
+def read(dataset: Dataset, block: int) -> Mapping[str, np.ndarray]:
+    """Return a block of a data set; raise SigmaComponentError unless it has the rows that the data set declares."""
+    with inside("data", dataset):
+        found, rows = dataset.block(block), dataset.rows(block)
+        for name, values in found.items():
+            right = isinstance(values, np.ndarray) and len(values) == rows
+            expect(right, f"block({block}) must return {name!r} as an array of {rows} rows", values)
+    return found
 
 
 @contextmanager

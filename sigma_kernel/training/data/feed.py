@@ -16,8 +16,8 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Batches, Dataset, Iterator
-from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.training.data.dataset import Host, placed
+from sigma_kernel.errors import SigmaDataError, expect, inside
+from sigma_kernel.training.data.dataset import Host, placed, read
 from sigma_kernel.training.data.iterators import Shuffled
 
 MANY = 2048  # rows from which on the next order is prefetched
@@ -141,12 +141,16 @@ class Feed:
         return after if self.batches(after.block) else self._next_block(after)
 
     def _drawn(self, at: tuple[int, int]) -> np.ndarray:
-        order = self.iterator.indices(self.seed, *at, self.dataset.rows(at[1]))
+        rows = self.dataset.rows(at[1])
+        with inside("iterator", self.iterator):
+            order = np.asarray(self.iterator.indices(self.seed, *at, rows))
+            right = order.shape == (rows,) and order.dtype.kind in "iu" and 0 <= order.min() <= order.max() < rows
+            expect(right, f"indices() must return a permutation of range({rows})", order)
         return np.ascontiguousarray(order, np.int32)
 
     def _load(self, block: int) -> Mapping[str, Any]:
         with placed(self.dataset, block):
-            prepared = self.prepare(self.dataset.block(block))
+            prepared = self.prepare(read(self.dataset, block))
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:

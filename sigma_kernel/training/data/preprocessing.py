@@ -9,9 +9,9 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.contracts import Dataset, Preprocessor
-from sigma_kernel.errors import SigmaDataError, near
+from sigma_kernel.errors import SigmaDataError, expect, inside, near
 from sigma_kernel.graph.node import FLOATS, Spec
-from sigma_kernel.training.data.dataset import Host, placed
+from sigma_kernel.training.data.dataset import Host, placed, read
 
 FITTED = "data.preprocessors."  # prefix of fitted values in the state
 
@@ -29,7 +29,10 @@ class Preparation:
         if step.section not in dataset.sections:
             raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
         section = Section(dataset, step.section, self)
-        fitted = step.fit(section)
+        with inside(f"preprocessor {name!r}", step):
+            fitted = step.fit(section)
+            arrays = isinstance(fitted, dict) and all(isinstance(x, np.ndarray | np.generic) for x in fitted.values())
+            expect(arrays, "fit() must return arrays by name", fitted)
         if not all(map(_finite, fitted.values())):
             for block, values in enumerate(section):  # an error naming the row in the data
                 with placed(dataset, block):
@@ -54,13 +57,17 @@ class Preparation:
         if step.section not in block:
             return block
         values = np.asarray(block[step.section])
-        try:
-            return {**block, step.section: step.apply(values, self.fitted[name])}
-        except (TypeError, ValueError) as error:
-            raise SigmaDataError(
-                f"preprocessor {name!r}: cannot take section {step.section!r}, {values.dtype} of shape {values.shape}: "
-                f"{error}. Give samples like those of the training data."
-            ) from error
+        with inside(f"preprocessor {name!r}", step):
+            try:
+                found = step.apply(values, self.fitted[name])
+            except (TypeError, ValueError) as error:
+                what = f"section {step.section!r}, {values.dtype} of shape {values.shape}"
+                raise SigmaDataError(
+                    f"preprocessor {name!r}: cannot take {what}: {error}. Give samples like those of the training data."
+                ) from error
+            right = isinstance(found, np.ndarray) and len(found) == len(values)
+            expect(right, f"apply() must return an array of {len(values)} rows", found)
+        return {**block, step.section: found}
 
     def cast(self, block: Mapping[str, np.ndarray]) -> Host:
         """Cast a preprocessed block to the dtypes of the trainer."""
@@ -96,7 +103,7 @@ class Section(Iterable[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield the array of each block, one row per sample."""
         for block in range(self.dataset.blocks):
-            values = np.asarray(self.dataset.block(block)[self.name])
+            values = read(self.dataset, block)[self.name]
             yield self.before.applied({self.name: values})[self.name]
 
 

@@ -22,7 +22,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, until_due
 from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric
-from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
+from sigma_kernel.errors import SigmaStateError, SigmaTrainingError, expect, inside
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
@@ -307,7 +307,10 @@ class Session:
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         measured = {"training.loss": ring["loss"]}
         for name, metric in self.setup.model.metrics.items():
-            measured[f"training.{name}"] = np.array([metric.value(t, rows) for t in ring[f"metrics.{name}"]])
+            with inside(f"metric {name!r}", metric):
+                values = np.array([metric.value(totals, rows) for totals in ring[f"metrics.{name}"]])
+                expect(values.dtype.kind in "fiub", "value() must return a number, or a list of numbers", values)
+            measured[f"training.{name}"] = values
         return measured
 
     def _finite(self) -> bool:

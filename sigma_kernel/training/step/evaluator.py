@@ -11,7 +11,8 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.contracts import Batches, Dataset, Metric, Step
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.contracts.steering import Value
+from sigma_kernel.errors import SigmaDataError, expect, inside
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, as_array
 from sigma_kernel.training.data.feed import Feed
@@ -19,6 +20,15 @@ from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.model import DIRECTIONS, TOTALS, Model
 from sigma_kernel.training.step.steps import Programs, Steps
+
+
+def measured(name: str, metric: Metric, totals: np.ndarray, rows: int) -> Value:
+    """Return the value of a metric; raise SigmaComponentError unless it is a number or a list of numbers."""
+    with inside(f"metric {name!r}", metric):
+        value = metric.value(totals, rows)
+        plain = isinstance(value, int | float | list | tuple)
+        expect(plain, "value() must return a number, or a list of numbers", value)
+    return value
 
 
 @define(eq=False)
@@ -52,11 +62,12 @@ class Evaluator:
                     costs[name] = costs.get(name, 0.0) + ring[name].sum(0, dtype=np.float64)
                 rows += batches.rows.size
                 for name, metric in metrics.items():
-                    found = reduce(metric.merge, ring[f"metrics.{name}"])
-                    totals[name] = metric.merge(totals[name], found) if name in totals else found
+                    with inside(f"metric {name!r}", metric):
+                        found = reduce(metric.merge, ring[f"metrics.{name}"])
+                        totals[name] = metric.merge(totals[name], found) if name in totals else found
                 at = feed.after(at, batches, len(batches.rows))
         loss = losses / rows + sum(total / (weight or 1.0) for total, weight in costs.values())
-        return {"loss": float(loss), **{name: metrics[name].value(total, rows) for name, total in totals.items()}}
+        return {"loss": float(loss), **{name: measured(name, metrics[name], x, rows) for name, x in totals.items()}}
 
     def _feed(self, on: str) -> Feed:
         check_split("data", on, self.splits)

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts import Initialiser, Parameter
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import expect, inside
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import hits
@@ -50,8 +50,8 @@ class Initial:
             return np.full(parameter.shape, chosen, dtype)
         initialiser: Initialiser = self.model.resolve("initialiser", chosen)
         draws = Draw(self.seed, self.model.shapes.streams.number(f"initial.{address}"))
-        values = np.asarray(initialiser.values(address, parameter, draws))
-        if values.shape != tuple(parameter.shape):
-            where = f"initialisers.{self.rule(address) or address}"
-            raise SigmaConfigError(f"{where}: gave shape {values.shape} for {address}, which has {parameter.shape}.")
+        with inside(f"initialisers.{self.rule(address) or address}", initialiser):
+            values = np.asarray(initialiser.values(address, parameter, draws))
+            fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"
+            expect(fits, f"values() must return numbers of shape {parameter.shape} for {address}", values)
         return values.astype(dtype)

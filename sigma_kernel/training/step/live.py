@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Schedule, Step
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, inside
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import LiveSetting
 from sigma_kernel.registry.registry import Kind
@@ -67,7 +67,10 @@ class Live:
     def _value(self, name: str, now: Moment, n: int, offset: int) -> Any:
         base, schedule = self.base[name], self.values[name].schedule
         if schedule is not None:
-            factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
+            with inside(f"schedule of {name}", schedule):
+                factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
+                floats = getattr(factors, "shape", None) == (n,) and factors.dtype.kind == "f"
+                expect(floats, f"factors() must return floats of shape ({n},)", factors)
             return np.asarray(base * factors, self.dtype)
         self._ready[name] = np.asarray(base, self.dtype)
         return self._ready[name]

@@ -22,7 +22,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, Update
-from sigma_kernel.errors import SigmaGraphError, SigmaStateError
+from sigma_kernel.errors import SigmaComponentError, SigmaStateError, expect, inside
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
@@ -110,12 +110,14 @@ class Model:
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
         """Return the slots of all optimisers by address and name."""
-        return {
-            (address, name): (Spec(spec.shape if slot.shape is None else slot.shape, spec.dtype), slot)
-            for head, owner in self.optimisers.items()
-            for address, spec in self.tuned(head).items()
-            for name, slot in owner.type.slots(spec).items()
-        }
+        found = {}
+        for head, owner in self.optimisers.items():
+            with inside(head, owner.type):
+                for address, spec in self.tuned(head).items():
+                    for name, slot in owner.type.slots(spec).items():
+                        expect(isinstance(slot, Slot), "slots() must return {name: Slot(fill, shape)}", slot)
+                        found[address, name] = Spec(spec.shape if slot.shape is None else slot.shape, spec.dtype), slot
+        return found
 
     def slot(self, address: str, name: str) -> str:
         """Return the name in the state of a parameter's slot."""
@@ -200,6 +202,12 @@ class Model:
         return traced.step_to({}, {name: ring[name] for name in wanted})
 
 
+def _same(place: Any, node: Any, spec: Spec) -> Node:
+    """Return a new value; raise SigmaComponentError unless it has the shape and dtype of the old one."""
+    expect(getattr(node, "spec", None) == spec, f"{place!r} is {spec}, and must keep shape and dtype", node)
+    return node  # type: ignore[no-any-return]
+
+
 def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
     return {head + name: node for name, node in nodes.items()}
 
@@ -228,16 +236,9 @@ class Draft(ABC):
         return self.steer.setdefault(name, symbol((), dtype or self.model.precision, name))
 
     def step_to(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
-        """Return the simplified step from these inputs to the given outputs, without unused inputs.
-
-        Raises SigmaGraphError if an entry of the state would change its shape or dtype.
-        """
+        """Return the simplified step from these inputs to the given outputs, without unused inputs."""
         for name, node in writes.items():
-            old = self.entry(name, node.spec)  # an entry may be written without being read
-            if old.spec != node.spec:
-                raise SigmaGraphError(
-                    f"{name}: is {old.spec} and would become {node.spec}. A step keeps both as they are."
-                )
+            self.entry(name, node.spec)  # an entry may be written without being read
         outputs = (*writes.values(), *ring.values())
         used = set(Graph((), outputs))
         state, data, steer = (
@@ -337,38 +338,35 @@ class Aim:
     def updated(self) -> Update:
         """Return the optimiser's update, with its modifiers applied.
 
-        Raises SigmaGraphError if it does not match the parameters and slots.
+        Raises SigmaComponentError if it does not match the parameters and slots.
         """
-        optimiser = self.draft.model.optimisers[self.head].type
-        update = optimiser.build(self)
-        parameters = self.parameters
-        slots = [place for place in self.draft.slots if place[0] in parameters]
-        _check_update(f"optimiser {type(optimiser).__name__}: build()", update, {*parameters, *slots}, slots)
+        optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
+        slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
+        with inside(self.head, optimiser):
+            update = optimiser.build(self)
+            _check_update(update, {**{address: node.spec for address, node in parameters.items()}, **slots}, slots)
         return evolve(update, parameters={a: self._modified(a, node) for a, node in update.parameters.items()})
 
     def _modified(self, address: str, node: Node) -> Node:
         for name, modifier in self.draft.model.optimisers[self.head].type.modifiers.items():
             if matches(modifier.match, address, self.tags):
                 live = {setting: self.setting(f"modifiers.{name}", setting) for setting in live_settings(modifier)}
-                node = modifier.modify(node, live)
+                with inside(f"modifier {name!r}", modifier):
+                    node = _same(address, modifier.modify(node, live), node.spec)
         return node
 
 
-def _check_update(where: str, update: Any, known: Collection[Any], slots: Collection[tuple[str, str]]) -> None:
+def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[str, str]]) -> None:
     made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
     for place, node in made:
         if place not in known or not isinstance(node, Node):
-            got = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
-            raise SigmaGraphError(
-                f"{where} must return an Update: a node for each parameter by its address, and for each slot by "
-                f"address and name (got {got}). Fix its plugin."
-            )
-    for address, slot in slots:
-        if (address, slot) not in update.slots:
-            raise SigmaGraphError(
-                f"{where} does not return the slot {slot!r} of {address!r}, which slots() declares. Return it, if only "
-                "as it was."
-            )
+            what = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
+            wanted = "an Update: a node for each parameter by its address, and for each slot by address and name"
+            raise SigmaComponentError(f"build() must return {wanted} (got {what}).")
+        _same(place, node, known[place])
+    for address, slot in (place for place in slots if place not in update.slots):
+        does_not = f"does not return the slot {slot!r} of {address!r}, which slots() declares"
+        raise SigmaComponentError(f"build() {does_not}. Return it, if only as it was.")
 
 
 @define
@@ -422,7 +420,10 @@ class Traced(Draft):
         totals: dict[str, Node] = {}
         for name, metric in metrics.items():
             targets = self.model.network.targets()
-            totals[name] = metric.totals(self.forward.prediction, self.section(targets, self.model.sections[targets]))
+            with inside(f"metric {name!r}", metric):
+                rows = self.section(targets, self.model.sections[targets])
+                totals[name] = metric.totals(self.forward.prediction, rows)
+                expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
         return _named("metrics.", totals)
 
     def costs_apart(self) -> dict[str, Node]:

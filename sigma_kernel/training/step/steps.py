@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
+from sigma_kernel.errors import expect, inside
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import GRADIENTS, WEIGHTS, Model
 
@@ -51,7 +52,8 @@ class Programs:
             key = (kind, *about)
             if key not in self.steps:
                 self.steps[key] = kind(self.model, *about)
-            return self.steps[key], self.backend.compile(self.steps[key])
+            with inside("backend", self.backend):
+                return self.steps[key], self.backend.compile(self.steps[key])
         finally:
             self.compiling = False
 
@@ -79,7 +81,11 @@ class Steps:
         """Run whole iterations on minibatches."""
         n, size = batches.rows.shape
         step, program = self.programs.get(Model.training, size)
-        return program.run(self.arrays, batches.block, batches.rows, self.steer(step, n), n)
+        steer = self.steer(step, n)
+        with inside("backend", self.programs.backend):
+            burst = program.run(self.arrays, batches.block, batches.rows, steer, n)
+            expect(isinstance(burst, Burst), "run() must return a Burst", burst)
+        return burst
 
     # -- shards --------------------------------------------------------------------------------------------------------
     def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:

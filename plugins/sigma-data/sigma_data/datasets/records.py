@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from attrs import define
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
 from sigma_kernel import Extractor, Reader, Source
+from sigma_kernel.errors import expect, inside
 
 
 @define(eq=False)
@@ -25,5 +27,15 @@ class Records(Divided):
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
-        records = self.reader.read(self.source)
-        return Arrays(**(self.extractor.extract(records) if self.extractor else records)), ()
+        with inside("reader", self.reader):
+            found = _arrays("read()", self.reader.read(self.source))
+        if self.extractor is not None:
+            with inside("extractor", self.extractor):
+                found = _arrays("extract()", self.extractor.extract(found))
+        return Arrays(**found), ()
+
+
+def _arrays(what: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    arrays = isinstance(found, dict) and all(isinstance(one, np.ndarray) for one in found.values())
+    expect(arrays, f"{what} must return arrays by name", found)
+    return found
