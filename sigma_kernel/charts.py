@@ -125,7 +125,7 @@ def _panel(name: str, lines: Sequence[Line], x: str, across: tuple[float, float]
 
 def _grid(across: tuple[float, float], up: tuple[float, float], x: str) -> str:
     """Return lines and labels of the axes."""
-    parts = [f'<text x="{WIDE + 8}" y="{HIGH + 18}">{escape(x)}</text>']
+    parts = [f'<text x="{WIDE + 28}" y="{HIGH + 18}">{escape(x)}</text>']
     for tick in ticks(*up):
         y = HIGH - (tick - up[0]) / (up[1] - up[0]) * HIGH
         parts.append(f'<path class="grid" d="M0 {y:.1f}H{WIDE}"/>')

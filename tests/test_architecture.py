@@ -194,7 +194,7 @@ PUBLIC, LISTED = (
 )
 FOR_COMMANDS = {"sigma_kernel.config", "sigma_kernel.launcher"}
 READERS = [path for room in ROOMS for path in sorted(room.rglob("*.py"))]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *(room / "README.md" for room in ROOMS)]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *(room / "README.md" for room in ROOMS)]
 
 
 @cache

@@ -13,10 +13,15 @@ from sigma_kernel.launcher.group import COMMANDS
 from sigma_kernel.plugins import rooms
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 BLOCK = re.compile(r"^```(python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+on_every_page = pytest.mark.parametrize("page", PAGES, ids=named)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -24,7 +29,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.rooms
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.stem}
@@ -33,7 +38,7 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.rooms
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=named)
 def test_the_configurations_of_a_page_are_valid(page):
     for text in blocks(page, "toml"):
         assert tomllib.loads(text)

@@ -1,0 +1,1 @@
+"""What the documentation adds to Sphinx: pages generated from the code, and notebooks."""

@@ -1,0 +1,1 @@
+"""The figures of the documentation, each beside the module that draws it."""

@@ -1,0 +1,69 @@
+"""Run the recipes for the gallery, and the first page's example; keep their curves and results beside this file.
+
+``python -m figures.gallery [NAME...]`` in the folder ``docs``, on a quiet machine (``tox -e gallery``).  MNIST is
+downloaded, unless ``--mnist FOLDER`` has its IDX files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from figures.drawing import FOLDER
+from sigma_bench.report import machine
+from sigma_kernel import catalogue
+from sigma_kernel.charts import svg
+from sigma_kernel.curves import panels, read
+
+RESULTS = FOLDER / "gallery.json"
+KEPT = ("status", "backend", "seed", "epochs", "iterations", "seconds", "metrics")
+
+
+def names() -> list[str]:
+    """Return the recipes, those for benchmarks last."""
+    return sorted((one.name for one in catalogue().components("recipe")), key=lambda name: ("bench" in name, name))
+
+
+def run(name: str, *settings: str) -> dict[str, Any]:
+    """Run a recipe in a process of its own, draw its curves, and return what it came to."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.monotonic()
+        command = [sys.executable, "-m", "sigma_kernel", "run", name, "--quiet", "--json", *settings]
+        made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        seconds = time.monotonic() - started
+        summary = json.loads(made.stdout)
+        curves = read(Path(summary["folder"]) / "metrics.jsonl", print)
+    drawn = svg(f"sigma run {name}", panels({"": curves["trainer"]}, "epoch"), "epoch")
+    (FOLDER / "gallery" / f"{name}.svg").write_text(drawn, encoding="utf-8")
+    return (
+        {"command": f"sigma run {name}"} | {key: summary[key] for key in KEPT} | {"process_seconds": round(seconds, 2)}
+    )
+
+
+def main() -> None:
+    """Run the recipes that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=names())
+    parser.add_argument("--mnist", help="the folder of MNIST's four IDX files, or of a part of them")
+    given = parser.parse_args()
+    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"recipes": {}}
+    results["machine"] = machine() | {"load": round(os.getloadavg()[0], 1)}
+    for name in given.names:
+        part = ("--set", f"data.folder={Path(given.mnist).resolve()}") if name == "mnist" and given.mnist else ()
+        run(name, *part)  # fills the cache of compiled programs
+        results["recipes"][name] = run(name, *part)
+        if part:
+            results["recipes"][name]["command"] += " --set data.folder=FOLDER"
+    results["recipes"] = {name: results["recipes"][name] for name in names() if name in results["recipes"]}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""The site: generated pages are complete, figures show what was measured, and wide things fit small screens."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from extensions import cells, components, functions, gallery, generated
+from figures import benchmarks, diagrams, drawing, first
+from sigma_kernel import catalogue
+from sigma_kernel.graph import OPS, Op
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("**/*.md"))
+HOW_TO = [page for page in sorted(DOCS.glob("how-to/*.md")) if page.name != "index.md"]
+FIGURES = sorted(DOCS.glob("figures/**/*.svg"))
+GENERATED = {**diagrams.DIAGRAMS, **benchmarks.CHARTS}
+NUMBER = re.compile(r"\d++(?:\.\d++)?(?:e-?\d++)?")
+
+by_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda path: path.stem)
+
+
+# -- pages generated from the code -------------------------------------------------------------------------------------
+@pytest.mark.rooms
+def test_every_component_of_the_rooms_has_a_section():
+    pages = "\n".join(generated.expanded(page.read_text()) for page in DOCS.glob("components/*.md"))
+    shown = set(re.findall(r"^### `(.*)`$", pages, re.MULTILINE))
+    kinds = {one.kind for one in catalogue().components()} - {"command", "op", "lowering"}
+    assert shown == {one.name for kind in kinds for one in components.offered(kind)}
+    assert "- `patience` (a whole number, default `5`): Firings without an improvement" in pages
+
+
+@pytest.mark.rooms
+def test_settings_that_all_components_of_a_kind_share_are_listed_once():
+    text = components.text("hook")
+    assert text.count("- `over_budget`") == 1
+    assert text.count("- `every`") > 1  # their defaults differ
+    assert components.shared([[{"name": "a"}], [{"name": "a"}]]) == []
+
+
+def test_a_docstring_becomes_myst():
+    doc = "Return :class:`~sigma.Node`, as in::\n\n    a = 1\n\n      b\n\nor ``x``."
+    assert components.markdown(doc) == "Return `sigma.Node`, as in:\n\n```text\na = 1\n\n  b\n```\nor ``x``."
+
+
+def test_every_graph_function_is_listed():
+    text = functions.text()
+    for name in functions.public():
+        assert re.search(rf"^\| (?:{{py:func}})?`{name}\(", text, re.MULTILINE), name
+    assert {"relu", "where", "matmul", "one_hot", "scan"} <= functions.public().keys()
+    rows = {name for name, one in functions.public().items() if isinstance(one, Op)}
+    assert rows == functions.described().keys()
+
+
+def test_every_op_is_listed_with_the_source_of_its_gradient():
+    table = functions.table_of_ops()
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [name for name in OPS if ":" not in name]
+    assert "| `tanh` | elementwise, primitive | a rule |" in table
+    assert "| `gelu` | elementwise, composite | of its expansion |" in table
+    assert "| `argmax` | primitive | zero |" in table
+
+
+def test_every_generated_block_is_known():
+    for page in PAGES:
+        assert "{generated}" not in generated.expanded(page.read_text())
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_figure_is_up_to_date(name):
+    drawn = GENERATED[name]()
+    assert (drawing.FOLDER / name).read_text("utf-8") == drawn, "Run python -m figures in docs/"
+
+
+@pytest.mark.rooms
+def test_the_figure_of_the_first_page_shows_its_run():
+    shown, drawn = ((drawing.FOLDER / "first.svg").read_text("utf-8"), first.first())
+    before, after = (re.findall(r'class="key s\d"[^>]*+>(\w+) ([\d.e-]+)<', text) for text in (shown, drawn))
+    assert [name for name, _ in before] == [name for name, _ in after]
+    assert [name for name, _ in after] == ["training", "validation", "validation", "live"]
+    for (_, old), (_, new) in zip(before, after, strict=True):
+        assert float(old) == pytest.approx(float(new), abs=0.03)
+
+
+@by_figure
+def test_a_figure_is_readable_in_the_light_and_in_the_dark(figure):
+    root = ElementTree.fromstring(figure.read_text("utf-8"))
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.find(f"{space}title").text
+    assert "prefers-color-scheme:dark" in root.find(f"{space}style").text
+    assert root.find(f"{space}rect").get("class") == "ground"  # of its own, whatever page it is on
+
+
+def test_every_figure_is_shown_and_has_an_alternative():
+    text = "\n".join(generated.expanded(page.read_text()) for page in PAGES)
+    shown = dict(re.findall(r"^```\{figure\} (\S+)\n:alt: (.*)$", text, re.MULTILINE))
+    assert {DOCS / name for name in shown} == set(FIGURES)
+    assert all(len(words) > 40 for words in shown.values())
+    assert text.count("```{figure}") == len(shown)
+
+
+def test_words_that_do_not_fit_their_box_are_refused():
+    with pytest.raises(ValueError, match="wider than its box"):
+        drawing.box((0, 0), (60, 60), "much too long")
+    with pytest.raises(ValueError, match="higher than their box"):
+        drawing.box((0, 0), (90, 30), "one", "two")
+
+
+# -- the gallery -------------------------------------------------------------------------------------------------------
+@pytest.mark.rooms
+def test_the_gallery_shows_every_recipe_as_it_was_measured():
+    found = json.loads(gallery.RESULTS.read_text("utf-8"))["recipes"]
+    assert found.keys() == {one.name for one in components.offered("recipe")}
+    text = generated.expanded((DOCS / "gallery.md").read_text())
+    for name, one in found.items():
+        assert one["status"] == "finished"
+        assert f"sigma run {name}" in one["command"]
+        drawn = (DOCS / "figures" / "gallery" / f"{name}.svg").read_text("utf-8")
+        for key, value in one["metrics"].items():
+            assert f"{key.split('.')[0]} {value:.4g}<" in drawn, (name, key)
+            assert f"`{key}` {value:.4g}" in text
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("name", ["digits", "iris"])
+def test_a_recipe_still_comes_to_what_the_gallery_says(name, tmp_path):
+    shown = json.loads(gallery.RESULTS.read_text("utf-8"))["recipes"][name]
+    command = [sys.executable, "-m", "sigma_kernel", "run", name, "--quiet", "--json"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = json.loads(made.stdout)
+    assert (found["epochs"], found["iterations"]) == (shown["epochs"], shown["iterations"])
+    assert found["metrics"] == pytest.approx(shown["metrics"], abs=0.03)
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+@pytest.mark.rooms
+def test_the_first_page_shows_the_output_of_its_command(tmp_path):
+    shown = re.findall(r"^```text\n(.*?)^```", (DOCS / "index.md").read_text(), re.MULTILINE | re.DOTALL)[0]
+    command = [sys.executable, "-m", "sigma_kernel", "run", "digits"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = "\n".join((made.stdout + made.stderr).split("\n"))
+    assert _words(shown) == _words(found)[: len(_words(shown))]
+
+
+def _words(text: str) -> list[str]:
+    """Return the lines of an output without its numbers."""
+    return [NUMBER.sub("0", line) for line in text.strip().split("\n")]
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
+def test_a_how_to_answers_in_its_first_lines(page):
+    head = page.read_text().split("\n")[:12]
+    assert head[0].startswith("# ")
+    assert "```python" in head
+
+
+def test_every_how_to_is_listed():
+    index = (DOCS / "how-to" / "index.md").read_text()
+    assert re.findall(r"\]\((.*)\.md\) \|$", index, re.MULTILINE) == index.split("toctree}\n:hidden:\n")[1].split()[:-1]
+    assert sorted(re.findall(r"\((.*\.md)\)", index)) == [page.name for page in HOW_TO]
+
+
+def test_the_code_of_other_frameworks_is_python():
+    blocks = re.findall(r"^```\{code-block\} python\n(.*?)^```", (DOCS / "coming-from.md").read_text(), re.M | re.S)
+    assert len(blocks) == 3
+    for block in blocks:
+        ast.parse(block)
+
+
+def test_a_notebook_becomes_a_page():
+    output = {"data": {"text/plain": ["a < b"]}}
+    printed = {"output_type": "stream", "text": ["\x1b[1mbold\x1b[0m\n"]}
+    code = {"cell_type": "code", "source": ["1\n", "2"], "outputs": [output, printed]}
+    found = cells.markdown({"cells": [{"cell_type": "markdown", "source": ["# Title"]}, code]})
+    assert found.startswith("# Title\n\n```{code-block} python\n1\n2\n```\n\n````{raw} html")
+    assert "<pre>a &lt; b</pre>" in found
+    assert "<pre>bold\n</pre>" in found
+
+
+def test_wide_things_scroll_in_their_own_boxes():
+    rules = (DOCS / "static" / "site.css").read_text()
+    scrolling = re.search(r"^([^{}/]*)\{ overflow-x: auto; \}", rules, re.MULTILINE)[1]
+    assert {name.strip() for name in scrolling.split(",")} >= {"article pre", ".table-wrapper", "figure.chart"}
+    widths = [float(rem) * 16 for rem in re.findall(r"minmax\(min\(100%, ([\d.]+)rem\)", rules)]
+    assert widths
+    assert "min-width: 36rem" in rules  # of what scrolls; nothing else has a width
+    assert len(list(chain(re.findall(r"[^-]width: \d", rules)))) == 0
