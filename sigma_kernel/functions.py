@@ -1,7 +1,7 @@
 """Functions of the graph, for layers, costs, metrics and optimisers: ``from sigma_kernel import functions as f``.
 
-These are the ops of the table, with negative axes and defaults, and functions composed of them. All take and return
-nodes; a number gets the dtype of the other operands.
+These are the ops of the table, with negative axes and defaults, and functions composed of them. Of nodes they make
+nodes, in which a number or an array is a constant of the other operands' dtype. Of arrays alone they return an array.
 
 At points without a derivative, slopes are: ``abs``, ``sign``, ``floor`` and ``relu`` 0; ``maximum`` and ``minimum`` of
 equal operands one half for each; ``where`` that of the chosen operand; ``mod`` 1 and ``-floor(x / y)``; at 0,
@@ -14,14 +14,20 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from operator import index
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, symbol as symbol, trace
+from sigma_kernel.graph.calculus import (
+    evaluate as evaluate, gradient as gradient, hessian_vector_product as hessian_vector_product,
+)  # fmt: skip
+from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
+from sigma_kernel.graph.methods import Axis, axes, place
+from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, symbol as symbol, trace as trace
 from sigma_kernel.graph.ops import (
-    abs as abs, add as add, attention as attention, cos as cos, div as div, dropout as dropout, equal as equal,
+    Array, abs as abs, add as add, attention as attention, cos as cos, div as div, dropout as dropout, equal as equal,
     erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
     greater_equal as greater_equal, is_finite as is_finite, log as log, log1p as log1p, logical_and as logical_and,
     logical_not as logical_not, logical_or as logical_or, matmul as matmul, maximum as maximum, minimum as minimum,
@@ -30,28 +36,8 @@ from sigma_kernel.graph.ops import (
     sqrt as sqrt, stop as stop, sub as sub, tanh as tanh, where as where,
 )  # fmt: skip
 
-Axis = int | Sequence[int] | None
 Sides = int | Sequence[int]
-
-
-def _axis(x: Node, axis: int, extra: int = 0) -> int:
-    """Return an axis counted from the front; ``extra`` is 1 if it is a place between axes."""
-    rank = len(x.shape) + extra
-    if not -rank <= axis < rank:
-        raise SigmaGraphError(f"axis {axis} of {x!r}: the rank is {len(x.shape)}")
-    return axis % rank
-
-
-def _axes(x: Node, axis: Axis) -> Shape:
-    """Return sorted axes counted from the front; None means all."""
-    if axis is None:
-        return tuple(range(len(x.shape)))
-    places = [_axis(x, a) for a in ([axis] if isinstance(axis, int) else axis)]
-    return tuple(sorted(set(places)))
-
-
-def _dropped(x: Node, axes: Shape, keepdims: bool) -> Node:
-    return x if keepdims else squeeze(x, axes)
+Other: TypeAlias = Array | np.ndarray | float  # a further operand: it may be a constant
 
 
 def _sides(value: Sides, rank: int) -> Shape:
@@ -75,35 +61,40 @@ def iota(shape: Sequence[int], axis: int = -1, dtype: str = "int32") -> Node:
     return ops.iota(shape=tuple(shape), axis=axis % len(shape), dtype=dtype)
 
 
-def less(x: Node | float, y: Node | float) -> Node:
+def less(x: Array | float, y: Array | float) -> Array:
     """Return whether x is below y."""
     return greater(y, x)
 
 
-def less_equal(x: Node | float, y: Node | float) -> Node:
+def less_equal(x: Array | float, y: Array | float) -> Array:
     """Return whether x is at most y."""
     return greater_equal(y, x)
 
 
-def not_equal(x: Node | float, y: Node | float) -> Node:
+def not_equal(x: Array | float, y: Array | float) -> Array:
     """Return whether x and y differ; NaN differs from itself."""
     return logical_not(equal(x, y))
 
 
-def one_hot(labels: Node, classes: int, dtype: str = "float32") -> Node:
+def one_hot(labels: Array, classes: int, dtype: str = "float32") -> Array:
     """Return ``(*labels.shape, classes)``: 1 at each label, else 0."""
-    return cast(ops.hot(labels, classes), dtype)
+    found: Array = evaluate(lambda labels: ops.cast(ops.hot(labels, classes), dtype=dtype), labels)
+    return found
 
 
-def hits(scores: Node, labels: Node, k: int = 1) -> Node:
+def hits(scores: Array, labels: Other[Array], k: int = 1) -> Array:
     """Return bool ``labels.shape``: whether fewer than k classes score higher than the label; False for NaN."""
-    own = sum(where(ops.hot(labels, scores.shape[-1]), scores, 0), axis=-1, keepdims=True)
-    above = cast(logical_not(own >= scores), "int32")
-    return less(sum(above, axis=-1), k)
+    found: Array = evaluate(lambda scores, labels: _hits(scores, labels, k), scores, labels)
+    return found
+
+
+def _hits(scores: Node, labels: Node, k: int) -> Node:
+    own = where(ops.hot(labels, scores.shape[-1]), scores, 0).sum(-1, keepdims=True)
+    return less(ops.cast(logical_not(own >= scores), dtype="int32").sum(-1), k)
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
-def cast(x: Node, dtype: str) -> Node:
+def cast(x: Array, dtype: str) -> Array:
     """Return x in another dtype.
 
     To an integer, fractions are truncated, floats beyond the range are clipped to it, and NaN becomes 0. Integers that
@@ -112,23 +103,23 @@ def cast(x: Node, dtype: str) -> Node:
     return ops.cast(x, dtype=dtype)
 
 
-def square(x: Node) -> Node:
+def square(x: Array) -> Array:
     """Return the square."""
-    return x * x
+    return mul(x, x)
 
 
-def clip(x: Node, low: Node | float, high: Node | float) -> Node:
+def clip(x: Array, low: Other[Array], high: Other[Array]) -> Array:
     """Return x clipped to ``[low, high]``; NaN if any is NaN. At an end, x has slope 1 and the end 0."""
     above = where(x >= low, x, maximum(x, low))
     return where(above <= high, above, minimum(above, high))
 
 
-def leaky_relu(x: Node, slope: Node | float = 0.01) -> Node:
+def leaky_relu(x: Array, slope: Other[Array] = 0.01) -> Array:
     """Return x above 0 and ``slope * x`` below (Maas, Hannun and Ng, 2013); at 0 the slope is ``slope``."""
     return where(x > 0.0, x, x * slope)
 
 
-def elu(x: Node, alpha: Node | float = 1.0) -> Node:
+def elu(x: Array, alpha: Other[Array] = 1.0) -> Array:
     """Return x above 0 and ``alpha * (exp(x) - 1)`` below (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289).
 
     At 0 the slope is ``alpha``.
@@ -137,166 +128,165 @@ def elu(x: Node, alpha: Node | float = 1.0) -> Node:
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
-def sum(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the sum over axes, all by default."""
-    axes = _axes(x, axis)
-    return _dropped(ops.sum(x, axis=axes), axes, keepdims)
+    found: Array = x.sum(axis, keepdims=keepdims)
+    return found
 
 
-def max(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
-    axes = _axes(x, axis)
-    return _dropped(ops.max(x, axis=axes), axes, keepdims)
+    found: Array = x.max(axis, keepdims=keepdims)
+    return found
 
 
-def min(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
-    return -max(-x, axis, keepdims)
+    found: Array = x.min(axis, keepdims=keepdims)
+    return found
 
 
-def argmax(x: Node, axis: int = -1, keepdims: bool = False) -> Node:
+def argmax(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
     """Return the index of the maximum, the first one on ties, int32."""
-    at = _axis(x, axis)
-    return _dropped(ops.argmax(x, axis=at), (at,), keepdims)
+    found = ops.argmax(x, axis=place(x.shape, axis))
+    return found if keepdims else squeeze(found, axis)
 
 
-def mean(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the mean over axes, all by default."""
-    return sum(x, axis, keepdims) / float(_count(x, axis))
+    found: Array = x.mean(axis, keepdims=keepdims)
+    return found
 
 
-def variance(x: Node, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Node:
+def variance(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Array:
     """Return the variance over axes: the sum of squared deviations over their number minus ``correction``."""
-    centred = x - mean(x, axis, keepdims=True)
-    return sum(square(centred), axis, keepdims) / (_count(x, axis) - correction)
+    centred: Array = x - mean(x, axis, keepdims=True)
+    return div(sum(square(centred), axis, keepdims), _count(x, axis) - correction)
 
 
-def norm(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+def norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the Euclidean norm over axes, all by default; its slope at 0 is 0."""
     squares = sum(square(x), axis, keepdims)
     return where(equal(squares, 0.0), 0.0, sqrt(where(equal(squares, 0.0), 1.0, squares)))
 
 
-def log_sum_exp(x: Node, axis: Axis = None, keepdims: bool = False) -> Node:
+def log_sum_exp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return ``log(sum(exp(x)))`` without overflow; -inf if all entries are -inf."""
-    axes = _axes(x, axis)
-    largest = stop(ops.max(x, axis=axes))
+    gone = axes(x.shape, axis)
+    largest = stop(ops.max(x, axis=gone))
     shift = where(is_finite(largest), largest, 0.0)
-    return _dropped(log(ops.sum(exp(x - shift), axis=axes)) + shift, axes, keepdims)
+    found = log(ops.sum(exp(x - shift), axis=gone)) + shift
+    return found if keepdims else squeeze(found, gone)
 
 
-def softmax(x: Node, axis: int = -1) -> Node:
+def softmax(x: Array, axis: int = -1) -> Array:
     """Return ``exp(x) / sum(exp(x))`` along an axis."""
-    return ops.softmax(x, axis=_axis(x, axis))
+    return ops.softmax(x, axis=place(x.shape, axis))
 
 
-def log_softmax(x: Node, axis: int = -1) -> Node:
+def log_softmax(x: Array, axis: int = -1) -> Array:
     """Return the logarithm of :func:`softmax`."""
-    return ops.log_softmax(x, axis=_axis(x, axis))
+    return ops.log_softmax(x, axis=place(x.shape, axis))
 
 
-def layer_norm(x: Node, scale: Node, shift: Node, epsilon: float = 1e-5) -> Node:
+def layer_norm(x: Array, scale: Other[Array], shift: Other[Array], epsilon: float = 1e-5) -> Array:
     """Return x with mean 0 and variance 1 along the last axis, then scaled and shifted."""
     return ops.layer_norm(x, scale, shift, epsilon=epsilon)
 
 
-def _count(x: Node, axis: Axis) -> int:
-    return math.prod(x.shape[a] for a in _axes(x, axis))
+def _count(x: Node | np.ndarray, axis: Axis) -> int:
+    return math.prod(x.shape[a] for a in axes(x.shape, axis))
 
 
 # -- form --------------------------------------------------------------------------------------------------------------
-def reshape(x: Node, shape: Sequence[int]) -> Node:
+def reshape(x: Array, shape: Sequence[int]) -> Array:
     """Return x in another shape; a side of -1 is inferred."""
-    sides = [index(side) for side in shape]
-    if -1 in sides:
-        rest = math.prod(side for side in sides if side != -1)
-        sides[sides.index(-1)] = math.prod(x.shape) // rest if rest else 0
-    return ops.reshape(x, shape=tuple(sides))
+    return x.reshape(tuple(shape))
 
 
-def flatten(x: Node, start: int = 1) -> Node:
+def flatten(x: Array, start: int = 1) -> Array:
     """Return x with all axes from ``start`` on merged to one; by default, the batch axis is kept."""
     return ops.reshape(x, shape=(*x.shape[:start], math.prod(x.shape[start:])))
 
 
-def permute(x: Node, axes: Sequence[int]) -> Node:
+def permute(x: Array, axes: Sequence[int]) -> Array:
     """Return x with its axes in another order."""
-    return ops.permute(x, axes=tuple(_axis(x, a) for a in axes))
+    return ops.permute(x, axes=tuple(place(x.shape, a) for a in axes))
 
 
-def swap_axes(x: Node, first: int, second: int) -> Node:
+def swap_axes(x: Array, first: int, second: int) -> Array:
     """Return x with two axes exchanged."""
-    return ops.swapped(x, _axis(x, first), _axis(x, second))
+    return ops.swapped(x, place(x.shape, first), place(x.shape, second))
 
 
-def stretch(x: Node, shape: Sequence[int]) -> Node:
+def stretch(x: Array, shape: Sequence[int]) -> Array:
     """Return x broadcast to a shape."""
     return ops.stretch(x, shape=tuple(shape))
 
 
-def squeeze(x: Node, axis: Axis = None) -> Node:
+def squeeze(x: Array, axis: Axis = None) -> Array:
     """Return x without axes of side 1, all of them by default."""
-    axes = tuple(i for i, side in enumerate(x.shape) if side == 1) if axis is None else _axes(x, axis)
-    if any(x.shape[a] != 1 for a in axes):
-        raise SigmaGraphError(f"squeeze({x.shape}): axes {axes} have sides other than 1. Use reshape.")
-    return ops.reshape(x, shape=tuple(side for i, side in enumerate(x.shape) if i not in axes))
+    gone = tuple(i for i, side in enumerate(x.shape) if side == 1) if axis is None else axes(x.shape, axis)
+    if any(x.shape[a] != 1 for a in gone):
+        raise SigmaGraphError(f"squeeze({x.shape}): axes {gone} have sides other than 1. Use reshape.")
+    return ops.reshape(x, shape=tuple(side for i, side in enumerate(x.shape) if i not in gone))
 
 
-def expand(x: Node, axis: int) -> Node:
+def expand(x: Array, axis: int) -> Array:
     """Return x with a new axis of side 1 at this position."""
-    at = _axis(x, axis, extra=1)
+    at: int = place(x.shape, axis, extra=1)
     return ops.reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
 
 
-def slice(x: Node, start: Sequence[int], stop: Sequence[int], step: Sequence[int] | None = None) -> Node:
+def slice(x: Array, start: Sequence[int], stop: Sequence[int], step: Sequence[int] | None = None) -> Array:
     """Return the entries from ``start`` to before ``stop`` along each axis."""
     steps = (1,) * len(x.shape) if step is None else tuple(step)
     return ops.slice(x, start=tuple(start), stop=tuple(stop), step=steps)
 
 
-def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
+def narrow(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
     """Return the entries from ``start`` to before ``stop`` along one axis."""
-    return ops.narrow(x, _axis(x, axis), start, stop, step)
+    return ops.narrow(x, place(x.shape, axis), start, stop, step)
 
 
-def split(x: Node, sizes: Sides, axis: int = -1) -> tuple[Node, ...]:
+def split(x: Array, sizes: Sides, axis: int = -1) -> tuple[Array, ...]:
     """Split an axis into a number of equal pieces, or into pieces of the given sizes."""
-    at = _axis(x, axis)
+    at = place(x.shape, axis)
     pieces = [x.shape[at] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
     if not pieces or builtins.sum(pieces) != x.shape[at]:
         raise SigmaGraphError(f"split({x.shape}): {sizes} does not divide a side of {x.shape[at]}")
     return ops.pieces(x, pieces, at)
 
 
-def concat(*nodes: Node, axis: int = -1) -> Node:
+def concat(*nodes: Array, axis: int = -1) -> Array:
     """Concatenate along an axis."""
-    return ops.concat(*nodes, axis=_axis(nodes[0], axis))
+    return ops.concat(*nodes, axis=place(nodes[0].shape, axis))
 
 
-def stack(*nodes: Node, axis: int = 0) -> Node:
+def stack(*nodes: Array, axis: int = 0) -> Array:
     """Stack along a new axis."""
     return concat(*(expand(x, axis) for x in nodes), axis=axis)
 
 
 def pad(
-    x: Node, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None, value: float = 0
-) -> Node:
+    x: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None, value: float = 0
+) -> Array:
     """Add entries before, after and between those of each axis."""
     between = (0,) * len(x.shape) if interior is None else tuple(interior)
     return ops.pad(x, low=tuple(low), high=tuple(high), interior=between, value=value)
 
 
-def take(x: Node, indices: Node, axis: int = 0) -> Node:
+def take(x: Array, indices: Other[Array], axis: int = 0) -> Array:
     """Return the entries at indices along an axis; indices are int32 or int64 of any shape.
 
     Indices count from 0, never from the end; those out of range are an error.
     """
-    return ops.take(x, indices, axis=_axis(x, axis))
+    return ops.take(x, indices, axis=place(x.shape, axis))
 
 
-def scatter_add(x: Node, indices: Node, updates: Node, axis: int = 0) -> Node:
+def scatter_add(x: Array, indices: Other[Array], updates: Other[Array], axis: int = 0) -> Array:
     """Return x with updates added at the entries that :func:`take` would return; repeats accumulate."""
-    return ops.scatter_add(x, indices, updates, axis=_axis(x, axis))
+    return ops.scatter_add(x, indices, updates, axis=place(x.shape, axis))
 
 
 # -- windows -----------------------------------------------------------------------------------------------------------
@@ -304,15 +294,15 @@ Padding = int | Sequence[int | Sequence[int]]
 
 
 def convolution(
-    x: Node, kernels: Node, stride: Sides = 1, padding: Padding = 0, dilation: Sides = 1, groups: int = 1
-) -> Node:
+    x: Array, kernels: Array | np.ndarray, stride: Sides = 1, padding: Padding = 0, dilation: Sides = 1, groups: int = 1
+) -> Array:
     """Convolve samples ``(N, C, *S)`` with kernels ``(O, C / groups, *K)``; settings are for all sides, or one each."""
     rank = len(kernels.shape) - 2
     how = {"stride": _sides(stride, rank), "padding": _pairs(padding, rank), "dilation": _sides(dilation, rank)}
     return ops.convolution(x, kernels, **how, groups=groups)
 
 
-def max_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
+def max_pool(x: Array, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Array:
     """Return the maximum of each window of samples ``(N, C, *S)``; the stride is the window by default.
 
     The first of equal maxima gets the whole gradient.
@@ -320,12 +310,14 @@ def max_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Paddi
     return ops.max_pool(x, **_window(x, window, stride, padding))
 
 
-def sum_pool(x: Node, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Node:
+def sum_pool(x: Array, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Array:
     """Return the sum of each window of samples ``(N, C, *S)``; the stride is the window by default."""
     return ops.sum_pool(x, **_window(x, window, stride, padding))
 
 
-def _window(x: Node, window: Sides, stride: Sides | None, padding: Padding) -> dict[str, tuple[object, ...]]:
+def _window(
+    x: Node | np.ndarray, window: Sides, stride: Sides | None, padding: Padding
+) -> dict[str, tuple[object, ...]]:
     rank = len(x.shape) - 2
     steps = _sides(window if stride is None else stride, rank)
     return {"window": _sides(window, rank), "stride": steps, "padding": _pairs(padding, rank)}

@@ -17,11 +17,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "": "dtypes ops philox shapes",
         "differentiation": "gradient",
-        "meaning": "MEANINGS Meaning STANDARD interpret meaning_of",
+        "interpretation": "interpret meaning_of",
+        "meaning": "MEANINGS Meaning STANDARD",
         "namespace": "Namespace erf inside numpy_namespace",
-        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Op Shape Spec constant frozen_attrs ordered"
+        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
         " symbol trace",
-        "ops": "op",
+        "ops": "Op op",
         "random": "Draw Key Streams permutation",
         "rewriting": "changed rewrite",
         "shapes": "ELEMENTWISE",

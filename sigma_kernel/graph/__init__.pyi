@@ -5,11 +5,11 @@ from sigma_kernel.graph import ops as ops
 from sigma_kernel.graph import philox as philox
 from sigma_kernel.graph import shapes as shapes
 from sigma_kernel.graph.differentiation import gradient as gradient
+from sigma_kernel.graph.interpretation import interpret as interpret
+from sigma_kernel.graph.interpretation import meaning_of as meaning_of
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.meaning import Meaning as Meaning
 from sigma_kernel.graph.meaning import STANDARD as STANDARD
-from sigma_kernel.graph.meaning import interpret as interpret
-from sigma_kernel.graph.meaning import meaning_of as meaning_of
 from sigma_kernel.graph.namespace import Namespace as Namespace
 from sigma_kernel.graph.namespace import erf as erf
 from sigma_kernel.graph.namespace import inside as inside
@@ -22,7 +22,6 @@ from sigma_kernel.graph.node import Graph as Graph
 from sigma_kernel.graph.node import INTEGERS as INTEGERS
 from sigma_kernel.graph.node import Node as Node
 from sigma_kernel.graph.node import OPS as OPS
-from sigma_kernel.graph.node import Op as Op
 from sigma_kernel.graph.node import Shape as Shape
 from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.graph.node import constant as constant
@@ -30,6 +29,7 @@ from sigma_kernel.graph.node import frozen_attrs as frozen_attrs
 from sigma_kernel.graph.node import ordered as ordered
 from sigma_kernel.graph.node import symbol as symbol
 from sigma_kernel.graph.node import trace as trace
+from sigma_kernel.graph.ops import Op as Op
 from sigma_kernel.graph.ops import op as op
 from sigma_kernel.graph.random import Draw as Draw
 from sigma_kernel.graph.random import Key as Key

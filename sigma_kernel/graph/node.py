@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import index
-from typing import Any, ClassVar
+from typing import Any
 
+import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, near
+from sigma_kernel.graph.indexing import Shape as Shape
+from sigma_kernel.graph.methods import ArrayMethods, Constant
+from sigma_kernel.graph.values import (
+    DTYPES as DTYPES,
+    FLOATS as FLOATS,
+    INTEGERS as INTEGERS,
+    Values,
+    array_of,
+    in_dtype,
+)
 
-Shape = tuple[int, ...]
 Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
-DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {
     "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
 }  # fmt: skip
@@ -51,7 +58,7 @@ class Spec:
 
 
 @frozen(eq=False)
-class Node:
+class Node(ArrayMethods):
     """A value in the graph: an op, its operands and its attributes. Nodes are compared by identity."""
 
     op: str
@@ -60,37 +67,13 @@ class Node:
     shape: Shape = ()
     dtype: str = "float32"
 
-    __array_ufunc__: ClassVar[None] = None  # ``array * node`` then calls ``Node.__rmul__``, which raises a clear error
-
     @property
     def spec(self) -> Spec:
         """Return shape and dtype."""
         return Spec(self.shape, self.dtype)
 
-    # fmt: off
-    def __add__(self, other: Node | float) -> Node: return apply("add", self, other)
-    def __radd__(self, other: float) -> Node: return apply("add", other, self)
-    def __sub__(self, other: Node | float) -> Node: return apply("sub", self, other)
-    def __rsub__(self, other: float) -> Node: return apply("sub", other, self)
-    def __mul__(self, other: Node | float) -> Node: return apply("mul", self, other)
-    def __rmul__(self, other: float) -> Node: return apply("mul", other, self)
-    def __truediv__(self, other: Node | float) -> Node: return apply("div", self, other)
-    def __rtruediv__(self, other: float) -> Node: return apply("div", other, self)
-    def __pow__(self, other: Node | float) -> Node: return self * self if other == 2 else apply("pow", self, other)
-    def __rpow__(self, other: float) -> Node: return apply("pow", other, self)
-    def __mod__(self, other: Node | float) -> Node: return apply("mod", self, other)
-    def __neg__(self) -> Node: return apply("neg", self)
-    def __matmul__(self, other: Node) -> Node: return apply("matmul", self, other)
-    def __gt__(self, other: Node | float) -> Node: return apply("greater", self, other)
-    def __ge__(self, other: Node | float) -> Node: return apply("greater_equal", self, other)
-    def __lt__(self, other: Node | float) -> Node: return apply("greater", other, self)
-    def __le__(self, other: Node | float) -> Node: return apply("greater_equal", other, self)
-    # fmt: on
-
-    def __bool__(self) -> bool:
-        raise SigmaGraphError(
-            f"{self!r}: its value is unknown while the graph is built. Use where(condition, x, y) instead of if."
-        )
+    def _apply(self, op: str, *operands: Node | Constant, **attrs: Any) -> Node:
+        return apply(op, *operands, **attrs)
 
     def __repr__(self) -> str:
         return f"{self.op} {self.dtype}{list(self.shape)}"
@@ -181,8 +164,8 @@ def _rebuild(rows: Sequence[Row], inputs: Sequence[int], outputs: Sequence[int])
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
-class Op:
-    """One row of the op table.
+class Rules:
+    """The rules of one row of the op table.
 
     The rules ``shape`` and ``dtype`` compute those of the result from those of the operands, and the attributes.
     ``gradient`` takes the gradient of the result, the result, the operands and the attributes, and returns one node (or
@@ -196,24 +179,39 @@ class Op:
     gradient: Callable[..., Node | tuple[Node | None, ...] | None] | None = None
     expansion: Callable[..., Node] | None = None
 
-    def __call__(self, *inputs: Node | float, **attrs: Any) -> Node:
-        """Make a node of this op; a number gets the dtype of the other operands."""
+    def __call__(self, *inputs: Node | Constant, **attrs: Any) -> Node:
+        """Make a node of this op; a number, or a constant array, gets the dtype of the other operands."""
         try:
-            nodes = _as_nodes(inputs)
             attrs = {name: tuple(x) if isinstance(x, list) else x for name, x in attrs.items()}
-            shape = self.shape(*(x.shape for x in nodes), **attrs)
-            dtype = self.dtype(*(x.dtype for x in nodes), **attrs)
+            return Node(self.name, *self._typed(inputs, attrs))
         except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
-            operands = ", ".join(str(x.shape) if isinstance(x, Node) else repr(x) for x in inputs)
+            operands = ", ".join(str(x.shape) if hasattr(x, "shape") else repr(x) for x in inputs)
             raise SigmaGraphError(f"{self.name}({operands}): {error}") from error
-        return Node(self.name, nodes, attrs, shape, dtype)
+
+    def _typed(
+        self, inputs: Sequence[Node | Constant], attrs: Mapping[str, Any]
+    ) -> tuple[tuple[Node, ...], Mapping[str, Any], Shape, str]:
+        """Return the operands as nodes, the attributes, and the shape and dtype of the result.
+
+        Arrays of integers and truth values keep their dtype where the op takes it, as indices, labels and masks do.
+        """
+        given = _given(inputs)
+        for number, array in (choices := _choices(given)):
+            try:
+                nodes = tuple(_as_node(x, made, number, array) for x, made in zip(inputs, given, strict=True))
+                shape = self.shape(*(x.shape for x in nodes), **attrs)
+                return nodes, attrs, shape, self.dtype(*(x.dtype for x in nodes), **attrs)
+            except SigmaGraphError:
+                if (number, array) == choices[-1]:
+                    raise
+        raise AssertionError("there is always a choice")
 
 
-OPS: dict[str, Op] = {}
+OPS: dict[str, Rules] = {}
 MEANINGS: dict[str, Callable[..., Any]] = {}  # of primitives, by name; see :mod:`sigma_kernel.graph.meaning`
 
 
-def apply(name: str, *inputs: Node | float, **attrs: Any) -> Node:
+def apply(name: str, *inputs: Node | Constant, **attrs: Any) -> Node:
     """Make a node by the name of its op."""
     if name not in OPS:
         raise SigmaGraphError(f"there is no op {name!r}.{near(name, OPS)}")
@@ -232,8 +230,8 @@ def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node
     return Node("input", attrs={"name": name}, shape=spec.shape, dtype=spec.dtype)
 
 
-def constant(value: float, dtype: str = "float32") -> Node:
-    """Return a scalar constant; arrays enter a graph only as inputs."""
+def constant(value: Any, dtype: str = "float32") -> Node:
+    """Return a scalar constant."""
     return Node("constant", attrs={"value": _literal(value, known(dtype))}, dtype=dtype)
 
 
@@ -258,20 +256,52 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
     return graph
 
 
-def _as_nodes(inputs: Sequence[Node | float]) -> tuple[Node, ...]:
-    """Turn numbers into constants with the dtype of the first node that is not bool."""
-    if all(isinstance(x, Node) for x in inputs):
-        return tuple(x for x in inputs if isinstance(x, Node))
-    dtype = next((x.dtype for x in inputs if isinstance(x, Node) and x.dtype != "bool"), None)
-    if dtype is None:
+def _given(inputs: Sequence[Node | Constant]) -> list[Node | np.ndarray | None]:
+    """Return operands as nodes or arrays; None for numbers, which an array without axes is beside a node."""
+    found = [x if isinstance(x, Node) else array_of(x) for x in inputs]
+    beside = any(isinstance(x, Node) for x in inputs)
+    return [None if beside and isinstance(x, np.ndarray) and not x.shape else x for x in found]
+
+
+def _choices(given: Sequence[Node | np.ndarray | None]) -> list[tuple[str, str]]:
+    """Return the dtypes to try for numbers and for arrays, where "" is their own: what nodes have, else as in NumPy."""
+    nodes = [x.dtype for x in given if isinstance(x, Node)]
+    arrays = [x for x in given if isinstance(x, np.ndarray)]
+    number = next((dtype for dtype in nodes if dtype != "bool"), "")
+    if not arrays:
+        return [(number, "")]
+    if nodes:
+        return [(number, ""), *([(number, number)] if number else [])]
+    floats, shared = [x for x in arrays if x.dtype.kind == "f"], np.result_type(*arrays).name
+    number = np.result_type(*floats).name if floats else "float64" if shared == "bool" else shared
+    return [(number, ""), (shared, shared), ("float64", "float64")]
+
+
+def _as_node(operand: Node | Constant, given: Node | np.ndarray | None, number: str, array: str) -> Node:
+    """Return an operand as a node; an array of floats has the dtype of numbers, if that is one of floats."""
+    if isinstance(given, Node):
+        return given
+    if given is None and not number:
         raise SigmaGraphError("the dtype of a number is unknown here. Write constant(number, dtype).")
-    return tuple(x if isinstance(x, Node) else constant(x, dtype) for x in inputs)
+    if given is None:
+        return constant(operand, number)
+    dtype = array or (number if given.dtype.kind == "f" and number in FLOATS else given.dtype.name)
+    return fixed(given, dtype)
+
+
+def fixed(array: np.ndarray, dtype: str) -> Node:
+    """Return an array as a constant; it is not copied."""
+    held = in_dtype(array, dtype)
+    if not held.shape:
+        return constant(held.item(), dtype)
+    held.setflags(write=False)
+    return Node("array", attrs={"value": Values(held), "dtype": dtype}, shape=held.shape, dtype=dtype)
 
 
 def _literal(value: Any, dtype: str) -> float:
     """Return a number as a float, int or bool, as its dtype requires; raises SigmaGraphError if that is inexact."""
     if getattr(value, "shape", ()) != () or not hasattr(value, "__float__"):
-        raise SigmaGraphError(f"a {type(value).__name__} cannot be a constant of a graph. Make it an input.")
+        raise SigmaGraphError(f"a {type(value).__name__} cannot be a constant of a graph. Use a number or an array.")
     if dtype in FLOATS:
         return float(value)
     if dtype == "bool" and value in (0, 1):

@@ -16,13 +16,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, shapes
-from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, Op, Shape, constant
+from sigma_kernel.graph.interpretation import evaluated
+from sigma_kernel.graph.methods import Constant
+from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, Rules, Shape, constant
 
+Array = TypeVar("Array", Node, np.ndarray)
 Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
+
+
+@frozen(eq=False)
+class Op(Rules):
+    """A row of the table as a function: it makes a node, or of arrays alone computes an array at once."""
+
+    @overload  # type: ignore[override]
+    def __call__(self, *inputs: Node | float, **attrs: Any) -> Node: ...
+    @overload
+    def __call__(self, first: Node, /, *others: Node | Constant, **attrs: Any) -> Node: ...
+    @overload
+    def __call__(self, *inputs: np.ndarray | float, **attrs: Any) -> np.ndarray: ...
+    @overload
+    def __call__(self, first: np.ndarray, second: Node, /, *others: Node | Constant, **attrs: Any) -> Node: ...
+    def __call__(self, *inputs: Any, **attrs: Any) -> Node | np.ndarray:  # type: ignore[misc]  # ``first`` is positional
+        """Return a node, or the value of one whose operands are arrays and numbers."""
+        made = super().__call__(*inputs, **attrs)
+        return made if not inputs or any(isinstance(x, Node) for x in inputs) else evaluated(Graph((), (made,)))[0]
 
 
 def op(
@@ -40,10 +64,10 @@ def op(
     """
     if name in OPS:
         raise SigmaGraphError(f"op {name!r} is already defined. Choose another name.")
-    OPS[name] = Op(name, shape, dtype, gradient, expansion)
+    row = OPS[name] = Op(name, shape, dtype, gradient, expansion)
     if meaning is not None:
         MEANINGS[name] = meaning
-    return OPS[name]
+    return row
 
 
 def full(value: float, shape: Shape, dtype: str) -> Node:
@@ -51,14 +75,14 @@ def full(value: float, shape: Shape, dtype: str) -> Node:
     return stretch(constant(value, dtype), shape=shape) if shape else constant(value, dtype)
 
 
-def swapped(x: Node, first: int = -2, second: int = -1) -> Node:
+def swapped(x: Array, first: int = -2, second: int = -1) -> Array:
     """Swap two axes, the last ones by default."""
     axes = list(range(len(x.shape)))
     axes[first], axes[second] = axes[second], axes[first]
     return permute(x, axes=axes)
 
 
-def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
+def narrow(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
     """Slice along one axis, counted from the front."""
     rank = len(x.shape)
     low, high, by = [0] * rank, list(x.shape), [1] * rank
@@ -66,7 +90,7 @@ def narrow(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
     return slice(x, start=low, stop=high, step=by)
 
 
-def pieces(x: Node, sizes: Sequence[int], axis: int) -> tuple[Node, ...]:
+def pieces(x: Array, sizes: Sequence[int], axis: int) -> tuple[Array, ...]:
     """Split along an axis, counted from the front, into pieces of these sizes."""
     return tuple(narrow(x, axis, end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True))
 
@@ -181,7 +205,7 @@ def _attention(q: Node, k: Node, v: Node) -> Node:
     return softmax(scores, axis=len(scores.shape) - 1) @ v
 
 
-def elementwise() -> list[Op]:
+def elementwise() -> list[Rules]:
     """Return the kernel's elementwise ops, in the order of the table."""
     return [row for row in OPS.values() if row.shape in shapes.ELEMENTWISE and ":" not in row.name]
 
@@ -243,6 +267,7 @@ pad: Op = op("pad", shapes.padded, dtypes.number,
              lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior))
 concat: Op = op("concat", shapes.joined, dtypes.same,
                 lambda g, z, *xs, axis: pieces(g, [x.shape[axis] for x in xs], axis))
+array: Op = op("array", shapes.held, dtypes.wanted)
 iota: Op = op("iota", shapes.counted, dtypes.wanted)
 
 # -- gathering ---------------------------------------------------------------------------------------------------------

@@ -128,6 +128,11 @@ def joined(*shapes: Shape, axis: int) -> Shape:
     return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
 
 
+def held(*, value: Any, dtype: str) -> Shape:
+    """Return the shape of a constant array."""
+    return tuple(value.array.shape)
+
+
 def counted(*, shape: Shape, axis: int, dtype: str) -> Shape:
     """Return the given shape."""
     _require_axis(axis, shape)

@@ -16,6 +16,7 @@ from attrs import field, frozen
 
 from sigma_kernel.graph import dtypes, ops, shapes
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, symbol, trace
+from sigma_kernel.graph.values import Values
 
 
 @frozen(eq=False)
@@ -149,6 +150,10 @@ def _form() -> list[Sample]:
         Sample("concat", (_floats(2, 1, 5), x, _floats(2, 2, 5)), {"axis": 1}),
         Sample("concat", (_whole(3), _whole(1)), {"axis": 0}),
         *(Sample("iota", (), {"shape": (2, 3, 5), "axis": i, "dtype": d}) for i, d in enumerate(("int32", "float32"))),
+        *(
+            Sample("array", (), {"value": Values(x), "dtype": x.dtype.name})
+            for x in (_whole(3, 5), _whole(2, 3, dtype="int64"), _truths(3, 5), _floats(7, 5).astype("float32"))
+        ),
         *(Sample("iota", (), {"shape": (2, 3), "axis": i, "dtype": d}) for i, d in enumerate(("uint32", "int64"))),
     ]
 

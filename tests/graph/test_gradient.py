@@ -12,7 +12,8 @@ from sigma_kernel.graph import ops
 from sigma_kernel.graph.differentiation import gradient, unbroadcast
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, Op, Spec, symbol, trace
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, symbol, trace
+from sigma_kernel.graph.ops import Op
 
 NUMPY = numpy_namespace()
 RNG = np.random.default_rng(1)

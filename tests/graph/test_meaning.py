@@ -14,7 +14,8 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, meaning, ops, shapes
 from sigma_kernel.graph.meaning import MEANINGS, interpret
 from sigma_kernel.graph.namespace import erf, numpy_namespace, scatter_add
-from sigma_kernel.graph.node import OPS, Graph, Node, Op, Spec, constant, symbol, trace
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol, trace
+from sigma_kernel.graph.ops import Op
 from sigma_kernel.testing.cases import Sample, samples
 
 NUMPY = numpy_namespace()

@@ -10,6 +10,8 @@ import pytest
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, apply, constant, symbol, trace
 
 
@@ -129,6 +131,38 @@ def test_a_python_number_takes_the_dtype_of_the_other_operand():
     assert (symbol((), "uint32") + np.int64(3)).inputs[1].attrs == {"value": 3}
 
 
+def test_a_constant_array_takes_the_dtype_of_the_other_operand_like_a_number():
+    x, whole = symbol((2, 3)), symbol((2, 3), "int32")
+    for made in (np.ones(3) * x, x * np.ones(3), [1, 2, 3] * x, x - np.arange(3), x * np.array([True, False, True])):
+        assert made.spec == x.spec
+    assert (whole + np.arange(3)).dtype == "int32"
+    assert (np.ones((4, 2)) @ x).shape == (4, 3)
+    assert ((np.ones(2) @ x).shape, (x @ np.ones(3)).shape) == ((3,), (2,))
+    assert (np.uint8([1, 2, 3]) + whole).dtype == "int32"
+
+
+def test_a_constant_array_of_indices_labels_or_truth_values_keeps_its_dtype():
+    x = symbol((4, 3))
+    assert ops.take(x, np.array([0, 1]), axis=0).inputs[1].dtype == "int64"
+    assert ops.where(np.array([True, False, True]), x, 0.0).inputs[0].dtype == "bool"
+    assert ops.softmax_cross_entropy(x, np.array([0, 1, 2, 0], "int32")).dtype == "float32"
+
+
+def test_a_constant_array_does_not_change_with_the_array_it_was_made_of():
+    given = np.ones(3)
+    graph = trace(lambda x: x * given, (3,))
+    given[:] = 5.0
+    assert interpret(graph, numpy_namespace())(np.ones(3, "float32"))[0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_graphs_with_other_constant_arrays_are_not_equal():
+    large = np.arange(1000.0)
+    assert trace(lambda x: x + large, (1000,)) == trace(lambda x: x + large.copy(), (1000,))
+    assert trace(lambda x: x + large, (1000,)) != trace(lambda x: x + large[::-1], (1000,))
+    assert "array(value=[1.0, 2.0], dtype='float32')" in str(trace(lambda x: x * [1, 2], (2,)))
+    assert "sha256" in str(trace(lambda x: x + large, (1000,)))
+
+
 def test_lists_in_attributes_become_tuples():
     assert ops.sum(symbol((2, 3)), axis=[0, 1]).attrs == {"axis": (0, 1)}
 
@@ -147,8 +181,24 @@ def test_lists_in_attributes_become_tuples():
         (lambda x, i: ops.exp(x, x), r"exp\(\(2, 3\), \(2, 3\)\): same\(\) takes 1 positional argument"),
         (lambda x, i: ops.sum(x), r"sum\(\(2, 3\)\): .*'axis'"),
         (lambda x, i: apply("matmull", x, x), r"there is no op 'matmull'. Did you mean 'matmul'\?"),
-        (lambda x, i: np.ones(3) * x, r"mul\(array.*a ndarray cannot be a constant of a graph. Make it an input."),
-        (lambda x, i: x + np.ones(3), r"a ndarray cannot be a constant of a graph"),
+        (lambda x, i: np.ones(4) * x, r"mul\(\(4,\), \(2, 3\)\): sides 4 and 3 do not broadcast"),
+        (lambda x, i: i * [0.5, 1.0, 2.0], r"an array of float64 does not mix with int32. Cast one of them."),
+        (lambda x, i: i * [2**31, 0, 0], r"mul\(.*: 2147483648 is not a valid int32. Cast the other operand."),
+        (lambda x, i: x * [[1, 2], [3]], r"a list with rows of different lengths cannot be a constant of a graph."),
+        (lambda x, i: x * np.array([1j, 1j, 1j]), r"an array of complex128 cannot be a constant of a graph. Use real"),
+        (lambda x, i: np.asarray(x), r"so NumPy cannot compute with it. Use the functions of sigma_kernel.functions."),
+        (lambda x, i: x[2], r"input float32\[2, 3\]\[2\]: index 2 is outside of axis 0, which has a side of 2."),
+        (lambda x, i: x[0, 0, 0], r"0 '...' and 3 indices for 2 axes. Index each axis once at most."),
+        (lambda x, i: x[..., ...], r"2 '...' and 0 indices for 2 axes"),
+        (lambda x, i: x[[0, 2]], r"indices 0 to 2 are outside of a side of 2."),
+        (lambda x, i: x[[0], [1]], r"can be combined with slices only. Index twice"),
+        (lambda x, i: x[0, [1]], r"can be combined with slices only. Index twice"),
+        (lambda x, i: x[x > 0], r"a mask selects a number of entries that is unknown here. Use where\(mask, x, y\)"),
+        (lambda x, i: x[[True, False]], r"a mask selects .* Use where\(mask, x, y\)"),
+        (lambda x, i: x["w"], r"cannot index by 'w'. Use integers, slices"),
+        (lambda x, i: x[x], r"it takes places that are int32 or int64, not float32"),
+        (lambda x, i: len(x[0, 0]), r"a single number has no length"),
+        (lambda x, i: list(x[0, 0]), r"a single number has no length"),
         (lambda x, i: x + "one", r"a str cannot be a constant of a graph"),
         (lambda x, i: x + None, r"a NoneType cannot be a constant of a graph"),
         (lambda x, i: constant(0.5, "bool"), r"0.5 is not a valid bool"),

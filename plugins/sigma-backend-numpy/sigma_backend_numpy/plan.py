@@ -16,7 +16,7 @@ from attrs import frozen
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Graph, Node
 
-LEAVES = frozenset({"input", "constant", "iota"})  # known before the run: not part of the plan
+LEAVES = frozenset({"input", "constant", "array", "iota"})  # known before the run: not part of the plan
 STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides
 FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
 

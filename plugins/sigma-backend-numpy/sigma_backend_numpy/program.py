@@ -153,6 +153,7 @@ class Workspace:
 
 _LEAVES: dict[str, Callable[[Node], np.ndarray]] = {
     "constant": lambda node: np.array(node.attrs["value"], node.dtype),
+    "array": lambda node: np.asarray(node.attrs["value"].array, node.dtype),
     "iota": lambda node: _counted(**node.attrs),
 }
 

@@ -55,7 +55,7 @@ def check(graph: Graph, plan: Plan, donated: dict[int, int], scratch: Callable[[
 
 def cells(node: Node, plan: Plan) -> set[tuple[str, int]]:
     """Return the bytes that hold an owner's value, and the store that they are in."""
-    if node.op in ("constant", "iota"):
+    if node.op in ("constant", "array", "iota"):
         return set()
     if node.op == "input" or node in plan.in_place:
         given = node if node.op == "input" else plan.in_place[node]

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import methodcaller
 from typing import Any
 
+import numpy as np
 from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.functions import Library, write_all
 from sigma_backend_numba.emit.task import Block, Pointer, indented, size
-from sigma_backend_numba.lower.canonical import STEER, Form, Frame, expanded
+from sigma_backend_numba.lower.canonical import STEER, Form, Frame
 from sigma_backend_numba.lower.kernels import Kernel, used
 from sigma_backend_numba.scalars import FLOATING, SHORT
 from sigma_kernel.graph import Graph
@@ -33,14 +34,16 @@ NO_ROW = 2  # the fault of a minibatch that names a row outside its block
 class Job:
     """Everything that identifies a program: a graph of primitives, and what else its code depends on.
 
-    ``batch`` is the number of rows of a minibatch; ``watched`` is the output that must stay finite.
+    ``batch`` is the number of rows of a minibatch; ``watched`` is the output that must stay finite; ``constants`` are
+    the arrays that the last inputs hold.
     """
 
-    graph: Graph = field(converter=expanded)
+    graph: Graph
     frame: Frame
     batch: int = 0
     watched: int | None = None
     approximate: bool = False
+    constants: Sequence[np.ndarray] = ()
 
     def __str__(self) -> str:
         """Return a text that is equal only for equal jobs; names of inputs have no influence."""

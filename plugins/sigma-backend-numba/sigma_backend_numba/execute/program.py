@@ -16,9 +16,10 @@ from sigma_backend_numba.compiler.machine_code import Burst as Call
 from sigma_backend_numba.emit.program_text import NO_ROW, Job, Needs
 from sigma_backend_numba.execute.alignment import aligned, copy, empty
 from sigma_backend_numba.execute.arguments import Places, admitted, owned, rings
+from sigma_backend_numba.execute.constants import lifted
 from sigma_backend_numba.execute.thread_count import ThreadCount
 from sigma_backend_numba.execute.thread_pool import POOL, cores
-from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, frame
+from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, expanded, frame
 from sigma_backend_numba.lower.kernels import raised
 from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
@@ -36,8 +37,14 @@ class Machine:
     needs: Needs
     call: Call
     threads: int = 0  # 0: as many as there are processors
+    constants: Sequence[np.ndarray] = ()  # the last inputs of the graph
     _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
     _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
+
+    @property
+    def inputs(self) -> Sequence[Node]:
+        """Return the inputs that each call passes."""
+        return self.graph.inputs[: len(self.graph.inputs) - len(self.constants)]
 
     @property
     def memory_bytes(self) -> int:
@@ -55,7 +62,8 @@ class Machine:
         memory, first = self._take()
         ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
         special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
-        table = array("q", [*inputs, *outputs, *moving, *special])
+        held = [x.ctypes.data for x in self.constants]
+        table = array("q", [*inputs, *held, *outputs, *moving, *[0] * len(held), *special])
         memory[:SHARED_BYTES] = 0
         raised(fault)  # discard the exception of an interrupted burst
         try:
@@ -115,8 +123,8 @@ class LoweredFunction:
 
     def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         """Return the outputs.  A donated input is invalid after the call; a wrong shape raises SigmaGraphError."""
-        graph = self.machine.graph
-        given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, graph.inputs, strict=True))]
+        graph, inputs = self.machine.graph, self.machine.inputs
+        given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, inputs, strict=True))]
         for i in self.donate.values():
             given[i] = owned(given[i])
         results = [
@@ -147,7 +155,7 @@ class CompiledProgram:
         self, state: Mapping[str, Any], block: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any], n: int
     ) -> Burst:
         """Run n steps in one call; see :class:`sigma_kernel.contracts.Program`."""
-        step, nodes, places = self.step, iter(self.machine.graph.inputs), self._places
+        step, nodes, places = self.step, iter(self.machine.inputs), self._places
         held = {name: places.array(state[name], next(nodes), name) for name in step.state}
         for name in step.writes:
             held[name] = owned(held[name]) if self.in_place else copy(held[name])
@@ -177,22 +185,23 @@ def _bytes(node: Node) -> int:
 
 def machine(job: Job, threads: int) -> Machine:
     """Return the machine for a job, planned and compiled unless its program is known."""
-    return Machine(job.graph, *load(str(job), job.made, job.kernels()), threads)
+    return Machine(job.graph, *load(str(job), job.made, job.kernels()), threads, job.constants)
 
 
 def step_job(step: Step, approximate: bool = False) -> Job:
-    """Return the job of a step: inputs are state, data and live values, outputs are updates and records."""
-    donated, outputs = step.donations, len(step.graph.outputs)
-    around = frame(
-        {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}, [donated.get(i) for i in range(outputs)]
-    )
+    """Return the job of a step: inputs are state, data, live values and constants, outputs are updates and records."""
+    graph, held = lifted(expanded(step.graph))
+    kinds = {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}
+    around = frame(kinds, [step.donations.get(i) for i in range(len(step.graph.outputs))], len(held))
     sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
     batch = sections[0].shape[0] if sections else 0
     watched = len(step.writes) + step.ring.index("loss") if "loss" in step.ring else None
-    return Job(step.graph, around, batch, watched, approximate)
+    return Job(graph, around, batch, watched, approximate, held)
 
 
 def graph_job(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Job:
     """Return the job of a graph by itself."""
     targets = [donate.get(out) for out in range(len(graph.outputs))]
-    return Job(graph, frame({STATE: len(graph.inputs)}, targets), approximate=approximate)
+    made, held = lifted(expanded(graph))
+    around = frame({STATE: len(graph.inputs)}, targets, len(held))
+    return Job(made, around, approximate=approximate, constants=held)

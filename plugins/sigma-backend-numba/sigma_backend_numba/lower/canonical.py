@@ -185,6 +185,7 @@ def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | N
     return None
 
 
-def frame(inputs: Mapping[str, int], targets: Sequence[int | None]) -> Frame:
-    """Return the frame of a graph with this many inputs of each kind, in order."""
-    return Frame(tuple(kind for kind, count in inputs.items() for _ in range(count)), tuple(targets))
+def frame(inputs: Mapping[str, int], targets: Sequence[int | None], constants: int = 0) -> Frame:
+    """Return the frame of a graph with this many inputs of each kind, in order, and then constant arrays."""
+    kinds = (kind for kind, count in inputs.items() for _ in range(count))
+    return Frame((*kinds, *(STATE,) * constants), tuple(targets))

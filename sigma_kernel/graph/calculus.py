@@ -1,0 +1,142 @@
+"""Gradients and values of functions: of arrays they are arrays, and of nodes, inside a layer or a cost, nodes.
+
+::
+
+    gradient(lambda x: f.sum(x**3))(np.array([1.0, 2.0]))   # array([ 3., 12.])
+
+Arguments may be dictionaries, lists and tuples of arrays, nested to any depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import differentiation, ops
+from sigma_kernel.graph.interpretation import evaluated
+from sigma_kernel.graph.node import Graph, Node, fixed, symbol
+from sigma_kernel.graph.rewriting import changed
+from sigma_kernel.graph.values import array_of
+
+Held = dict[Node, np.ndarray]  # the values of inputs
+Tree = Any  # an array, number or node, or a dictionary, list or tuple of trees
+
+
+def evaluate(function: Callable[..., Any], *arguments: Tree) -> Tree:
+    """Return the value of a function of nodes at arrays, on the host; at nodes, return nodes.
+
+    Raises SigmaGraphError for arguments that are no arrays of numbers.
+    """
+    held: Held = {}
+    return _computed(function(*(mapped(partial(_input, held), argument) for argument in arguments)), held, arguments)
+
+
+def gradient(function: Callable[..., Any], argument: int | Sequence[int] = 0) -> Callable[..., Tree]:
+    """Return the function that computes the gradient of a scalar function with respect to one argument.
+
+    The gradient has the structure of the argument; several arguments have a tuple of gradients. Integers are
+    differentiated as float64. Raises SigmaGraphError if the function does not return a single float.
+    """
+    wanted = (argument,) if isinstance(argument, int) else tuple(argument)
+
+    def slopes(*arguments: Tree) -> Tree:
+        if not all(-len(arguments) <= place < len(arguments) for place in wanted):
+            raise SigmaGraphError(f"gradient: there is no argument {argument!r} among {len(arguments)}.")
+        places = [place % len(arguments) for place in wanted]
+        held: Held = {}
+        given = [mapped(partial(_variable if i in places else _input, held), x) for i, x in enumerate(arguments)]
+        loss = function(*given)
+        if not isinstance(loss, Node):
+            raise SigmaGraphError(f"gradient: the function must return a node (got {type(loss).__name__}).")
+        targets = [node for i in places for node in leaves(given[i])]
+        flows = iter(differentiation.gradient(loss, targets))
+        found = tuple(mapped(lambda _: next(flows), given[i]) for i in places)
+        return _computed(found[0] if isinstance(argument, int) else found, held, arguments)
+
+    return slopes
+
+
+def hessian_vector_product(function: Callable[..., Any], argument: int = 0) -> Callable[..., Tree]:
+    """Return the function that computes the second derivative of a scalar function along a ``vector``.
+
+    It takes the arguments of the function, and ``vector=`` with the structure and the shapes of the argument: the
+    result has them, too, and is the Hessian times the vector (Pearlmutter, Neural Computation 6, 1994), which is never
+    built as a whole.
+    """
+
+    def product(*arguments: Tree, vector: Tree) -> Tree:
+        along = leaves(vector)
+        shapes = [[np.shape(x) for x in tree] for tree in (leaves(arguments[argument]), along)]
+        if shapes[0] != shapes[1]:
+            raise SigmaGraphError(f"hessian_vector_product: the vector has shapes {shapes[1]}, not {shapes[0]}.")
+
+        def slope(*inner: Tree) -> Node:
+            pairs = zip(leaves(gradient(function, argument)(*inner)), along, strict=True)
+            total: Node = sum((g * v).sum() for g, v in pairs)
+            return total
+
+        return gradient(slope, argument)(*arguments)
+
+    return product
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+def mapped(change: Callable[[Any], Any], tree: Tree) -> Tree:
+    """Return a tree of the same structure, with every leaf changed."""
+    if isinstance(tree, Mapping):
+        return {name: mapped(change, inner) for name, inner in tree.items()}
+    if isinstance(tree, list | tuple):
+        changed = [mapped(change, inner) for inner in tree]
+        return changed if isinstance(tree, list) else tuple(changed)
+    return change(tree)
+
+
+def leaves(tree: Tree) -> list[Any]:
+    """Return the arrays, numbers and nodes of a tree."""
+    found: list[Any] = []
+    mapped(found.append, tree)
+    return found
+
+
+def _input(held: Held, leaf: Any) -> Node:
+    """Return a leaf as a node: that of the caller, or an input that holds its value."""
+    if isinstance(leaf, Node):
+        return leaf
+    array = array_of(np.asarray(leaf))
+    assert array is not None  # else array_of has raised
+    node = symbol(array.shape, array.dtype.name)
+    held[node] = array
+    return node
+
+
+def _variable(held: Held, leaf: Any) -> Node:
+    """Return a node of its own for a leaf, so that only what the function makes of it is differentiated."""
+    whole = not isinstance(leaf, Node) and np.asarray(leaf).dtype.kind in "biu"
+    node = _input(held, np.asarray(leaf, np.float64) if whole else leaf)
+    return ops.reshape(node, shape=node.shape)
+
+
+def _computed(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree:
+    """Return nodes as arrays, unless an argument, or something that the function uses from outside, is a node."""
+    nodes = tuple(leaf for leaf in leaves(result) if isinstance(leaf, Node))
+    graph = Graph(tuple(held), nodes)
+    inside = any(isinstance(leaf, Node) for leaf in leaves(arguments))
+    open_ = inside or any(node.op == "input" and node not in held for node in graph)
+    found: Sequence[Any] = _with_constants(graph, held) if open_ else evaluated(graph, *held.values())
+    values = iter(found)
+    return mapped(lambda leaf: next(values) if isinstance(leaf, Node) else leaf, result)
+
+
+def _with_constants(graph: Graph, held: Held) -> tuple[Node, ...]:
+    """Return the outputs of a graph with constant arrays in place of its own inputs."""
+    constants = {node: fixed(array, node.dtype) for node, array in held.items()}
+
+    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+        return constants.get(node, node) if operands == node.inputs else evolve(node, inputs=operands)
+
+    return changed(Graph((), graph.outputs), change, lambda body: body).outputs
