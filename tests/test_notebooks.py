@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from figures.notebook import NOTEBOOKS, executed
 from sigma_data import Digits
 
 DOCS = Path(__file__).parents[1] / "docs"
+TRAINING = """
+import numpy as np
+
+from sigma_kernel import Environment
+from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
+from sigma_monitor_console import ConsoleMonitor
+
+inputs = np.random.default_rng(0).normal(size=(2000, 4)).astype("float32")
+sigma = Environment("notebook", monitors={"console": ConsoleMonitor()})
+trainer = sigma.create_trainer(batch_size=20, epochs=30, optimiser="adam", backend="numpy")
+trainer.network = Input(4) + Dense(8, "tanh") + Output(2) + SoftmaxCrossEntropy()
+trainer.data = {"inputs": inputs, "targets": (inputs.sum(1) > 0).astype("int32")}
+done = sigma.run()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +56,15 @@ def test_the_trained_network_predicts(outputs):
 def test_every_notebook_is_saved_with_its_outputs():
     assert [path.name for path in NOTEBOOKS] == ["first-training.ipynb"]
     assert all('"output_type"' in path.read_text("utf-8") for path in NOTEBOOKS)
+
+
+def test_progress_is_one_output_that_ends_with_the_last_state_and_a_network_is_shown_as_a_table(tmp_path):
+    cells = [nbformat.v4.new_code_cell(text) for text in (TRAINING, "trainer.network")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "training.ipynb")
+    progress, layers = (cell.outputs for cell in executed(tmp_path / "training.ipynb").cells)
+    assert len(progress) == 1, progress
+    assert progress[0]["data"]["text/plain"].startswith("epoch 30/30  ━━━━━━")
+    assert progress[0]["data"]["text/plain"].endswith("stopped")
+    assert "<pre" in progress[0]["data"]["text/html"]
+    assert "1-dense" in layers[0]["data"]["text/html"]
+    assert "\n" not in layers[0]["data"]["text/plain"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Sequence
 
-from attrs import define, field
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from attrs import define, field, frozen
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
 
 from sigma_kernel.contracts import Monitor, View
 from sigma_kernel.settings import gt
-from sigma_monitor_console.reading import Reading, Speed, read
+from sigma_monitor_console.layout import Look, lines
+from sigma_monitor_console.notebook import NotebookWatch, notebook
+from sigma_monitor_console.watching import Watch
 
 
 def make_console() -> Console:
@@ -35,36 +38,15 @@ class ConsoleMonitor(Monitor):
     def watch(self, view: View) -> None:
         """Show progress until the run is over."""
         console = make_console()
-        (_Live if console.is_terminal or console.is_jupyter else _Plain)(view, console, self.interval).run()
+        if console.is_jupyter and (ipython := notebook()) is not None:
+            NotebookWatch(view, console, self.interval, ipython).run()
+        elif console.is_terminal and not console.is_dumb_terminal:
+            TerminalWatch(view, console, self.interval).run()
+        else:
+            PipeWatch(view, console, self.interval).run()
 
 
-@define(eq=False)
-class _Watch:
-    """Base of both displays: speeds, and messages since the last look."""
-
-    view: View
-    console: Console
-    interval: float
-    speeds: dict[str, Speed] = field(factory=dict)
-    told: int = 0
-
-    def look(self) -> list[tuple[Reading, str]]:
-        """Return each trainer's reading and its speed in words."""
-        now, looks = time.monotonic(), []
-        for reading in read(self.view):
-            last = self.speeds.get(reading.name, Speed(reading.iteration, now))
-            self.speeds[reading.name] = last.moved(reading.iteration, now)
-            looks.append((reading, self.speeds[reading.name].words(reading.goal)))
-        return looks
-
-    def news(self) -> list[str]:
-        """Return the messages since the last look."""
-        found = self.view.messages(self.told)
-        self.told = found[-1][0] if found else self.told
-        return [text for _, text in found]
-
-
-class _Plain(_Watch):
+class PipeWatch(Watch):
     """Write one line per interval, and every message, for pipes and files."""
 
     def run(self) -> None:
@@ -76,43 +58,39 @@ class _Plain(_Watch):
                 self._line(text)
             if over or time.monotonic() - last >= self.interval:
                 last = time.monotonic()
-                self._lines()
+                for look in self.look():
+                    self._line(self._told(look))
 
-    def _lines(self) -> None:
-        for reading, speed in self.look():
-            self._line(
-                f"{reading.name}  {reading.progress()}  iteration {reading.iteration}  {reading.numbers()}  {speed}"
-            )
+    def _told(self, look: Look) -> str:
+        reading = look.reading
+        start = f"{reading.name}  {reading.progress()}  iteration {reading.iteration}"
+        return "  ".join([start, reading.numbers(), *look.words])
 
     def _line(self, text: str) -> None:
         print(text.rstrip(), file=sys.stderr, flush=True)
 
 
-class _Live(_Watch):
-    """Draw one progress bar per trainer, redrawn in place; messages scroll above it."""
+@frozen
+class Drawn:
+    """Trainers as lines of the width of the terminal, measured each time they are drawn."""
+
+    looks: Sequence[Look]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines."""
+        for line in lines(self.looks, options.max_width, options.ascii_only):
+            yield Text.assemble(*line, no_wrap=True, overflow="crop")
+
+
+class TerminalWatch(Watch):
+    """Draw the trainers, redrawn in place; messages scroll above."""
 
     def run(self) -> None:
         """Draw until the run is over."""
-        text = [TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[numbers]}")]
-        with Progress(*text, console=self.console, refresh_per_second=10) as progress:
-            tasks: dict[str, Any] = {}
+        with Live(Drawn([]), console=self.console, auto_refresh=False) as screen:
             over = False
             while not over:
                 over = self.view.wait(0.1)
                 for line in self.news():
-                    progress.console.print(line, markup=False, highlight=False)
-                self._draw(progress, tasks)
-
-    def _draw(self, progress: Any, tasks: dict[str, Any]) -> None:
-        status = self.view.status()
-        for reading, speed in self.look():
-            if reading.name not in tasks:
-                tasks[reading.name] = progress.add_task(reading.name, total=None, numbers="")
-            words = speed if status == "running" else status
-            progress.update(
-                tasks[reading.name],
-                description=f"{reading.name}  {reading.progress()}",
-                completed=reading.iteration,
-                total=reading.goal,
-                numbers=f"{reading.numbers()}  {words}",
-            )
+                    screen.console.print(line, markup=False, highlight=False)
+                screen.update(Drawn(self.look()), refresh=True)

@@ -75,9 +75,11 @@ class Speed:
         now = (iteration - self.iteration) / passed
         return Speed(iteration, seconds, now if self.rate is None else 0.7 * self.rate + 0.3 * now)
 
-    def words(self, goal: int | None) -> str:
-        """Return the speed as text, with the time left if the last iteration is known."""
+    def words(self, goal: int | None) -> tuple[str, ...]:
+        """Return the speed as text, and the time left if the last iteration is known."""
         if not self.rate:
-            return ""
-        left = f"  {duration((goal - self.iteration) / self.rate)} left" if goal and goal > self.iteration else ""
-        return f"{self.rate:,.0f} it/s{left}" if self.rate >= 10 else f"{self.rate:.2g} it/s{left}"
+            return ()
+        speed = f"{self.rate:,.0f} it/s" if self.rate >= 10 else f"{self.rate:.2g} it/s"
+        if not goal or goal <= self.iteration:
+            return (speed,)
+        return speed, f"{duration((goal - self.iteration) / self.rate)} left"

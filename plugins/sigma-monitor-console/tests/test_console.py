@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+from itertools import pairwise
 from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import MonitorSuite, Sweep, small_environment
 from sigma_monitor_console import console
 from sigma_monitor_console.console import ConsoleMonitor
+from sigma_monitor_console.notebook import Shown
 from sigma_monitor_console.reading import Speed, duration
 
 
@@ -72,17 +76,88 @@ def test_a_terminal_shows_a_live_progress_line(monkeypatch: pytest.MonkeyPatch, 
     assert "epoch 3" in text
     assert "loss" in text
     assert "hello" in text
-    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]", text)) == coloured
+    assert bool(re.search(r"\x1b\[[0-9;]*[39][0-9]", text)) == coloured
+
+
+def _frames(text: str) -> list[str]:
+    """Return the lines that a terminal was sent, without codes."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n").splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_of_a_run_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "make_console", lambda: Console(file=screen, force_terminal=True, width=width))
+    _run(ConsoleMonitor(), total=3)
+    assert max(map(len, _frames(screen.getvalue()))) <= width
+    assert any(
+        line.startswith("epoch 3/3  ━━━━━━━━") and line.rstrip().endswith("stopped")
+        for line in _frames(screen.getvalue())
+    )
+
+
+def test_a_terminal_without_cursor_movement_gets_plain_lines(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        console, "make_console", lambda: Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
+    )
+    _run(ConsoleMonitor())
+    assert "trainer  epoch 3  iteration 15" in capfd.readouterr().err
+
+
+class Handle:
+    """What IPython's display returns."""
+
+    def __init__(self, shown: list[Any]) -> None:
+        self.shown = shown
+
+    def update(self, thing: Any) -> None:
+        self.shown.append(thing)
+
+
+def test_a_notebook_has_one_output_that_is_updated_and_ends_with_the_last_state(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outputs: list[list[Any]] = []
+
+    def display(thing: Any, display_id: bool) -> Handle:
+        assert display_id
+        outputs.append([thing])
+        return Handle(outputs[-1])
+
+    monkeypatch.setattr(console, "make_console", lambda: Console(force_jupyter=True))
+    monkeypatch.setattr(console, "notebook", lambda: SimpleNamespace(display=display))
+    monkeypatch.setattr("sigma_monitor_console.notebook.PAUSE", 0.01)
+    _run(ConsoleMonitor(), total=3)
+    [states] = outputs
+    assert re.fullmatch(r"hello\nepoch 3/3  ━{24}  loss [\d.e-]+  stopped", repr(states[-1]))
+    assert all(one != other for one, other in pairwise(states))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_text_in_a_notebook_is_escaped() -> None:
+    assert "&lt;b&gt;" in Shown("<b>")._repr_html_()
+    assert "<b>" not in Shown("<b>")._repr_html_()
+
+
+def test_a_notebook_without_ipython_gets_plain_lines(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "IPython.display", None)
+    monkeypatch.setattr(console, "make_console", lambda: Console(force_jupyter=True, force_terminal=False))
+    _run(ConsoleMonitor())
+    assert "trainer  epoch 3  iteration 15" in capfd.readouterr().err
 
 
 def test_speed_follows_recent_readings_and_gives_the_time_left() -> None:
     speed = Speed(0, 0.0).moved(100, 1.0)
     assert speed.rate == 100.0
-    assert speed.words(1100) == "100 it/s  10 s left"
-    assert speed.words(None) == "100 it/s"
+    assert speed.words(1100) == ("100 it/s", "10 s left")
+    assert speed.words(None) == ("100 it/s",)
     assert speed.moved(100, 1.0) == speed
     slow = Speed(0, 0.0).moved(1, 2.0)
-    assert slow.words(None) == "0.5 it/s"
+    assert slow.words(None) == ("0.5 it/s",)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(4.4, "4 s"), (59.9, "60 s"), (200, "3:20 min"), (7500, "2:05 h")])

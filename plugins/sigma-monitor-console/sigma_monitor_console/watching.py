@@ -1,0 +1,39 @@
+"""What all displays of the console share: readings with speeds, and messages."""
+
+from __future__ import annotations
+
+import time
+
+from attrs import define, field
+from rich.console import Console
+
+from sigma_kernel.contracts import View
+from sigma_monitor_console.layout import Look
+from sigma_monitor_console.reading import Speed, read
+
+
+@define(eq=False)
+class Watch:
+    """Base of all displays: speeds, and messages since the last look."""
+
+    view: View
+    console: Console
+    interval: float
+    speeds: dict[str, Speed] = field(factory=dict, init=False)
+    told: int = field(default=0, init=False)
+
+    def look(self) -> list[Look]:
+        """Return each trainer's reading, with its speed in words, or else the status of the run."""
+        now, status, looks = time.monotonic(), self.view.status(), []
+        for reading in read(self.view):
+            last = self.speeds.get(reading.name, Speed(reading.iteration, now))
+            self.speeds[reading.name] = last.moved(reading.iteration, now)
+            words = self.speeds[reading.name].words(reading.goal)
+            looks.append(Look(reading, words if status == "running" else (status,)))
+        return looks
+
+    def news(self) -> list[str]:
+        """Return the messages since the last look."""
+        found = self.view.messages(self.told)
+        self.told = found[-1][0] if found else self.told
+        return [text for _, text in found]
