@@ -32,7 +32,7 @@ from sigma_kernel.training import files as folders
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.data.dataset import as_array, specs
+from sigma_kernel.training.data.dataset import samples as arrays_of, specs
 from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.preparation import BATCH, Stages
@@ -83,11 +83,13 @@ class Trained:
         ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
         output layer. There is one row per sample; several outputs are a dictionary of arrays by output layer.
         """
-        sections = samples if isinstance(samples, Mapping) else {next(iter(self.shapes)): samples}
-        arrays = {name: as_array("predict", name, values) for name, values in sections.items()}
-        evaluator = self._evaluator(arrays)
-        live = live_values(evaluator.programs.model).changed(self.checkpoint.values.get("live", {}))
-        return evaluator.predict(Steps(evaluator.programs, self._arrays, live, Moment()), arrays)
+        evaluator, steps, arrays = self._ready(samples)
+        return evaluator.predict(steps, arrays)
+
+    def classify(self, samples: Any) -> Any:
+        """Return the most probable class of each sample, as ``trainer.classify`` does."""
+        evaluator, steps, arrays = self._ready(samples)
+        return evaluator.classify(steps, arrays, self.classes)
 
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss and metrics by name over a split of the data; the data are read now."""
@@ -112,6 +114,14 @@ class Trained:
             step=model.prediction,
             live={name: value for name, value in live.base.items() if name.startswith(LAYERS)},
         )
+
+    def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
+        """Return the evaluator and the steps for samples, and these as arrays."""
+        learned = self.checkpoint.values.get("learned", {})
+        arrays = arrays_of(samples, [*self.shapes], learned, self.trainer.resolve)
+        evaluator = self._evaluator(arrays)
+        live = live_values(evaluator.programs.model).changed(self.checkpoint.values.get("live", {}))
+        return evaluator, Steps(evaluator.programs, self._arrays, live, Moment()), arrays
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
         """Return the evaluator for samples of these dtypes; integers are not converted before the network."""

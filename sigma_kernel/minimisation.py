@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Plain:
     costs: tuple[Any, ...] = ()
     layers: tuple[Any, ...] = ()
 
-    def sections(self, costs: bool = True) -> list[str]:
+    def sections(self, costs: bool = True, there: Collection[str] = ()) -> list[str]:
         """Return all sections of the data, since the function may read any of them."""
         return list(self.names)
 

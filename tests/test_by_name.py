@@ -251,7 +251,7 @@ def test_a_data_set_may_be_named_with_its_splits() -> None:
     [
         (5, "trainer.data: not data (got int). Give arrays by section"),
         (X, "trainer.data: not data (got ndarray)"),
-        ((X, Y, Y), "trainer.data: not data (got tuple of 3)"),
+        ((X, Y, Y, Y), "trainer.data: not data (got tuple of 4)"),
         ([X, Y], "trainer.data: not data (got ndarray)"),
         ({"training": 5, "validation": ARRAYS}, "trainer.data.training: not data (got int)"),
         ({"inputs": X, "targets": 5}, "data: section 'targets' is a single value. Axis 0 is for the samples."),

@@ -65,7 +65,8 @@ class Dataset(ABC):
     A dataset, or the mapping of splits that a configuration names, may have these attributes: ``classes``, the class
     names by index (:meth:`class_names` of the training split take precedence); ``white``, the value of a white pixel in
     its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per sample; and
-    ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that name.
+    ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that name.  Of
+    these, ``frames`` has the table of an extractor for each section with named columns, which predicts from frames.
     """
 
     @property
@@ -98,6 +99,10 @@ class Dataset(ABC):
     def class_names(self, section: str) -> Sequence[str]:
         """Return the class names of a section by index; empty if it has none."""
         return ()
+
+    def aligned(self, training: Dataset) -> Dataset:
+        """Return the dataset with the columns of the training split: in its order, with its categories."""
+        return self
 
     def __len__(self) -> int:
         return sum(self.rows(block) for block in range(self.blocks))

@@ -13,6 +13,7 @@ from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.architecture import Architecture as Architecture, place
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import (
+    WEIGHTS,
     Context as Context,
     Outputs as Outputs,
     Parameter as Parameter,
@@ -59,6 +60,9 @@ class Layer(Architecture):
 class CostLayer(Layer):
     """A layer whose output, a scalar, is minimised; its inputs are the prediction and the targets.
 
+    If the data has the section that ``weights`` names, ``forward`` gets it as the keyword ``weights``, ``(batch,)``: a
+    weight of at least 0 for each sample. It then returns Totals. A cost without this keyword refuses such data.
+
     :meth:`forward` returns the mean over the rows of the batch if all rows have equal weight; otherwise it returns
     :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split. A cost
     that ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
@@ -66,10 +70,12 @@ class CostLayer(Layer):
 
     Args:
         targets: Section of the data that holds the targets.
+        weights: Section of the data that holds sample weights. It may be missing, if it is the default.
         weight: Factor on this cost in the sum of all costs.
     """
 
     targets: str = "targets"
+    weights: str = WEIGHTS
     weight: float = live(1.0, low=0.0)
 
     role: ClassVar[str] = "cost"

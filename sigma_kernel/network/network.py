@@ -7,19 +7,21 @@ layer state and live settings by address; :meth:`Network.forward` traces them on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from inspect import ismethod
 from textwrap import shorten
 from typing import Any
 
+import numpy as np
 from attrs import field, frozen
 
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, expect, inside, near
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
 from sigma_kernel.network.outline import Outline, outline
-from sigma_kernel.network.tracing import Nodes, Resolve, Shapes, Totals, Trace, live_settings
+from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
 
 _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
 
@@ -119,10 +121,20 @@ class Network:
         judged = dict.fromkeys(cost.sources[0] for cost in self.costs)
         return self._role("output") or tuple(self[name] for name in judged) or self.layers[-1:]
 
-    def sections(self, costs: bool = True) -> tuple[str, ...]:
-        """Return the sections of the data that are read by inputs and, unless excluded, by costs."""
+    def sections(self, costs: bool = True, there: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the sections of the data that are read by inputs and, unless excluded, by costs.
+
+        Sample weights are among them if they are ``there``, or named by a cost.
+        """
         read = [placed.layer.section for placed in self.inputs]
-        return tuple(dict.fromkeys(read + [placed.layer.targets for placed in self.costs if costs]))
+        read += [placed.layer.targets for placed in self.costs if costs]
+        weights = {placed.layer.weights for placed in self.costs if costs} - {*read}
+        return tuple(dict.fromkeys(read + [name for name in sorted(weights) if name in there or name != WEIGHTS]))
+
+    def weights(self, there: Collection[str]) -> tuple[str, ...]:
+        """Return the sections of sample weights, among those that there are."""
+        read = {*self.sections(False), *(placed.layer.targets for placed in self.costs)}
+        return tuple(name for name in self.sections(there=there) if name not in read)
 
     def targets(self) -> str:
         """Return the section with the targets of the first output; raises SigmaNetworkError if there is no cost."""
@@ -139,6 +151,20 @@ class Network:
         """Return the outputs whose predictions are class probabilities."""
         judges = {output.name: self._judge(output) for output in self.outputs}
         return tuple(name for name, judge in judges.items() if judge and judge.layer.chooses)
+
+    def chosen(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the index of the most probable class in each row, the lowest of equal ones, and the number of classes.
+
+        Raises SigmaNetworkError for an output that has no classes.
+        """
+        judge = self._judge(self[output])
+        if judge is not None and not np.isfinite(predictions).all():
+            raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
+        if judge is not None and judge.layer.chooses:
+            return predictions.argmax(axis=-1), predictions.shape[-1]
+        if judge is not None and judge.layer.decides and predictions.shape[1:] in ((), (1,)):
+            return (predictions.reshape(-1) > 0.5).astype(np.int64), 2
+        raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
 
     # -- tracing -------------------------------------------------------------------------------------------------------
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
@@ -160,11 +186,14 @@ class Network:
         values: dict[str, Node] = {}
         costs: dict[str, Node] = {}
         totals: dict[str, Totals] = {}
+        known = self.weights(sections)
+        weighted = {placed.name for placed in self.costs if placed.layer.weights in known}
         for placed in self.layers:
             if placed.layer.role == "cost" and placed.layer.targets not in sections:
                 continue
             inputs = [values[source] for source in placed.sources] + _sections(placed, sections)
-            values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs)
+            weights = _weights(placed, sections) if placed.name in weighted else {}
+            values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs, **weights)
             _check_value(placed, values[placed.name], inputs)
             if placed.layer.role == "cost":
                 weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
@@ -193,6 +222,20 @@ def _sections(placed: Placed, data: Nodes) -> list[Node]:
     if section not in data:
         raise SigmaNetworkError(f"{placed.name}: the data has no section {section!r}.{near(section, data, 'It has')}")
     return [data[section]]
+
+
+def _weights(cost: Placed, data: Nodes) -> dict[str, Node]:
+    """Return the sample weights for a cost, as its keyword; raises SigmaNetworkError if it takes none."""
+    name, node = cost.layer.weights, data[cost.layer.weights]
+    if node.shape[1:] not in ((), (1,)):
+        found = f"section {name!r} has shape {node.shape[1:]}"
+        raise SigmaNetworkError(f"{cost.name}: {found}. Give one weight per sample.")
+    if "weights" not in signature(cost.layer.forward).parameters:
+        raise SigmaNetworkError(
+            f"{cost.name}: takes no sample weights, and the data has section {name!r}. Leave it out, or use a cost "
+            "whose forward has the keyword weights, such as softmax_cross_entropy."
+        )
+    return {"weights": f.reshape(node, node.shape[:1])}
 
 
 def _check_links(layers: Sequence[Placed]) -> None:

@@ -31,6 +31,7 @@ from sigma_kernel.settings import documented, is_finite
 
 Nodes = Mapping[str, Node]  # by name or address
 Resolve = Callable[[str, Any], Any]  # a component by its kind and what was chosen
+WEIGHTS = "weights"  # section of sample weights that a cost reads if the data has it
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -173,11 +174,11 @@ class Trace:
     _shared: dict[str, tuple[str, Parameter]] = field(factory=dict)  # with the address that it stands for
     _runs: Counter[str] = field(factory=Counter)
 
-    def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node]) -> Node:
+    def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node], **named: Node) -> Node:
         """Return a layer's value; errors inside are raised with the layer's name."""
         with inside(f"layer {name}", layer):
             try:
-                return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs))
+                return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs, **named))
             except SigmaComponentError:
                 raise
             except SigmaError as error:

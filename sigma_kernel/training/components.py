@@ -34,7 +34,9 @@ class Settings:
 
     Components may be objects, names or tables ``{"type": name, setting: value}``.  ``network`` is an architecture, or
     its text form.  ``data`` is one data set, or one for each split (``training``, ``validation``, ...): arrays by
-    section, a pair ``(inputs, targets)``, an iterable of such blocks (kept if it is an iterator), or a Dataset.
+    section, a tuple ``(inputs, targets)`` or ``(inputs, targets, weights)``, an iterable of such blocks (kept if it is
+    an iterator), a function that returns a generator of them, or a Dataset.  ``validation_split`` is the share of the
+    rows to validate on, or a table with the keys ``split``, ``split_by`` and ``seed`` of a configuration's ``[data]``.
     ``preprocessors`` and ``metrics`` are a list, or have names.  ``initialisers`` are named rules ``(match,
     initialiser)``, the most specific match winning.  ``optimisers`` are several, by name: each an Optimisation, or a
     table of an optimiser with its ``match`` and ``minimises``; they update one after another if ``order`` lists them.
@@ -48,6 +50,7 @@ class Settings:
     operator: contracts.Operator | str | Mapping[str, Any] = "local"
     network: Any = None
     data: Any = None
+    validation_split: float | Mapping[str, Any] | None = None
     optimiser: Optimiser | None = None
     optimisers: Mapping[str, Optimisation] = field(factory=dict)
     order: Sequence[str] = ()
@@ -207,15 +210,37 @@ def data(resolve: Resolve, chosen: Any) -> Any:
     return resolve("dataset", chosen) if named or has(type(chosen)) else chosen
 
 
-def splits(where: str, chosen: Any) -> dict[str, Dataset]:
-    """Return the data set of each split: only ``training`` if no splits were given."""
+def splits(resolve: Resolve, where: str, chosen: Any, share: Any = None) -> dict[str, Dataset]:
+    """Return the data set of each split: only ``training`` if no splits were given, cut in parts if there is a share.
+
+    Columns with names are in the order of the training split in all of them.
+    """
     if not isinstance(chosen, Mapping) or not _in_splits(chosen):
         chosen = {"training": chosen}
     if chosen.get("training") is None:
         hint = "" if "training" in chosen else f" No split is called 'training', only {', '.join(chosen)}."
         raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{hint}")
     alone = len(chosen) == 1
-    return {name: dataset(x, f"{where}.data" if alone else f"{where}.data.{name}") for name, x in chosen.items()}
+    places = {name: f"{where}.data" if alone else f"{where}.data.{name}" for name in chosen}
+    made = {name: dataset(_whole(x), places[name], resolve) for name, x in chosen.items()}
+    first = made["training"]
+    if share is not None:
+        return _divided(resolve, f"{where}.validation_split", made, share)
+    return {name: x if x is first else x.aligned(first) for name, x in made.items()}
+
+
+def _whole(chosen: Any) -> Any:
+    """Return the data of one split; a data set in splits must have only one."""
+    return chosen["training"] if isinstance(chosen, Mapping) and [*chosen] == ["training"] else chosen
+
+
+def _divided(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: Any) -> dict[str, Dataset]:
+    """Return the parts of the only split."""
+    if len(made) > 1:
+        others = ", ".join(name for name in made if name != "training")
+        raise SigmaConfigError(f"{where}: the data has splits already: {others}. Leave one of both out.")
+    table = share if isinstance(share, Mapping) else {"split": share}
+    return dict(resolve("dataset", {"type": "divided", "dataset": made["training"], **table}))
 
 
 def encoded(
@@ -233,7 +258,7 @@ def encoded(
         if cost.layer.chooses or cost.layer.decides:
             known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
-    for section in network.sections():
+    for section in network.sections(there=splits["training"].sections):
         first = _encoded(splits["training"], section, takers.get(section))
         names = first.class_names(section)
         others = {name: _encoded(x, section, takers.get(section), names) for name, x in splits.items()}

@@ -102,7 +102,8 @@ class Stages:
     @stage(*DATASET)
     def data(self) -> dict[str, Dataset]:
         """Return the data set of each split."""
-        return choices.splits(self.settings.name, self.chosen.data)
+        settings = self.settings
+        return choices.splits(settings.resolve, settings.name, self.chosen.data, settings.validation_split)
 
     @stage("hooks")
     def hooks(self) -> dict[str, Hook]:
@@ -168,13 +169,14 @@ class Stages:
     def fitting(self) -> Model:
         """Return the model of the network on the data."""
         _, there = self.rows
-        for name in self.network.sections():
+        wanted = self.network.sections(there=there)
+        for name in wanted:
             if name not in there:
                 raise SigmaDataError(
                     f"{self.settings.name}: the network reads section {name!r}; the data has {', '.join(there)}. "
                     f"Name one of these in Input(section=...) or cost(targets=...).{near(name, there)}"
                 )
-        return self.traced({name: there[name] for name in self.network.sections()})
+        return self.traced({name: there[name] for name in wanted})
 
     @stage(*ARCHITECTURE)
     def own(self) -> Model | None:
@@ -222,7 +224,8 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     preparation, _ = stages.rows
     model = optimised(name, stages.model, chosen.optimisers, chosen.order)
     splits = choices.encoded(stages.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
-    named, learned = getattr(chosen.data, "classes", ()), getattr(chosen.data, "learned", {})  # of all splits
+    named = getattr(chosen.data, "classes", ())  # of all splits
+    learned = getattr(chosen.data, "learned", {}) or getattr(splits["training"], "learned", {})
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
     setup = Setup(
@@ -232,7 +235,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         programs=programs,
         feed=feed,
         epochs=stages.epochs,
-        evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready),
+        evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned),
         learned=learned,
         classes=tuple(map(str, choices.class_names(splits["training"], model.network) or named)),
     )
@@ -243,12 +246,30 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
 
 def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
     """Return the sections of a block that the model reads, prepared and checked."""
-    ready = conform(preparation(block), model.sections)
+    ready = conform({**_weights(model, block), **preparation(block)}, model.sections)
     check_finite(ready)
     for cost in model.network.costs:
         with inside(f"layer {cost.name}", cost.layer):
             cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
     return ready
+
+
+def _weights(model: Model, block: Mapping[str, np.ndarray]) -> Host:
+    """Check the sample weights of a block; return weights of 1 for a split without them."""
+    found: Host = {}
+    for name in model.network.weights({*model.sections, *block}) if model.network.costs else ():
+        if name not in model.sections:
+            raise SigmaDataError(f"data: section {name!r} is not in the training split. Add it, or leave it out here.")
+        if name not in block:
+            rows, spec = len(next(iter(block.values()))), model.sections[name]
+            found[name] = np.ones((rows, *spec.shape), spec.dtype)
+        elif (block[name] < 0).any():
+            row = int(np.argwhere(block[name] < 0)[0][0])
+            wrong = f"section {name!r}, row {row}: must be at least 0 (got {block[name][row]})"
+            raise SigmaDataError(f"data: {wrong}. To leave a row out, give it weight 0.")
+        elif not block[name].any():
+            raise SigmaDataError(f"data: section {name!r}: all weights are 0. Give some rows a weight above 0.")
+    return found
 
 
 def check_memory(model: Model) -> None:

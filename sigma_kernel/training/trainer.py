@@ -139,3 +139,13 @@ class Trainer(Settings):
         """
         session = self.session
         return session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))
+
+    def classify(self, samples: Any) -> Any:
+        """Return the most probable class of each sample, by name if the data has class names, else by index.
+
+        Of equal probabilities, the first class wins.  The result has one row a sample; with several outputs it is a
+        dictionary by output layer.
+        """
+        session = self.session
+        setup = session.setup
+        return session.ask(lambda: setup.evaluator.classify(session.steps(), samples, setup.classes))

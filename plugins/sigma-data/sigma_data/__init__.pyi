@@ -3,10 +3,12 @@
 from sigma_data.arrays import Arrays as Arrays
 from sigma_data.datasets.csv import Csv as Csv
 from sigma_data.datasets.digits import Digits as Digits
+from sigma_data.datasets.frame import Frame as Frame
 from sigma_data.datasets.iris import Iris as Iris
 from sigma_data.datasets.mnist import Mnist as Mnist
 from sigma_data.datasets.npy import Npy as Npy
 from sigma_data.datasets.records import Records as Records
+from sigma_data.datasets.shares import Shares as Shares
 from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits
 from sigma_data.datasets.synthetic import Synthetic as Synthetic
@@ -38,3 +40,4 @@ from sigma_data.sources.url import Url as Url
 from sigma_data.splitting import split as split
 from sigma_data.stream import Stream as Stream
 from sigma_data.subset import Subset as Subset
+from sigma_data.table import Table as Table

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from attrs import evolve, frozen
 
+from sigma_data.frames import cells, columns_of, is_categorical, is_frame
 from sigma_data.labels import Codes, Labels, as_words
+from sigma_data.table import Table
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph import DTYPES, Spec
 
@@ -16,15 +21,19 @@ class Arrays(Dataset):
     """Arrays by section, one row per sample, in one block, without a copy.
 
     ``Arrays(inputs=images, targets=labels)`` takes anything that NumPy converts to an array of numbers or booleans.  A
-    section of strings holds class names, one per row, which become indices in alphabetical order.  A section may also
-    be :class:`~sigma_data.labels.Labels`.  Raises SigmaDataError if there is no section or no row, if sections have
+    section of strings holds class names, one per row, which become indices in alphabetical order; booleans are the
+    classes False and True for a classification cost.  A section may be a data frame of numbers, whose column names are
+    kept, with the columns of a categorical type one-hot encoded.  It may also be
+    :class:`~sigma_data.labels.Labels`.  Raises SigmaDataError if there is no section or no row, if sections have
     different lengths, and for other objects and values that are not finite.
     """
 
-    def __init__(self, **sections: npt.ArrayLike | Labels) -> None:
-        found = {name: _section(name, values) for name, values in sections.items()}
+    def __init__(self, **sections: npt.ArrayLike | Labels | Framed) -> None:
+        known = [name for values in sections.values() for name in named(values)]
+        found = {name: _section(name, values, known) for name, values in sections.items()}
         self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
-        self.arrays = {name: v.shown if isinstance(v, Labels) else v for name, v in found.items()}
+        self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
+        self.arrays = {name: v if isinstance(v, np.ndarray) else v.shown for name, v in found.items()}
         self._rows = equal_length(self.arrays, "data")
 
     @property
@@ -50,7 +59,25 @@ class Arrays(Dataset):
         if section not in self._labels:
             return self
         changed = self._labels[section].encoded(section, classes, names)
-        return Arrays(**{**self.arrays, **self._labels, section: changed})
+        return self._but({section: changed})
+
+    def aligned(self, training: Dataset) -> Arrays:
+        """Return a copy with the columns of frames in the order of the training split, and with its categories."""
+        tables = getattr(training, "tables", {})
+        return self._but({name: one.like(tables[name]) for name, one in self._framed.items() if name in tables})
+
+    def _but(self, changed: Mapping[str, Any]) -> Arrays:
+        return Arrays(**{**self.arrays, **self._labels, **self._framed, **changed}) if changed else self
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Return what extracts the sections that were frames."""
+        return {name: framed.table for name, framed in self._framed.items()}
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """Return the columns of frames, in plain values, to predict from frames with."""
+        return {"frames": {name: table.plain() for name, table in self.tables.items()}} if self._framed else {}
 
     def class_names(self, section: str) -> tuple[str, ...]:
         """Return the class names of a section; empty if it does not hold classes."""
@@ -71,20 +98,73 @@ def _dtype(dtype: np.dtype) -> str:
     return "int32" if dtype.itemsize < 4 else "int64"
 
 
-def _section(name: str, values: npt.ArrayLike | Labels) -> np.ndarray | Labels:
-    if isinstance(values, Labels):
+@frozen(eq=False, slots=False)
+class Framed:
+    """Columns by name, and the table that makes a section of them."""
+
+    columns: Mapping[str, Any]
+    table: Table
+
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """Return the section, checked."""
+        ((name, values),) = self.table.extract(self.columns).items()
+        finite(name, values, range(len(values)))
         return values
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+
+    def like(self, table: Table) -> Framed:
+        """Return the same rows as another table has them."""
+        return evolve(self, table=table)
+
+    @classmethod
+    def of(cls, name: str, frame: Any, others: Sequence[str]) -> Framed | np.ndarray:
+        """Return all columns of a frame, those of a categorical type encoded; a single column of words as such."""
+        columns = columns_of(frame, f"data: section {name!r}")
+        table = Table(tuple(columns), tuple(others), section=name)
+        only = [*columns.values()]
+        if len(only) == 1 and name != "inputs" and (words := cells(only[0], name)).dtype.kind == "T":
+            return words
+        found = table.encoding(columns, [n for n, column in columns.items() if is_categorical(column)])
+        return cls(columns, evolve(table, categories=found))
+
+
+def named(values: Any) -> list[str]:
+    """Return the names of the columns of a frame, or of a series; none for others."""
+    if is_frame(values):
+        return [*columns_of(values)]
+    name = getattr(values, "name", None)
+    return [name] if isinstance(name, str) and name else []
+
+
+def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Labels | Framed:
+    if isinstance(values, Labels | Framed):
+        return values
+    if is_frame(values):
+        values = Framed.of(name, values, [one for one in known if one not in named(values)])
+        if isinstance(values, Framed):
+            return values
+    array = _converted(name, values)
     if (words := as_words(array)) is not None:
-        return Labels.settled(Codes(words, f"data: section {name!r}", "row {}".format))
+        return Labels.settled(Codes(words, f"data: section {name!r}"))
     numbers(name, array)
+    if array.dtype.kind == "b" and array.ndim == 1:
+        return Labels(Codes(array, f"data: section {name!r}"), array)
     if array.ndim == 0:
         raise SigmaDataError(f"data: section {name!r} is a single number. Axis 0 is for the samples.")
     finite(name, array, range(len(array)))
     return array
+
+
+def _converted(name: str, values: Any) -> np.ndarray:
+    if hasattr(values, "toarray"):
+        raise SigmaDataError(f"data: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+            array = np.asarray(values, object)  # in which numbers and missing values among words are still such
+    except ValueError:
+        raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+    return cells(array, f"data: section {name!r}") if array.dtype.kind == "O" and array.ndim == 1 else array
 
 
 def numbers(name: str, array: np.ndarray) -> None:

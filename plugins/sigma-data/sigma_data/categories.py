@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,22 +44,23 @@ def _are_categories(names: Any) -> bool:
     return in_order(names) == tuple(names) and all(name and name == name.strip() for name in names)
 
 
-def one_hot(words: np.ndarray, names: Sequence[str], lines: np.ndarray, file: str, column: str) -> np.ndarray:
+def one_hot(words: np.ndarray, names: Sequence[str], place: Callable[[int], str], column: str) -> np.ndarray:
     """Return one column per category, float64; NaN in all of them for a blank.
 
-    Raises SigmaDataError, with file, line and column, for an unknown category, and for more than CELLS elements.
+    ``place`` is where a row is.  Raises SigmaDataError, with place and column, for an unknown category, and for more
+    than CELLS elements.
     """
     if len(words) * len(names) > CELLS:
         raise SigmaDataError(
-            f"{file}: column {column!r}: a column for each of {len(names)} categories of {len(words)} rows takes too "
-            "much memory. Merge some of them, or leave the column out."
+            f"{place(0)}: column {column!r}: a column for each of {len(names)} categories of {len(words)} rows takes "
+            "too much memory. Merge some of them, or leave the column out."
         )
     places = {name: i for i, name in enumerate(names)}
     cells = [cell.strip() for cell in words.tolist()]
     unknown = next((row for row, cell in enumerate(cells) if cell and cell not in places), None)
     if unknown is not None:
         raise SigmaDataError(
-            f"{file}:{lines[unknown]}: column {column!r}: {cells[unknown]!r} is not one of the {len(names)} categories "
+            f"{place(unknown)}: column {column!r}: {cells[unknown]!r} is not one of the {len(names)} categories "
             f"of the training data: {listed(names)}. Correct it, or leave the row out."
         )
     codes = np.array([places.get(cell, -1) for cell in cells], np.intp)

@@ -21,11 +21,13 @@ class Codes:
 
     values: np.ndarray
     where: str
-    row: Row
+    row: Row = "row {}".format
 
     @cached_property
     def found(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the class of each row as an index, and the names of the classes."""
+        if self.values.dtype.kind == "b":
+            return self.values.astype(np.int32), ("False", "True")
         return indices(self.values, self.where, self.row)
 
 

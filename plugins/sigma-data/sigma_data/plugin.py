@@ -27,6 +27,7 @@ OFFERED = {
     },
     "extractor": {
         "columns": ("extractors.columns:Columns", "Split a table into sections by column name or number."),
+        "table": ("table:Table", "Read columns of a data frame by name, as during training."),
         "offsets": ("extractors.offsets:Offsets", "Split fixed-size records into sections by byte offset."),
     },
     "preprocessor": {
@@ -56,6 +57,10 @@ OFFERED = {
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
         "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
         "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),
+        "frame": ("datasets.frame:Frame", "Your own data frame, with a target column (from Python)."),
+        "arrays": ("arrays:Arrays", "Arrays, lists and data frames by section (from Python)."),
+        "stream": ("stream:Stream", "Samples or batches of any iterable (from Python)."),
+        "divided": ("datasets.shares:Shares", "Parts of another data set, such as a share for validation."),
         "records": ("datasets.records:Records", "Any combination of source, reader and extractor."),
     },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import RLock
 from typing import Any, Literal
@@ -31,20 +31,23 @@ class Stream(Dataset):
     minibatch, or dropped with ``last_batch="drop"``.  Make ``block_rows`` a large multiple of the batch size.
 
     Args:
-        source: Iterable of samples or batches.
+        source: Iterable of samples or batches, or a function that returns a new one at each call, such as a generator
+            function.
         names: Sections of tuples, in order.
         of: What the iterable yields.
         block_rows: Rows of a block.
         keep: Whether all blocks are kept in memory, or only the last one.
         limit: Most bytes of the blocks that are kept; no limit by default.
+        most: Items after which the source counts as endless, which is an error; no limit by default.
     """
 
-    source: Iterable[Any]
-    names: tuple[str, ...] = field(default=("inputs", "targets"), validator=min_len(1), kw_only=True)
+    source: Iterable[Any] | Callable[[], Iterable[Any]]
+    names: tuple[str, ...] = field(default=("inputs", "targets", "weights"), validator=min_len(1), kw_only=True)
     of: Literal["samples", "batches"] = field(default="samples", validator=in_(("samples", "batches")), kw_only=True)
     block_rows: int = field(default=8192, validator=ge(1), kw_only=True)
     keep: Literal["blocks", "one"] = field(default="blocks", validator=in_(("blocks", "one")), kw_only=True)
     limit: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
+    most: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
     _kept: list[Block] | None = field(default=None, init=False)
     _sizes: list[int] = field(factory=list, init=False)
     _specs: dict[str, Spec] = field(factory=dict, init=False)
@@ -54,10 +57,10 @@ class Stream(Dataset):
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaDataError if the source cannot be iterated, or not again although ``keep`` needs it."""
-        if not any(hasattr(self.source, way) for way in ("__iter__", "__getitem__")):
-            called = " Call it, and pass the result." if callable(self.source) else " Pass one."
+        if not callable(self.source) and not any(hasattr(self.source, way) for way in ("__iter__", "__getitem__")):
             raise SigmaDataError(
-                f"stream: must be an iterable, such as a list or a generator (got {self.source!r}).{called}"
+                f"stream: must be an iterable, such as a list or a generator, or a function that returns one (got "
+                f"{self.source!r}). Pass one."
             )
         if self.keep == "one" and isinstance(self.source, Iterator):
             raise SigmaDataError(
@@ -140,18 +143,39 @@ class Stream(Dataset):
     def _blocks(self) -> Iterator[Block]:
         return self._of_batches() if self.of == "batches" else self._of_samples()
 
+    def _items(self) -> Iterator[Any]:
+        """Yield what the source yields; raise SigmaDataError if it is endless."""
+        try:
+            items = iter(self.source() if callable(self.source) else self.source)
+        except TypeError as error:
+            raise SigmaDataError(
+                f"stream: must be a function without arguments that returns an iterable ({error}). Pass such a one."
+            ) from error
+        for number, item in enumerate(items):
+            if number == self.most:
+                raise SigmaDataError(
+                    f"stream: the source has not ended after {self.most:,} items. An epoch must end: return a part, "
+                    "such as itertools.islice(generator, 100). If it does end, use Stream(..., most=None)."
+                )
+            yield item
+
     def _of_samples(self) -> Iterator[Block]:
-        samples, before = iter(self.source), 0
+        samples, before = self._items(), 0
         while part := [
             self._named(sample, "sample", before + i) for i, sample in enumerate(islice(samples, self.block_rows))
         ]:
+            if odd := next((i for i, sample in enumerate(part) if sample.keys() - part[0].keys()), None):
+                raise SigmaDataError(
+                    f"stream: sample {before + odd} has {', '.join(part[odd])}; sample {before}, {', '.join(part[0])}. "
+                    "Make them alike."
+                )
             yield {name: _stacked(name, [sample.get(name) for sample in part], before) for name in part[0]}
             before += len(part)
 
     def _of_batches(self) -> Iterator[Block]:
         waiting: list[Block] = []
         count = before = 0
-        for i, batch in enumerate(self.source):
+        for i, batch in enumerate(self._items()):
             arrays = {
                 name: _array(name, values, before + count) for name, values in self._named(batch, "batch", i).items()
             }
@@ -187,7 +211,10 @@ def _array(name: str, values: Any, before: int) -> np.ndarray:
     array = np.asarray(values)
     numbers(name, array)
     if array.ndim == 0:
-        raise SigmaDataError(f"stream: section {name!r} of a batch is a single number. Axis 0 is for the samples.")
+        raise SigmaDataError(
+            f"stream: section {name!r} of a batch is a single number; axis 0 is for the samples. "
+            "If the source yields samples, not batches, use Stream(source)."
+        )
     finite(name, array, range(before, before + len(array)))
     return array
 

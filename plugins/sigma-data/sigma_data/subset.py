@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,21 @@ class Subset(Dataset):
         """Return the same rows of the encoded data set, whose classes are those of all its rows."""
         whole = self.dataset.encode(section, classes, names)
         return self if whole is self.dataset else Subset(whole, self._chosen)
+
+    def aligned(self, training: Dataset) -> Subset:
+        """Return the same rows with the columns of the training split."""
+        whole = self.dataset.aligned(training)
+        return self if whole is self.dataset else Subset(whole, self._chosen)
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """Return what extracts the sections that were frames."""
+        return getattr(self.dataset, "tables", {})
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """Return what the data set derived from all its rows."""
+        return getattr(self.dataset, "learned", {})
 
     def class_names(self, section: str) -> Sequence[str]:
         """Return the class names of a section."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -50,11 +52,28 @@ def test_missing_sections_and_rows_are_reported():
 
 @pytest.mark.parametrize(
     "values",
-    [[None, 1], [b"a", b"b"], np.array([1, "a"], object), np.array(["a", None], object)],
+    [[b"a", b"b"], np.array([["a", None]], object)],
 )
 def test_objects_and_bytes_are_reported(values):
     with pytest.raises(SigmaDataError, match="section 'targets' holds objects or words"):
         Arrays(targets=values)
+
+
+@pytest.mark.parametrize(("values", "message"), [
+    ([None, 1], "row 0: a value is not finite, in 1 of 2 rows"),
+    (["a", None], "row 1 has no class"),
+    (["a", np.nan, "b"], "row 1 has no class"),
+    (["a", 3], "mixes words and numbers: row 0 holds 'a', row 1 3"),
+    (np.array([1, "a"], object), "mixes numbers and words: row 0 holds 1, row 1 'a'"),
+    (np.array([{}, {}], object), "row 0 holds a dict"),
+])  # fmt: skip
+def test_missing_and_mixed_values_are_reported_with_their_rows(values, message):
+    with pytest.raises(SigmaDataError, match=f"section 'targets'.*{message}"):
+        Arrays(targets=values)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    assert Arrays(targets=np.array([Decimal("1.5"), 2, True], object)).block(0)["targets"].tolist() == [1.5, 2, 1]
 
 
 @pytest.mark.parametrize("make", [list, np.array, lambda words: np.array(words, object),

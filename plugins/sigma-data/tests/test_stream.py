@@ -102,7 +102,9 @@ def test_an_empty_iterable_is_reported():
 
 
 def test_too_many_values_per_sample_are_reported():
-    with pytest.raises(SigmaDataError, match="sample 1 has 3 parts, for inputs, targets. Set `names`"):
+    with pytest.raises(SigmaDataError, match="sample 1 has 4 parts, for inputs, targets, weights. Set `names`"):
+        len(Stream([(1, 2), (1, 2, 3, 4)]))
+    with pytest.raises(SigmaDataError, match="sample 1 has inputs, targets, weights; sample 0, inputs, targets. Make"):
         len(Stream([(1, 2), (1, 2, 3)]))
 
 
@@ -172,8 +174,8 @@ def test_invalid_settings_are_refused(setting):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        (None, r"must be an iterable, such as a list or a generator \(got None\)"),
-        (lambda: iter([(0.0, 1)]), r"must be an iterable, .*<lambda>.* Call it, and pass the result"),
+        (None, r"must be an iterable, such as a list or a generator, or a function that returns one \(got None\)"),
+        (3, r"must be an iterable, .* \(got 3\)"),
     ],
 )
 def test_a_source_that_is_not_iterable_is_refused_immediately(source, text):

@@ -8,10 +8,10 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Context, CostLayer
+from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.targets import alike, check_shape, first_bad
+from sigma_layers.targets import alike, check_shape, first_bad, mean
 
 
 @define(eq=False)
@@ -27,10 +27,10 @@ class BinaryCrossEntropy(CostLayer):
 
     decides: ClassVar[bool] = True
 
-    def forward(self, context: Context, output: Node, targets: Node) -> Node:
-        """Return the mean; raises SigmaNetworkError if the shapes differ."""
+    def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
+        """Return the mean, or Totals if samples have weights; raises SigmaNetworkError if the shapes differ."""
         answers = alike("binary_cross_entropy", self.targets, targets, output)
-        return f.mean(f.softplus(output) - answers * output)
+        return mean(f.softplus(output) - answers * output, weights)
 
     def prediction(self, output: Node) -> Node:
         """Return the probabilities, ``sigmoid(output)``."""

@@ -16,7 +16,8 @@ class FunctionCost(CostLayer):
     """Minimise a function of output and targets: ``FunctionCost(lambda y, t: f.mean(f.abs(y - t)))``.
 
     A scalar is taken as an unweighted mean over the rows.  For a weighted mean, return
-    ``Totals(f.sum(weights * losses), f.sum(weights))``: shards and evaluations of a split then combine correctly.
+    ``Totals(f.sum(weights * losses), f.sum(weights))``: shards and evaluations of a split then combine correctly.  If
+    the data has sample weights, they are the function's third argument.
 
     Shapes: output ``(batch, ...)`` and the section ``targets`` -> scalar, a mean over the batch, or Totals.
 
@@ -24,8 +25,8 @@ class FunctionCost(CostLayer):
         function: Function of output and targets that returns a scalar, or Totals.
     """
 
-    function: Callable[[Node, Node], Node | Totals] = field(validator=function)
+    function: Callable[..., Node | Totals] = field(validator=function)
 
-    def forward(self, context: Context, output: Node, targets: Node) -> Node | Totals:
-        """Return the function's value."""
-        return applied(self.function, output, targets)
+    def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
+        """Return the function's value; it is also given the sample weights, ``(batch,)``, if the data has them."""
+        return applied(self.function, output, targets, *([] if weights is None else [weights]))

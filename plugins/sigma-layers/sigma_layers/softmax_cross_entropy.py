@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import FLOATS, Node, Spec
 from sigma_kernel.settings import must, optional
-from sigma_layers.targets import first_bad
+from sigma_layers.targets import first_bad, mean, rows
 
 
 def _are_weights(value: Any) -> bool:
@@ -43,9 +43,8 @@ class SoftmaxCrossEntropy(CostLayer):
         default=None, validator=optional(must(_are_weights, "numbers of at least 0", SigmaNetworkError))
     )
 
-    def forward(self, context: Context, output: Node, targets: Node) -> Node | Totals:
-        """Return the mean, or Totals if labels have weights; raises SigmaNetworkError if shapes do not fit."""
-        weights = self._class_weights(output)
+    def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
+        """Return the mean, or Totals if rows have weights; raises SigmaNetworkError if shapes do not fit."""
         if targets.shape == output.shape[:-1]:
             labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
             return self._of_labels(output, labels, weights)
@@ -63,15 +62,19 @@ class SoftmaxCrossEntropy(CostLayer):
         )
 
     def _of_labels(self, output: Node, labels: Node, weights: Node | None) -> Node | Totals:
-        losses = f.softmax_cross_entropy(output, labels)
-        if weights is None:
-            return f.mean(losses)
-        each = f.take(weights, labels)
+        losses, classes = f.softmax_cross_entropy(output, labels), self._class_weights(output)
+        if classes is None:
+            return mean(losses, weights)
+        each = f.take(classes, labels)
+        each = each if weights is None else each * rows(weights, each)
         return Totals(f.sum(losses * each), f.sum(each))
 
-    def _of_probabilities(self, output: Node, targets: Node, weights: Node | None) -> Node:
+    def _of_probabilities(self, output: Node, targets: Node, weights: Node | None) -> Node | Totals:
         terms = f.log_softmax(output) * (targets if targets.dtype == output.dtype else f.cast(targets, output.dtype))
-        terms = terms if weights is None else terms * weights
+        classes = self._class_weights(output)
+        terms = terms if classes is None else terms * classes
+        if weights is not None:
+            return mean(-f.sum(terms, axis=-1), weights)
         return -f.sum(terms) / float(prod(output.shape[:-1]))
 
     def _class_weights(self, output: Node) -> Node | None:

@@ -6,9 +6,9 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Context, CostLayer
+from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.targets import alike, check_shape
+from sigma_layers.targets import alike, check_shape, mean
 
 
 @define(eq=False)
@@ -20,9 +20,9 @@ class SquaredDifference(CostLayer):
     Shapes: output ``(batch, ...)`` and targets of the same shape, or without a trailing axis of 1 -> scalar.
     """
 
-    def forward(self, context: Context, output: Node, targets: Node) -> Node:
-        """Return the mean; raises SigmaNetworkError if the shapes differ."""
-        return f.mean(f.square(output - alike("squared_difference", self.targets, targets, output)))
+    def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
+        """Return the mean, or Totals if samples have weights; raises SigmaNetworkError if the shapes differ."""
+        return mean(f.square(output - alike("squared_difference", self.targets, targets, output)), weights)
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
         """Raise SigmaDataError if targets have another shape."""

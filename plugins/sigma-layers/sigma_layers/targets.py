@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from sigma_kernel import functions as f
+from sigma_kernel.contracts import Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Node
 
@@ -26,6 +29,19 @@ def alike(cost: str, section: str, targets: Node, output: Node) -> Node:
 def lines_up(targets: tuple[int, ...], output: tuple[int, ...]) -> bool:
     """Return whether the shapes are equal, up to a trailing axis of 1 that targets may lack."""
     return targets == output or (*targets, 1) == output
+
+
+def mean(losses: Node, weights: Node | None) -> Node | Totals:
+    """Return the mean of losses ``(batch, ...)``; with sample weights ``(batch,)``, Totals of the weighted mean."""
+    if weights is None:
+        return f.mean(losses)
+    total = f.sum(losses * rows(weights, losses))
+    return Totals(total, f.sum(f.cast(weights, losses.dtype)) * float(prod(losses.shape[1:])))
+
+
+def rows(weights: Node, losses: Node) -> Node:
+    """Return weights ``(batch,)`` in the dtype of losses ``(batch, ...)``, with axes to multiply them by."""
+    return f.reshape(f.cast(weights, losses.dtype), (losses.shape[0], *[1] * (len(losses.shape) - 1)))
 
 
 def check_shape(section: str, targets: np.ndarray, output: tuple[int, ...]) -> None:

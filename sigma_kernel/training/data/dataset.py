@@ -1,18 +1,26 @@
-"""Convert what users pass as data (arrays, pairs, iterables of blocks) to a data set."""
+"""Convert what users pass as data (arrays, pairs, frames, generators, blocks) to data sets, and what they predict from.
+
+Arrays of numbers are converted here.  The data sets ``arrays``, for words, objects and frames, and ``stream``, for
+functions that make generators, are components.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError, expect, inside
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.errors import SigmaDataError, expect, inside, said
+from sigma_kernel.graph.node import DTYPES, Spec
+from sigma_kernel.network.tracing import Resolve
 
 Host = dict[str, np.ndarray]
+
+SECTIONS = ("inputs", "targets", "weights")  # of a tuple
+ENDLESS, LARGEST = 10_000, 2**33  # blocks, and bytes of kept ones, after which a generator counts as endless
 
 
 def specs(block: Host) -> dict[str, Spec]:
@@ -37,8 +45,10 @@ class Rows(Dataset):
 
     @property
     def sections(self) -> Mapping[str, Spec]:
-        """Return the spec of each section."""
-        return specs(self._blocks[0])
+        """Return the spec of each section; types that graphs lack are converted when a block is prepared."""
+        names = {name: values.dtype.name for name, values in self._blocks[0].items()}
+        dtypes = {name: dtype if dtype in DTYPES else "int32" for name, dtype in names.items()}
+        return {name: Spec(values.shape[1:], dtypes[name]) for name, values in self._blocks[0].items()}
 
     @property
     def blocks(self) -> int:
@@ -56,13 +66,24 @@ class Rows(Dataset):
 
 def as_array(where: str, name: str, values: Any) -> np.ndarray:
     """Convert a section to an array with one row per sample; raise SigmaDataError if that is impossible."""
+    if hasattr(values, "toarray"):
+        raise SigmaDataError(f"{where}: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
+    only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
-        array = np.asarray(values)
+        array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
     except ValueError:
         raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
+    except (TypeError, RuntimeError, BufferError) as error:  # such as of a tensor on another device
+        raise SigmaDataError(f"{where}: section {name!r}: {said(error).rstrip('.')}. Give a NumPy array.") from error
     if not array.ndim:
-        raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples.")
+        single = "; Stream(...) joins single ones" if where == "data" else ""
+        raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples{single}.")
     return array
+
+
+def is_frame(values: Any) -> bool:
+    """Return whether values are a data frame, of whatever library: an object with named columns."""
+    return hasattr(type(values), "columns")
 
 
 class Kept(Iterable[Any]):
@@ -76,10 +97,25 @@ class Kept(Iterable[Any]):
         """Iterate over the blocks; raise SigmaDataError if reading them failed before, as the rest is not all."""
         source, self._source = self._source, None
         if source is not None:
-            self._blocks = [*source]
+            self._blocks = [*_bounded(source)]
         if self._blocks is None:
             raise SigmaDataError("data: reading this iterator failed, and cannot be repeated. Set the data again.")
         return iter(self._blocks)
+
+
+def _bounded(source: Iterator[Any]) -> Iterator[Any]:
+    """Yield blocks; raise SigmaDataError for more than ENDLESS, and for more than LARGEST bytes."""
+    held = 0
+    for number, block in enumerate(source):
+        parts = block.values() if isinstance(block, Mapping) else block if isinstance(block, tuple | list) else ()
+        held += sum(getattr(part, "nbytes", 0) for part in parts)
+        if number == ENDLESS or held > LARGEST:
+            raise SigmaDataError(
+                f"data: this iterator has not ended after {number:,} blocks, {held / 2**30:.1f} GiB, which are kept. "
+                "An epoch must end: take a part, such as itertools.islice(generator, 100). For data beyond memory, "
+                "pass the function that makes the generator."
+            )
+        yield block
 
 
 def kept(given: Any) -> Any:
@@ -89,36 +125,53 @@ def kept(given: Any) -> Any:
     return Kept(given) if isinstance(given, Iterator) else given
 
 
-def dataset(given: Any, where: str = "data") -> Dataset:
-    """Convert data to a data set: a data set itself, arrays by section, a pair, or an iterable of such blocks.
+# -- conversion --------------------------------------------------------------------------------------------------------
+def dataset(given: Any, where: str = "data", resolve: Resolve | None = None) -> Dataset:
+    """Convert data to a data set.
 
-    An iterable is consumed once, and its blocks are kept in memory.  Raises SigmaDataError for anything else.
+    They are a data set itself, sections by name, a tuple ``(inputs, targets)`` or ``(inputs, targets, weights)``, an
+    iterable of such blocks, which is consumed once and kept in memory, or a function that returns a generator of
+    blocks, which is called for each epoch.  Raises SigmaDataError for anything else.
     """
     if isinstance(given, Dataset):
         return given
-    blocks = [given] if isinstance(given, Mapping) or _is_pair(given) else given
-    if isinstance(blocks, str | bytes | np.ndarray) or not isinstance(blocks, Iterable):
+    if isinstance(given, Mapping) or _is_block(given):
+        sections = _sections(given, where)
+        arrays = {n: values if is_frame(values) else as_array(where, n, values) for n, values in sections.items()}
+        if resolve is None or not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values()):
+            return Rows(arrays)
+        return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
+    if resolve is not None and callable(given):
+        stream = {"type": "stream", "source": given, "of": "batches", "keep": "one", "most": ENDLESS}
+        return cast("Dataset", resolve("dataset", stream))
+    if is_frame(given) or isinstance(given, str | bytes | np.ndarray) or not isinstance(given, Iterable):
         raise _no_data(given, where)
-    return Rows(*(_sections(block, where) for block in blocks))
+    return Rows(*(_sections(block, where) for block in given))
 
 
-def _is_pair(given: Any) -> bool:
+def _is_block(given: Any) -> bool:
     return isinstance(given, tuple) and not any(isinstance(part, Mapping) for part in given)
 
 
 def _sections(block: Any, where: str) -> Mapping[str, Any]:
     if isinstance(block, Mapping):
         return block
-    if not isinstance(block, tuple | list) or len(block) != 2:
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
         raise _no_data(block, where)
-    return dict(zip(("inputs", "targets"), block, strict=True))
+    return dict(zip(SECTIONS, block, strict=False))
 
 
 def _no_data(given: Any, where: str) -> SigmaDataError:
     what = f"{type(given).__name__} of {len(given)}" if isinstance(given, tuple | list) else type(given).__name__
+    if is_frame(given):
+        return SigmaDataError(
+            f"{where}: a frame does not say what to predict (got {what}). Name its target column: "
+            f"Frame(frame, target={str(list(given.columns)[-1])!r})."
+        )
     return SigmaDataError(
-        f"{where}: not data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a pair "
-        "(inputs, targets), an iterable of such blocks, or a data set such as Arrays(...) or Stream(...)."
+        f"{where}: not data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a tuple "
+        "(inputs, targets) or (inputs, targets, weights), an iterable of such blocks, or a data set such as "
+        "Arrays(...), Frame(...) or Stream(...)."
     )
 
 
@@ -129,6 +182,21 @@ def read(dataset: Dataset, block: int) -> Mapping[str, np.ndarray]:
         for name, values in found.items():
             right = isinstance(values, np.ndarray) and len(values) == rows
             expect(right, f"block({block}) must return {name!r} as an array of {rows} rows", values)
+    return found
+
+
+def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolve: Resolve) -> Host:
+    """Return the arrays of what to predict from, by section: one for the first of ``names``, or several by name.
+
+    A frame is read by column name, if the network was trained on columns with names, which are among what was
+    ``learned`` from the data.
+    """
+    sections = given if isinstance(given, Mapping) else {names[0]: given}
+    found: Host = {}
+    for name, values in sections.items():
+        if is_frame(values) and (table := learned.get("frames", {}).get(name)):
+            values = resolve("extractor", table).extract(values)[name]
+        found[name] = as_array("predict", name, values)
     return found
 
 

@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Batches, Dataset, Metric, Step
 from sigma_kernel.contracts.steering import Value
 from sigma_kernel.errors import SigmaDataError, expect, inside
 from sigma_kernel.training.components import check_split, several
-from sigma_kernel.training.data.dataset import Host, as_array
+from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
@@ -43,6 +43,7 @@ class Evaluator:
     batch_size: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     ready: Callable[[Mapping[str, np.ndarray]], Host]
+    learned: Mapping[str, Any] = field(factory=dict)  # from the data
     alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
     _feeds: dict[str, Feed] = field(factory=dict, init=False)
 
@@ -103,11 +104,18 @@ class Evaluator:
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return next(iter(found.values())) if len(found) == 1 else found
 
+    def classify(self, steps: Steps, samples: Any, names: Sequence[str]) -> Any:
+        """Return the most probable class of each sample for each output, by name if there are names for its classes."""
+        network, found = self.programs.model.network, self.predict(steps, samples)
+        values = found if isinstance(found, dict) else {network.outputs[0].name: found}
+        chosen = {name: network.chosen(name, each) for name, each in values.items()}
+        named = {name: _named(index, count, names) for name, (index, count) in chosen.items()}
+        return named if isinstance(found, dict) else next(iter(named.values()))
+
     def _samples(self, samples: Any) -> Host:
         model = self.programs.model
         wanted = {name: model.sections[name] for name in model.network.sections(costs=False)}
-        given = samples if isinstance(samples, Mapping) else {next(iter(wanted)): samples}
-        arrays = {name: as_array("predict", name, values) for name, values in given.items()}
+        arrays = arrays_of(samples, [*wanted], self.learned, model.resolve)
         for name, spec in wanted.items():
             if name in arrays and arrays[name].shape == spec.shape:
                 raise SigmaDataError(
@@ -145,3 +153,8 @@ class Evaluator:
         block |= {first: place(samples), DIRECTIONS: place(directions)}
         ring = self._ring(Model.excitation, steps, Batches(block, rows[None]))
         return ring["output"][0], ring["slopes"][0]
+
+
+def _named(indices: np.ndarray, count: int, names: Sequence[str]) -> np.ndarray:
+    """Return classes by name, if there is one for each."""
+    return np.array(names)[indices] if len(names) == count else indices

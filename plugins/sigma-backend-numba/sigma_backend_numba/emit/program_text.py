@@ -18,7 +18,7 @@ from attrs import define, evolve, field, frozen
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.functions import Library, write_all
 from sigma_backend_numba.emit.task import Block, Pointer, indented, size
-from sigma_backend_numba.lower.canonical import STEER, Form, Frame
+from sigma_backend_numba.lower.canonical import STEER, Form, Wiring
 from sigma_backend_numba.lower.kernels import Kernel, used
 from sigma_backend_numba.scalars import FLOATING, SHORT
 from sigma_kernel.graph import Graph
@@ -39,7 +39,7 @@ class Job:
     """
 
     graph: Graph
-    frame: Frame
+    frame: Wiring
     batch: int = 0
     watched: int | None = None
     approximate: bool = False
@@ -79,7 +79,7 @@ class ProgramSource:
     """The text of a program and what its caller must prepare: bytes, and the largest useful number of threads."""
 
     graph: Graph
-    frame: Frame
+    frame: Wiring
     text: str
     arena_bytes: int
     scratch_bytes: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, field
 
 from sigma_backend_numba.emit.task import Block, Pointer, Task, indented, size
-from sigma_backend_numba.lower.canonical import STATE, Form, Frame
+from sigma_backend_numba.lower.canonical import STATE, Form, Wiring
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.scalars import SHORT
 from sigma_kernel.graph import BYTES, Node
@@ -14,7 +14,7 @@ from sigma_kernel.graph import BYTES, Node
 def body_form(node: Node) -> Form:
     """Return the canonical form of a scan's body."""
     body = node.attrs["body"]
-    return Form(body, Frame((STATE,) * len(body.inputs), (None,) * len(body.outputs)))
+    return Form(body, Wiring((STATE,) * len(body.inputs), (None,) * len(body.outputs)))
 
 
 @define(eq=False)

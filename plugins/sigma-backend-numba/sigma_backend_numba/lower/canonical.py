@@ -36,7 +36,7 @@ KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
 
 
 @frozen(eq=False)
-class Frame:
+class Wiring:
     """How each input of a graph arrives, and which input's storage each output takes (or None)."""
 
     kinds: tuple[str, ...]
@@ -48,7 +48,7 @@ class Form:
     """A graph in canonical form.  ``places`` numbers the inputs; ``outputs`` holds the node computed for each."""
 
     graph: Graph
-    frame: Frame
+    frame: Wiring
     places: dict[Node, int] = field(init=False)
     outputs: dict[int, Node] = field(factory=dict, init=False)
     nodes: tuple[Node, ...] = field(init=False)
@@ -185,7 +185,7 @@ def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | N
     return None
 
 
-def frame(inputs: Mapping[str, int], targets: Sequence[int | None], constants: int = 0) -> Frame:
+def frame(inputs: Mapping[str, int], targets: Sequence[int | None], constants: int = 0) -> Wiring:
     """Return the frame of a graph with this many inputs of each kind, in order, and then constant arrays."""
     kinds = (kind for kind, count in inputs.items() for _ in range(count))
-    return Frame((*kinds, *(STATE,) * constants), tuple(targets))
+    return Wiring((*kinds, *(STATE,) * constants), tuple(targets))

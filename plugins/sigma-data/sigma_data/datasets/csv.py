@@ -20,6 +20,7 @@ from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
+from sigma_data.table import Table
 from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
@@ -78,6 +79,7 @@ class Csv(Divided):
     decimal: str = field(default=".", validator=DECIMAL, kw_only=True)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
     _categories: dict[str, tuple[str, ...]] = field(factory=dict, init=False, repr=False)  # by index among the inputs
+    _found: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), init=False, repr=False)  # inputs, others
 
     def __attrs_post_init__(self) -> None:
         """Raise a SigmaError if a column to encode is not an input."""
@@ -87,11 +89,20 @@ class Csv(Divided):
 
     @property
     def learned(self) -> dict[str, Any]:
-        """Return the categories of encoded columns, by their index among the inputs, for samples to predict from."""
-        if not listed(self.encode):
+        """Return the names of columns, and the categories of encoded ones, by index, for samples to predict from."""
+        if not listed(self.encode) and (self._loaded is None or not self.header):
             return {}
         self._once()
-        return {"categories": {place: list(names) for place, names in self._categories.items()}}
+        kept = {"categories": {place: list(names) for place, names in self._categories.items()}}
+        return {**(kept if self._categories else {}), **({"frames": self._frames()} if self.header else {})}
+
+    def _frames(self) -> dict[str, Any]:
+        """Return the tables that extract the inputs from a frame."""
+        inputs, others = self._found
+        fill = None if isinstance(self.missing, str) else float(self.missing)
+        encoded = {inputs[int(i)]: names for i, names in self._categories.items()}
+        table = Table(inputs, others, encoded, fill, self.scale, self.shape, single=True)
+        return {"inputs": table.plain()}
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows that are not dropped."""
@@ -115,14 +126,17 @@ class Csv(Divided):
     ) -> np.ndarray:
         """Return the samples of another file, with the same columns; its target may be left out.
 
-        Named columns may be in any order while this file exists.  Categories are those ``learned`` by a run, else those
-        of this file.
+        Named columns may be in any order.  Their names and categories are those ``learned`` by a run, else those of
+        this file.
         """
         missing = None if isinstance(self.missing, str) else self.missing
-        saved = (self.learned if learned is None else learned).get("categories", {})
+        if learned is None:
+            learned = self.learned if listed(self.encode) else {}
+        saved, frames = learned.get("categories", {}), learned.get("frames", {})
+        names = tuple(frames["inputs"]["columns"]) if frames else self._names()
         known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
-            shape, white, self.scale, self._names(), listed(self.target), missing, self.delimiter,
+            shape, white, self.scale, names, listed(self.target), missing, self.delimiter,
             categories=known, **self._form,
         )  # fmt: skip
         return reader.read(local(path))["values"]
@@ -131,10 +145,14 @@ class Csv(Divided):
         """Return the columns of the inputs, by name if this file has a header."""
         if REST not in self.inputs or not self.header or not self.path.is_file():
             return self.inputs
-        cells = CsvReader(delimiter=self.delimiter, **self._form).top(local(self.path))
-        names = [cell.strip() for cell in cells]
+        names = self._header()
         targets = [place(target, names, str(self.path)) for target in listed(self.target)]
         return tuple(name for i, name in enumerate(names) if i not in targets)
+
+    def _header(self) -> list[str]:
+        """Return the names in the first line; none without a header."""
+        reader = CsvReader(delimiter=self.delimiter, **self._form)
+        return [cell.strip() for cell in reader.top(local(self.path))] if self.header else []
 
     def _columns(self) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]:
         """Return the line number of each row, the columns of the inputs, and those of the target as words."""
@@ -156,6 +174,7 @@ class Csv(Divided):
         if len(outputs) == len(names):
             raise SigmaDataError(f"{self.path}: there is no column except the target. Add some to predict it from.")
         inputs = {name: values for name, values in columns.items() if name not in outputs}
+        self._found = tuple(inputs), tuple(name for name in self._header() if name not in inputs)
         return lines, inputs, [columns[name] for name in outputs]
 
     def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
@@ -164,7 +183,7 @@ class Csv(Divided):
         for i, (name, values) in enumerate(columns.items()):
             if values.dtype.kind == "T":
                 self._categories[str(i)] = found = categories(values, f"{self.path}: column {name!r}")
-                values = one_hot(values, found, lines, str(self.path), name)
+                values = one_hot(values, found, lambda row: f"{self.path}:{lines[row]}", name)
             parts.append(values)
         if len(self._categories) < len(listed(self.encode)):
             raise SigmaConfigError(f"Csv.encode: names a column twice (got {listed(self.encode)}). Name each once.")

@@ -65,7 +65,8 @@ class Splits(Mapping[str, Dataset], ABC):
         return len(self.names)
 
 
-def _shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) -> None:
+def shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) -> None:
+    """Raise SigmaConfigError for invalid shares, and without one for training."""
     check(value)
     if "training" not in value:
         raise SigmaConfigError(f"split: there is no 'training' among {', '.join(value)}. Give it a share.")
@@ -83,7 +84,7 @@ class Divided(Splits):
             the same rows.
     """
 
-    split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=_shares)
+    split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=shares)
     split_by: By = field(default="record", validator=in_(KINDS))
     seed: int = field(default=0, validator=[ge(0), lt(2**64)])
 

@@ -132,7 +132,7 @@ class SamplesReader(Reader):
         """Return columns as one array, categorical ones one-hot encoded."""
         known = [self.categories.get(str(i)) for i in range(len(columns))]
         return np.column_stack([
-            values if names is None else one_hot(values, names, lines, name, column)
+            values if names is None else one_hot(values, names, lambda row: f"{name}:{lines[row]}", column)
             for names, (column, values) in zip(known, columns.items(), strict=True)
         ])  # fmt: skip
 

@@ -1,0 +1,115 @@
+"""Your own data frame as a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_data.arrays import Arrays, Framed
+from sigma_data.datasets.csv import MISSING
+from sigma_data.datasets.splits import Divided
+from sigma_data.frames import cells, check_names, columns_of, is_categorical
+from sigma_data.labels import Codes, Labels
+from sigma_data.readers.csv import REST
+from sigma_data.table import Table
+from sigma_kernel import SigmaDataError
+from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
+
+
+@define(eq=False)
+class Frame(Divided):
+    """A data frame (pandas, polars, pyarrow and others), with one row per sample; its index is not used.
+
+    It is read like the same table in a file, see :class:`sigma_data.Csv`.  Columns of a categorical type are one-hot
+    encoded as well, and booleans count as 0 and 1.  Frames to predict from may have their columns in any order.
+
+    Args:
+        frame: The frame.
+        target: Column to predict, or several.
+        inputs: Columns to predict it from; ``"*"`` is all others.
+        weights: Column of sample weights.
+        targets: What the target holds: classes, which become sorted class indices, numbers, or either.
+        encode: Columns of words or integers to one-hot encode.
+        shape: Shape of a sample; by default a vector.
+        scale: Factor on the inputs.
+        missing: What missing values do: raise an error, drop the row, or become this number (in inputs only).
+        split: Share of the rows of each split, by its name; by default, all are for training.
+    """
+
+    frame: Any = field(repr=False)
+    target: str | Sequence[str]
+    inputs: Sequence[str] = field(default=(REST,), validator=min_len(1), kw_only=True)
+    weights: str | None = field(default=None, kw_only=True)
+    targets: Literal["auto", "classes", "numbers"] = field(
+        default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
+    )
+    encode: str | Sequence[str] = field(default=(), kw_only=True)
+    shape: Sequence[int] | None = field(default=None, validator=optional(SHAPE), kw_only=True)
+    scale: float = field(default=1.0, validator=finite, kw_only=True)
+    missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=MISSING, kw_only=True)
+    split: Mapping[str, float] = field(factory=lambda: {"training": 1.0}, kw_only=True)
+
+    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all rows that are not dropped."""
+        there, targets = columns_of(self.frame), _names(self.target)
+        others = (*targets, *([self.weights] if self.weights else []))
+        check_names(there, others, tuple(there), "frame")
+        table = self._table(there, others)
+        gone = _missing([cells(there[name], f"frame: column {name!r}") for name in others])
+        if self.missing == "drop":
+            gone |= np.isnan(table.read(there)).any(axis=1)
+        elif gone.any():
+            raise SigmaDataError(
+                f"frame: row {int(gone.argmax())}: the target, or the weight, is missing. Fill it in, or set "
+                "missing = 'drop'."
+            )
+        if gone.all():
+            raise SigmaDataError("frame: there is no row without missing values. Name fewer columns as `inputs`.")
+        kept = {name: np.asarray(column)[~gone] if gone.any() else column for name, column in there.items()}
+        sections = {"inputs": Framed(kept, table), "targets": self._targets([kept[name] for name in targets])}
+        if self.weights:
+            sections["weights"] = cells(kept[self.weights], f"frame: column {self.weights!r}")
+        rows = Arrays(**sections)
+        return rows, rows.class_names("targets")
+
+    def _table(self, there: Mapping[str, Any], others: Sequence[str]) -> Table:
+        rest = [name for name in there if name not in others and name not in self.inputs]
+        columns = tuple(name for one in self.inputs for name in (rest if one == REST else [one]))
+        if not columns:
+            raise SigmaDataError("frame: there is no column except the target. Add some to predict it from.")
+        check_names(there, columns, tuple(there), "frame")
+        fill = None if isinstance(self.missing, str) else float(self.missing)
+        unread = tuple(name for name in there if name not in columns)
+        table = Table(columns, unread, missing=fill, scale=self.scale, shape=self.shape)
+        encode = [name for name in columns if name in _names(self.encode) or is_categorical(there[name])]
+        return evolve(table, categories=table.encoding(there, [*dict.fromkeys([*_names(self.encode), *encode])]))
+
+    def _targets(self, columns: Sequence[Any]) -> np.ndarray | Labels:
+        """Return the targets as rows of numbers, or as labels for words and integers in one column."""
+        found = [cells(column, "frame: the target") for column in columns]
+        first, codes = found[0], Codes(found[0], "frame: the target")
+        if len(found) == 1 and self.targets != "numbers":
+            if first.dtype.kind == "T" or self.targets == "classes":
+                return Labels.settled(codes, first.dtype.kind != "T")
+            if np.asarray(columns[0]).dtype.kind == "b":
+                return Labels(Codes(first.astype(bool), codes.where), first[:, None])
+            if np.array_equal(first, np.rint(first)):
+                return Labels(codes, first[:, None])
+        if words := next((values for values in found if values.dtype.kind == "T"), None):
+            raise SigmaDataError(
+                f"frame: the target {str(words[0])!r} is not a number. Correct it, or name one column."
+            )
+        return np.stack(found, axis=1)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _missing(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Return which rows have no value in some column."""
+    found = [values == "" if values.dtype.kind == "T" else np.isnan(values) for values in columns]
+    return np.asarray(np.any(found, axis=0))

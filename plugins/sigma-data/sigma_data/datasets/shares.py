@@ -1,0 +1,40 @@
+"""Parts of another data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from attrs import define, field
+
+from sigma_data.datasets.splits import Divided, shares
+from sigma_kernel import Dataset, SigmaConfigError
+
+
+def _with_validation(value: Any) -> Any:
+    """Return the shares of both splits for that of validation."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise SigmaConfigError(f"validation_split: must be more than 0 and less than 1, such as 0.2 (got {value!r}).")
+    return {"training": 1 - float(value), "validation": float(value)}
+
+
+@define(eq=False)
+class Shares(Divided):
+    """Disjoint parts of another data set.
+
+    Args:
+        dataset: The other data set.
+        split: Share of the rows of each split, by its name; or a number, the share of the split ``validation``.
+    """
+
+    dataset: Dataset
+    split: Mapping[str, float] = field(
+        factory=lambda: _with_validation(0.2), converter=_with_validation, validator=shares, kw_only=True
+    )
+
+    def whole(self) -> tuple[Dataset, tuple[str, ...]]:
+        """Return the other data set."""
+        return self.dataset, ()

@@ -1,0 +1,112 @@
+"""Columns by name: of data frames of any library, and of mappings of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from sigma_data.labels import listed
+from sigma_kernel import SigmaDataError
+
+Place = Callable[[int], str]  # the name of a row in an error message
+WORDS = np.dtypes.StringDType()
+MISSING = ("NAType", "NaTType")  # types of missing values, which cannot be compared
+
+
+def columns_of(frame: Any, where: str = "frame") -> dict[str, Any]:
+    """Return the columns of a frame by name, as its library has them.
+
+    A frame is one of pandas, polars or pyarrow, or any other object with ``columns`` whose columns convert to arrays.
+    Raises SigmaDataError for names that occur twice.
+    """
+    if isinstance(frame, Mapping):
+        return {str(name): values for name, values in frame.items()}
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect") and not hasattr(frame, "__array__"):
+        raise SigmaDataError(f"{where}: a {type(frame).__name__} has not been read. Call its collect().")
+    names = list(frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
+    spelled = [str(name) for name in names]
+    if twice := next((name for name in spelled if spelled.count(name) > 1), None):
+        raise SigmaDataError(f"{where}: has two columns {twice!r}. Rename one of them.")
+    return {str(name): frame[name] for name in names}
+
+
+def is_frame(values: Any) -> bool:
+    """Return whether values are a data frame, of whatever library: an object with named columns."""
+    return hasattr(type(values), "columns")
+
+
+def is_categorical(column: Any) -> bool:
+    """Return whether a column of a frame has a categorical type."""
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    return kind.startswith(("categor", "enum", "dictionary"))
+
+
+def cells(column: Any, where: str) -> np.ndarray:
+    """Return a column as numbers, NaN if missing, or as words, blank if missing.
+
+    Booleans count as 0 and 1.  Raises SigmaDataError for other types, and for a mixture of words and numbers.
+    """
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise SigmaDataError(f"{where}: has shape {array.shape}; a column has one value per row. Make several columns.")
+    if array.dtype.kind in "fiu" and array.dtype.itemsize <= 8:
+        return array
+    if array.dtype.kind == "b":
+        return array.astype(np.float32)
+    if array.dtype.kind in "TU":
+        return array.astype(WORDS)
+    if array.dtype.kind != "O":
+        raise SigmaDataError(f"{where}: holds {array.dtype}. Make numbers of it, such as days, or leave it out.")
+    return _of_objects(array.tolist(), where)
+
+
+def _of_objects(values: list[Any], where: str) -> np.ndarray:
+    gaps = [is_missing(value) for value in values]
+    kinds = [None if gap else _kind(value) for gap, value in zip(gaps, values, strict=True)]
+    found = {kind: kinds.index(kind) for kind in kinds if kind is not None}
+    if len(found) > 1:
+        (one, first), (other, second) = [*found.items()][:2]
+        shown = f"row {first} holds {_shown(values[first])}, row {second} {_shown(values[second])}"
+        raise SigmaDataError(f"{where}: mixes {one} and {other}: {shown}. Make them alike.")
+    if "words" in found:
+        return np.array(["" if gap else value for gap, value in zip(gaps, values, strict=True)], WORDS)
+    if found.keys() <= {"numbers"}:
+        return np.array([np.nan if gap else float(value) for gap, value in zip(gaps, values, strict=True)], float)
+    ((kind, first),) = found.items()
+    raise SigmaDataError(f"{where}: row {first} holds a {kind}. Use numbers or words.")
+
+
+def _shown(value: Any) -> str:
+    return repr(str(value) if isinstance(value, str) else value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "words"
+    return "numbers" if isinstance(value, Real) or type(value).__name__ == "Decimal" else type(value).__name__
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell is missing: None, NaN, or what pandas has for it."""
+    return value is None or type(value).__name__ in MISSING or (isinstance(value, float) and value != value)
+
+
+def as_categories(column: np.ndarray) -> np.ndarray:
+    """Return numbers as the words that name them, blank if missing; words are unchanged."""
+    if column.dtype.kind == "T":
+        return column
+    return np.array(["" if x != x else str(int(x)) if x == int(x) else str(x) for x in column.tolist()], WORDS)
+
+
+def check_names(there: Mapping[str, Any], wanted: tuple[str, ...], others: tuple[str, ...], where: str) -> None:
+    """Raise SigmaDataError for columns that are missing, and for those that are neither ``wanted`` nor ``others``."""
+    if missing := [name for name in wanted if name not in there]:
+        raise SigmaDataError(f"{where}: there is no column {listed(missing)}; it has {listed([*there])}. Add it.")
+    if more := [name for name in there if name not in {*wanted, *others}]:
+        raise SigmaDataError(
+            f"{where}: the network was not trained on column {listed(more)}, but on {listed(wanted)}. Leave it out: "
+            f"frame.drop(columns={more!r}), or select those."
+        )

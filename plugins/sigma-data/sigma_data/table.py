@@ -1,0 +1,113 @@
+"""Extract a section from a table by column name, as during training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import asdict, field, frozen
+
+from sigma_data.categories import categories, one_hot
+from sigma_data.frames import as_categories, cells, check_names, columns_of
+from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
+from sigma_kernel.settings import SHAPE, finite, is_finite, must, optional
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+
+
+def _are_categories(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_are_names(names) and names for names in value.values())
+
+
+def _tuples(value: Any) -> Any:
+    """Return lists as tuples."""
+    if isinstance(value, Mapping):
+        return {key: _tuples(inner) for key, inner in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+@frozen
+class Table(Extractor):
+    """The ``columns`` of a frame, or of a mapping of arrays, by name and in this order, as one ``section``.
+
+    Args:
+        columns: Names of the columns, in the order of a sample's elements.
+        others: Columns that may be there as well, such as the target; any further one is an error.
+        categories: Categories of the columns that are one-hot encoded, by column.
+        missing: Number that replaces missing values; by default, they are an error.
+        scale: Factor on the numbers.
+        shape: Shape of a sample; by default a vector.
+        single: Whether numbers are rounded to 32 bits.
+        section: Section to extract.
+    """
+
+    columns: tuple[str, ...] = field(converter=_tuples, validator=must(_are_names, "names"))
+    others: tuple[str, ...] = field(default=(), converter=_tuples, validator=must(_are_names, "names"))
+    categories: Mapping[str, tuple[str, ...]] = field(
+        factory=dict, converter=_tuples, validator=must(_are_categories, "words by column")
+    )
+    missing: float | None = field(default=None, validator=optional(must(is_finite, "a finite number")))
+    scale: float = field(default=1.0, validator=finite)
+    shape: tuple[int, ...] | None = field(default=None, converter=_tuples, validator=optional(SHAPE))
+    single: bool = False
+    section: str = "inputs"
+
+    def extract(self, records: Any) -> dict[str, np.ndarray]:
+        """Return the section; raises SigmaDataError for columns and values that do not fit."""
+        there = columns_of(records)
+        check_names(there, self.columns, self.others, "frame")
+        values = self.read(there)
+        if self.missing is not None:
+            values = np.where(np.isnan(values), self.missing, values)
+        for row, column in np.argwhere(np.isnan(values))[:1]:
+            raise SigmaDataError(
+                f"frame: column {self.names[column]!r}, row {row}: a value is missing. Fill it in, drop the row, or "
+                "train with Frame(..., missing=0.0)."
+            )
+        values = values if self.scale == 1.0 else values * self.scale
+        values = values.astype(np.float32) if self.single else values
+        return {self.section: values if self.shape is None else values.reshape(len(values), *self.shape)}
+
+    @property
+    def names(self) -> list[str]:
+        """Return the name of the column that each number of a sample is made from."""
+        return [name for name in self.columns for _ in self.categories.get(name, " ")]
+
+    def read(self, columns: Mapping[str, Any]) -> np.ndarray:
+        """Return the columns as floats, encoded, NaN for missing values."""
+        parts = [self._read(name, columns[name]) for name in self.columns]
+        return np.column_stack(parts).astype(np.result_type(np.float32, *(part.dtype for part in parts)), copy=False)
+
+    def _read(self, name: str, column: Any) -> np.ndarray:
+        values = cells(column, where := f"frame: column {name!r}")
+        if name in self.categories:
+            return one_hot(as_categories(values), self.categories[name], lambda row: f"frame: row {row}", name)
+        if values.dtype.kind == "T":
+            raise SigmaDataError(
+                f"{where}: holds words, such as {next(filter(None, values.tolist()), '')!r}. Name it in "
+                f"Frame(..., encode=[{name!r}]), give it a categorical type, or leave it out."
+            )
+        return values
+
+    def encoding(self, columns: Mapping[str, Any], encode: list[str]) -> dict[str, tuple[str, ...]]:
+        """Return the categories of columns, as these rows have them."""
+        for name in encode:
+            if name not in self.columns:
+                raise SigmaConfigError(f"Frame.encode: column {name!r} is not among the inputs. Name it there, too.")
+        where = "frame: column {!r}".format
+        return {n: categories(as_categories(cells(columns[n], where(n))), where(n)) for n in encode}
+
+    def plain(self) -> dict[str, Any]:
+        """Return the settings as a table of plain values."""
+        own = asdict(self, filter=lambda one, value: value != one.default and value not in ({}, ()))
+        return {"type": "sigma-data:table", **_listed(own)}
+
+
+def _listed(value: Any) -> Any:
+    """Return tuples as lists."""
+    if isinstance(value, Mapping):
+        return {key: _listed(inner) for key, inner in value.items()}
+    return list(value) if isinstance(value, tuple) else value

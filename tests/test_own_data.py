@@ -1,0 +1,315 @@
+"""What people pass as data from Python: words as labels, shares for validation, generators, foreign arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from sigma_data import Arrays, Csv, Iris, Stream
+from sigma_kernel import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
+from sigma_kernel.training.checkpoints.store import newest_good
+from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
+from sigma_optimisers import Adam
+
+DRAW = np.random.default_rng(9)
+X = DRAW.normal(size=(40, 3)).astype(np.float32)
+CODES = np.argmax(X, axis=1)
+WORDS = np.array(["cat", "dog", "ant"])[CODES]
+
+
+def trained(data: Any, units: int = 3, cost: Any = None, epochs: int = 2, **settings: Any) -> Any:
+    network = Input(*X.shape[1:]) + Output(units) + (cost or SoftmaxCrossEntropy())
+    made = Environment("own", seed=4).create_trainer(network=network, data=data, optimiser=Adam(0.1), **settings)
+    made.fit(epochs=epochs)
+    return made
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+LABELS: dict[str, Any] = {
+    "list": WORDS.tolist(),
+    "strings": WORDS,
+    "objects": WORDS.astype(object),
+    "StringDType": WORDS.astype(np.dtypes.StringDType()),
+    "series": pd.Series(WORDS, index=np.arange(40) * 3),
+    "categorical": pd.Series(pd.Categorical(WORDS, ["dog", "cow", "cat", "ant"])),
+    "polars": pl.Series(WORDS),
+    "polars categorical": pl.Series(WORDS, dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_words_are_classes_in_alphabetical_order_like_those_of_a_file(name: str, tmp_path: Path) -> None:
+    pd.DataFrame(X.astype(float), columns=["a", "b", "c"]).assign(y=WORDS).to_csv(tmp_path / "t.csv", index=False)
+    file = trained(Csv(tmp_path / "t.csv", "y", split={"training": 1.0}))
+    made = trained((X, LABELS[name]))
+    assert made.session.setup.classes == file.session.setup.classes == ("ant", "cat", "dog")
+    assert np.array_equal(made.predict(X), file.predict(X))
+
+
+def test_classes_are_named_by_classify_and_kept_in_the_checkpoint(tmp_path: Path) -> None:
+    with Environment("own", seed=4, folder=tmp_path) as sigma:
+        made = sigma.create_trainer(data=(X, WORDS), optimiser=Adam(0.1))
+        made.network = Input(3) + Output(3) + SoftmaxCrossEntropy()
+        made.epochs = 200
+        sigma.run()
+        assert made.classify(X).tolist() == WORDS.tolist()
+        _, checkpoint = newest_good(sigma.run_folder, "trainer")
+    assert checkpoint.values["classes"] == ["ant", "cat", "dog"]
+
+
+@pytest.mark.parametrize("values", [[True, False] * 20, np.array([True, False] * 20), pd.Series([True, False] * 20)])
+@pytest.mark.parametrize("cost", [BinaryCrossEntropy, SoftmaxCrossEntropy])
+def test_booleans_are_the_classes_false_and_true(values: Any, cost: Any) -> None:
+    made = trained((X, values), 1 if cost is BinaryCrossEntropy else 2, cost())
+    assert made.session.setup.classes == ("False", "True")
+    assert set(made.classify(X).tolist()) <= {"False", "True"}
+
+
+def test_booleans_of_one_value_are_still_two_classes() -> None:
+    made = trained((X, [True] * 40), 2, epochs=30)
+    assert made.classify(X).tolist() == ["True"] * 40
+
+
+def test_every_split_has_the_classes_of_training() -> None:
+    made = trained({"training": (X, WORDS), "validation": (X[CODES > 0], WORDS[CODES > 0].tolist())})
+    rows = np.array(["ant", "cat", "dog"]) == WORDS[CODES > 0][:, None]
+    losses = -np.log(made.predict(X[CODES > 0])[rows])
+    assert made.evaluate()["loss"] == pytest.approx(losses.mean(), rel=1e-5)
+    with pytest.raises(SigmaDataError, match="holds the class 'cow', which the training split does not have"):
+        trained({"training": (X, WORDS), "validation": (X, ["cow"] * 40)})
+
+
+@pytest.mark.parametrize(("first", "message"), [
+    (None, "row 1 has no class. Fill it in, or drop the row"),
+    (np.nan, "row 1 has no class"),
+    (pd.NA, "row 1 has no class"),
+    ("", "row 1 has no class"),
+    (" ", "row 1 has no class"),
+    (3, r"mixes words and numbers: row 0 holds '\w+', row 1 3. Make them alike"),
+    (("a", "b"), "section 'targets'"),
+])  # fmt: skip
+def test_labels_that_are_missing_or_mixed_are_refused(first: Any, message: str) -> None:
+    with pytest.raises(SigmaDataError, match=message):
+        trained((X, [WORDS[0], first, *WORDS[2:].tolist()]))
+
+
+def test_words_are_refused_by_a_cost_for_numbers() -> None:
+    with pytest.raises(SigmaDataError, match="'targets' holds words, such as '.*use a classification cost"):
+        trained((X, WORDS), 1, SquaredDifference())
+
+
+def test_classify_returns_the_first_of_equal_classes_and_keeps_the_order() -> None:
+    made = trained((X, WORDS), epochs=0)
+    order = DRAW.permutation(40)
+    assert made.classify(X[order]).tolist() == made.classify(X)[order].tolist()
+    assert made.classify(X[:1]).shape == (1,)
+    assert made.classify(np.zeros((2, 3))).tolist() == ["ant", "ant"]  # biases are 0, so all classes are equal
+    binary = trained((X, CODES > 0), 1, BinaryCrossEntropy(), epochs=0)
+    assert binary.classify(np.zeros((1, 3))).tolist() == ["False"]  # 0.5 is not above one half
+
+
+def test_classify_returns_indices_without_names_and_refuses_numbers() -> None:
+    assert set(trained((X, CODES)).classify(X).tolist()) <= {0, 1, 2}
+    with pytest.raises(SigmaNetworkError, match=r"1-output: its cost does not choose among classes\. Use predict\(\)"):
+        trained((X, X), 3, SquaredDifference()).classify(X)
+    with pytest.raises(SigmaNetworkError, match="1-output: predictions are not finite"):
+        trained((X, WORDS)).classify(np.full((1, 3), np.nan))
+
+
+# -- shares for validation ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("settings", [{}, {"seed": 7}, {"split_by": "stratified"}, {"split_by": "block"}])
+def test_validation_split_takes_the_rows_that_a_file_takes(tmp_path: Path, settings: dict[str, Any]) -> None:
+    pd.DataFrame(X.astype(float), columns=["a", "b", "c"]).assign(y=WORDS).to_csv(tmp_path / "t.csv", index=False)
+    shares = {"training": 0.7, "validation": 0.3}
+    file = trained(Csv(tmp_path / "t.csv", "y", split=shares, **settings))
+    made = trained((X, WORDS), validation_split={"split": 0.3, **settings} if settings else 0.3)
+    for name in shares:
+        ours, theirs = (t.session.setup.evaluator.splits[name].block(0) for t in (made, file))
+        assert np.array_equal(ours["inputs"], theirs["inputs"])
+        assert np.array_equal(ours["targets"], theirs["targets"])
+    assert made.evaluate() == file.evaluate()
+
+
+def test_validation_split_works_for_every_kind_of_data() -> None:
+    frame = pd.DataFrame(X.astype(float), columns=["a", "b", "c"])
+    given = {
+        "lists": (X.tolist(), CODES.tolist()),
+        "sections": {"inputs": X, "targets": CODES},
+        "frame": (frame, CODES),
+        "Arrays": Arrays(inputs=X, targets=CODES),
+        "Stream": Stream(zip(X, CODES, strict=True), block_rows=7),
+        "iterator": iter([(X[:20], CODES[:20]), (X[20:], CODES[20:])]),
+        "function": lambda: iter([(X[:20], CODES[:20]), (X[20:], CODES[20:])]),
+    }
+    losses = {name: trained(data, validation_split=0.25, epochs=0).evaluate()["loss"] for name, data in given.items()}
+    assert max(losses.values()) == pytest.approx(min(losses.values()), rel=1e-6)
+
+
+def test_several_parts_can_be_given_as_in_a_file() -> None:
+    table = {"split": {"training": 0.5, "validation": 0.25, "test": 0.25}, "split_by": "stratified", "seed": 3}
+    made = trained((X, WORDS), validation_split=table)
+    assert {name: len(rows) for name, rows in made.session.setup.evaluator.splits.items()} == {
+        "training": 20, "validation": 10, "test": 10,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "share", "message"), [
+    ((X, CODES), 0, r"validation_split: must be more than 0 and less than 1, such as 0\.2 \(got 0\)"),
+    ((X, CODES), 1.0, r"\(got 1\.0\)"),
+    ((X, CODES), -0.1, r"\(got -0\.1\)"),
+    ((X, CODES), float("nan"), r"\(got nan\)"),
+    ((X, CODES), True, r"\(got True\)"),
+    ((X, CODES), "0.2", r"\(got '0\.2'\)"),
+    ((X, CODES), 0.001, "'validation' gets none of 40 rows"),
+    ((X, CODES), {"spilt": 0.2}, "has no setting 'spilt'. Did you mean 'split'"),
+    ({"training": (X, CODES), "validation": (X, CODES)}, 0.2, "own.validation_split: the data has splits already: val"),
+    (Iris(), 0.2, "the data has splits already: validation"),
+])  # fmt: skip
+def test_shares_that_cannot_be_cut_are_refused(data: Any, share: Any, message: str) -> None:
+    with pytest.raises(SigmaConfigError, match=message.replace("own.", "trainer.")):
+        trained(data, validation_split=share)
+
+
+# -- generators --------------------------------------------------------------------------------------------------------
+def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for start in range(0, 40, 10):
+        yield X[start : start + 10], CODES[start : start + 10]
+
+
+def endless() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    while True:
+        yield from batches()
+
+
+def samples() -> Iterator[tuple[np.ndarray, np.int64]]:
+    yield from zip(X, CODES, strict=True)
+
+
+def test_a_generator_is_kept_and_its_function_is_called_for_each_epoch() -> None:
+    calls = []
+
+    def counted() -> Iterator[Any]:
+        calls.append(1)
+        return batches()
+
+    kept, streamed = trained(batches(), epochs=3), trained(counted, epochs=3)
+    assert len(kept.session.setup.feed.dataset) == len(streamed.session.setup.feed.dataset) == 40
+    assert len(calls) >= 2
+    stream = Stream(batches, of="batches", keep="one")
+    assert np.array_equal(streamed.predict(X), trained(stream, epochs=3).predict(X))
+    assert trained(lambda: islice(endless(), 4), epochs=3).predict(X).tobytes() == streamed.predict(X).tobytes()
+
+
+@pytest.mark.parametrize("data", [endless(), endless], ids=["object", "function"])
+def test_an_endless_generator_is_refused_with_the_remedy(data: Any) -> None:
+    with pytest.raises(SigmaDataError, match=r"has not ended after 10,000 .* must end: .*itertools\.islice\(generator"):
+        trained(data)
+
+
+def test_a_generator_that_yields_more_than_memory_may_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sigma_kernel.training.data.dataset.LARGEST", 2**20)
+    with pytest.raises(SigmaDataError, match=r"has not ended after \d,?\d+ blocks, 0\.0 GiB, .* pass the function"):
+        trained(endless())
+
+
+@pytest.mark.parametrize(("data", "message"), [
+    (samples(), r"section 'targets' is a single value\. Axis 0 is for the samples; Stream\(...\) joins single ones"),
+    (samples, r"If the source yields samples, not batches, use Stream\(source\)"),
+    (lambda x: x, r"must be a function without arguments that returns an iterable \(.*missing 1 required"),
+    (lambda: None, "must be a function without arguments that returns an iterable .*not iterable"),
+])  # fmt: skip
+def test_sources_that_are_no_batches_are_refused_by_name(data: Any, message: str) -> None:
+    with pytest.raises(SigmaDataError, match=message):
+        trained(data)
+
+
+# -- arrays of all kinds -----------------------------------------------------------------------------------------------
+class Foreign:
+    """An array of another library, which offers one of the protocols."""
+
+    def __init__(self, values: np.ndarray, error: Exception | None = None) -> None:
+        self.values, self.error = values, error
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if self.error is not None:
+            raise self.error
+        return self.values
+
+
+class Capsule:
+    def __init__(self, values: np.ndarray) -> None:
+        self.__dlpack__, self.__dlpack_device__ = values.__dlpack__, values.__dlpack_device__
+
+
+def read_only(values: np.ndarray) -> np.ndarray:
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+ALIKE: dict[str, Any] = {
+    "lists": X.tolist(),
+    "rows": list(X),
+    "Fortran order": np.asfortranarray(X),
+    "strided": np.repeat(X, 2, axis=1)[:, ::2],
+    "read-only": read_only(X),
+    "big-endian": X.astype(">f4"),
+    "float64": X.astype(float),
+    "__array__": Foreign(X),
+    "__dlpack__": Capsule(X),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_arrays_of_every_kind_train_and_predict_alike(name: str) -> None:
+    given = ALIKE[name]
+    assert trained((given, CODES)).predict(given).tobytes() == trained((X, CODES)).predict(X).tobytes()
+
+
+def test_bytes_of_images_are_numbers() -> None:
+    pixels = DRAW.integers(0, 256, (40, 3)).astype(np.uint8)
+    made, same = trained((pixels, CODES)), trained((pixels.astype(np.float32), CODES))
+    assert np.array_equal(made.predict(pixels), same.predict(pixels.astype(np.float32)))
+
+
+def test_a_memory_map_is_not_copied(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    made = trained((mapped, CODES), backend="numpy")
+    assert np.shares_memory(made.session.setup.feed.dataset.block(0)["inputs"], mapped)
+    assert np.shares_memory(made.session.setup.feed.prepare(made.session.setup.feed.dataset.block(0))["inputs"], mapped)
+
+
+class Sparse:
+    def toarray(self) -> np.ndarray:
+        return X
+
+
+@pytest.mark.parametrize(("data", "message"), [
+    ((Sparse(), CODES), r"section 'inputs' is a sparse matrix\. Give x\.toarray\(\)"),
+    ((Foreign(X, RuntimeError("requires grad.")), CODES), "section 'inputs': RuntimeError: requires grad"),
+    ((Foreign(X, TypeError("is on cuda")), CODES), "section 'inputs': TypeError: is on cuda. Give a NumPy array"),
+    ((X[:0], CODES[:0]), "there are no rows"),
+    ((X[:, 0], CODES), r"the samples of section 'inputs' have shape \(\)\. Write Input\(\)"),
+    ((X, CODES[:5]), r"must have equally many rows \(got {'inputs': 40, 'targets': 5}\)"),
+    (([[1.0], [1.0, 2.0]], [0, 1]), "samples have different shapes. Cut or pad them"),
+    ((X.astype(complex), CODES), "section 'inputs' holds complex128"),
+    (("abc", "def"), "section 'inputs' is a single value"),
+    ((X, CODES, CODES, CODES), r"not data \(got tuple of 4\)"),
+])  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(SigmaError, match=message):
+        trained(data)
+    if isinstance(data[0], Sparse):
+        with pytest.raises(SigmaDataError, match="sparse matrix"):
+            Arrays(inputs=data[0])
+        with pytest.raises(SigmaDataError, match="sparse matrix"):
+            trained((X, CODES)).predict(data[0])
