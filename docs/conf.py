@@ -23,6 +23,7 @@ extensions = [
 exclude_patterns = ["_build"]
 html_theme = "furo" if find_spec("furo") else "alabaster"
 html_title = f"Sigma {__version__}"
+html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 autodoc_member_order = "bysource"
