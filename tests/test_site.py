@@ -32,9 +32,11 @@ by_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda path: path.ste
 # -- pages generated from the code -------------------------------------------------------------------------------------
 @pytest.mark.rooms
 def test_every_component_of_the_rooms_has_a_section():
-    pages = "\n".join(generated.expanded(page.read_text()) for page in DOCS.glob("components/*.md"))
-    shown = set(re.findall(r"^### `(.*)`$", pages, re.MULTILINE))
+    written = "\n".join(page.read_text() for page in DOCS.glob("components/*.md"))
     kinds = {one.kind for one in catalogue().components()} - {"command", "op", "lowering"}
+    assert set(re.findall(r"^```{generated} components (\w+)$", written, re.MULTILINE)) == kinds
+    pages = generated.expanded(written)
+    shown = set(re.findall(r"^### `(.*)`$", pages, re.MULTILINE))
     assert shown == {one.name for kind in kinds for one in components.offered(kind)}
     assert "- `patience` (a whole number, default `5`): Firings without an improvement" in pages
 
