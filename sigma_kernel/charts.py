@@ -11,6 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel.optional import optional
+from sigma_kernel.settings import brief
 
 WIDE, HIGH = 500, 150  # of the axes of a panel, in pixels
 LEFT, TOP, BOTTOM = 64, 34, 34  # margins of the axes
@@ -29,6 +30,8 @@ class Line:
     y: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    __repr__ = brief
 
 
 def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") -> str:

@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from inspect import cleandoc
+from itertools import islice
 from math import inf, isfinite
 from numbers import Integral, Real
+from textwrap import shorten
 from typing import Any, Literal, get_args
 
-from attrs import Attribute, field, frozen, validators
+from attrs import Attribute, field, fields, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
@@ -166,6 +168,24 @@ def documented(made: Any) -> Mapping[str, str]:
         _, _, section = cleandoc(one.__doc__ or "").partition("\nArgs:\n")
         found |= {name: " ".join(text.split()) for name, text in _DOCUMENTED.findall(section.partition("\n\n")[0])}
     return found
+
+
+def brief(made: Any) -> str:
+    """Return an attrs object on one line, whatever it holds: to be the ``__repr__`` of classes that hold arrays."""
+    shown = [f"{f.alias}={_short(getattr(made, f.name))}" for f in fields(type(made)) if f.repr and f.name[0] != "_"]
+    return f"{type(made).__name__}({shorten(', '.join(shown), 400, placeholder=' ...')})"
+
+
+def _short(value: Any) -> str:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{type(value).__name__}({value.shape}, {value.dtype})"
+    if isinstance(value, Mapping):
+        names = ", ".join(str(name) for name in islice(value, 4))
+        return f"{{{names}{f' ... {len(value)} in all' if len(value) > 4 else ''}}}"
+    if isinstance(value, list | tuple):
+        more = f", ... {len(value)} in all" if len(value) > 4 else ""
+        return f"[{', '.join(map(_short, value[:4]))}{more}]"
+    return shorten(repr(value), 80, placeholder=" ...")
 
 
 def is_finite(value: Any) -> bool:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from inspect import isabstract
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import attrs
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment, TimeStep, load
 from sigma_kernel.config import build, load as read
-from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.catalogue import catalogue, load as load_component
+from sigma_kernel.settings import brief
 
 TEXT = """
 format = 1
@@ -31,6 +37,14 @@ optimiser = "adam"
 type = "stop"
 when = "epoch reaches 2"
 """
+
+
+PACKAGES = ["sigma_kernel", *(f"sigma_kernel.{name}" for name in ("contracts", "graph", "config", "curves", "charts"))]
+ROOMS = [
+    f"sigma_{name}" for name in ("data", "hooks", "layers", "optimisers", "initialisers", "operator_local", "plot")
+]
+ROOMS += [f"sigma_{name}" for name in ("monitor_console", "bench", "recipes", "backend_numpy", "backend_numba")]
+PLAIN = {int: 7, float: 0.25, bool: True, str: "1 epoch", Path: Path("/some/where"), TimeStep: TimeStep("stop")}
 
 
 def short(thing: Any) -> str:
@@ -79,3 +93,58 @@ def test_what_a_run_leaves_prints_in_a_few_lines(tmp_path: Path) -> None:
             trainer.summary(),
         ):
             short(thing)
+
+
+def public() -> dict[str, type]:
+    """Return the attrs classes and tuples that packages export, without abstract ones."""
+    modules = [import_module(name) for name in PACKAGES + ROOMS]
+    found = {f"{module.__name__}.{name}": getattr(module, name) for module in modules for name in dir(module)}
+    return {
+        name: one
+        for name, one in found.items()
+        if isinstance(one, type) and one.__module__.startswith("sigma_") and attrs.has(one) and not isabstract(one)
+    }
+
+
+def example(type_: Any) -> Any:
+    """Return a value of a type: large where it may be, as arrays, tables and lists."""
+    origin = get_origin(type_) or type_
+    if origin in PLAIN:
+        return PLAIN[origin]
+    if type_ == tuple[int, ...]:
+        return (3, 224, 224)  # a shape
+    if origin is Literal:
+        return get_args(type_)[0]
+    if origin in (Union, UnionType):
+        return example(get_args(type_)[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {f"name{i}": np.zeros((100, 100)) for i in range(60)}
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return tuple(example(one) for one in get_args(type_) if one is not ... for _ in range(300))
+    return np.zeros((100, 100))
+
+
+def held(made: type, component: bool) -> Any:
+    """Return an object of a class without making it: a component has its defaults, others hold what is large."""
+    types, thing = get_type_hints(made), made.__new__(made)
+    for f in attrs.fields(made):
+        value = f.default if component else attrs.NOTHING
+        if isinstance(value, attrs.Factory):
+            value = {} if value.takes_self else value.factory()
+        if value is attrs.NOTHING:
+            value = PLAIN.get(types[f.name], "x") if component else example(types[f.name])
+        object.__setattr__(thing, f.name, value)
+    return thing
+
+
+@pytest.mark.rooms
+def test_every_public_class_prints_in_a_few_lines_whatever_it_holds() -> None:
+    components, tried = {one for each in catalogue().components() if isinstance(one := load_component(each), type)}, 0
+    for name, made in public().items():
+        written = getattr(made.__repr__, "__code__", None)
+        if written is None or (written.co_filename.endswith(".py") and made.__repr__ is not brief):
+            continue  # not that of attrs: prints no fields, or those that the tests above print
+        text, tried = repr(held(made, made in components)), tried + 1
+        assert len(text) < 500, name
+        assert text.count("\n") < 10, name
+    assert tried > 100

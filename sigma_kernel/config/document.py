@@ -18,6 +18,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Array, InlineTable, Item, Table
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.settings import brief
 
 Path = tuple[str | int, ...]
 
@@ -51,6 +52,8 @@ class Document:
     places: Mapping[Path, int | tuple[str, Path]] = field(repr=False)
     texts: Mapping[Path, int] = field(repr=False)
     folder: pathlib.Path = field(factory=pathlib.Path.cwd, repr=False)
+
+    __repr__ = brief
 
     def describe(self, path: Path, text: str, text_line: int = 1) -> tuple[int, str]:
         """Return a line number and ``file:line: dotted.path: text``, or 0 and ``--set dotted.path: text``.

@@ -150,6 +150,8 @@ class Single(_Common):
     trainer: Training
     hooks: Mapping[str, Choice[Hook]] = named()
 
+    __repr__ = settings.brief
+
     @property
     def trainers(self) -> Mapping[str, TrainerTable]:
         """Return the trainer by its name."""
@@ -163,6 +165,8 @@ class Several(_Common):
     """A file with several trainers, each with its own tables."""
 
     trainers: Mapping[str, TrainerTable] = named()
+
+    __repr__ = settings.brief
 
 
 # A file after reading: components resolved to choices, defaults filled in.  Compares by value.

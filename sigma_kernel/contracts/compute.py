@@ -11,6 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.graph.node import Graph
+from sigma_kernel.settings import brief
 
 Array = Any  # whatever a backend holds on its device
 Arrays = Mapping[str, Array]  # by name
@@ -34,6 +35,8 @@ class Step:
     writes: tuple[str, ...]
     ring: tuple[str, ...]
 
+    __repr__ = brief
+
     @property
     def donations(self) -> dict[int, int]:
         """Map each output that replaces a state entry to the input whose storage it may reuse."""
@@ -55,6 +58,8 @@ class Inference:
     arrays: Mapping[str, np.ndarray]
     step: Callable[[int], Step]
     live: Mapping[str, float]
+
+    __repr__ = brief
 
 
 class Exporter(ABC):
@@ -83,6 +88,8 @@ class Burst:
     done: int
     published: Mapping[str, Any] = field(factory=dict)
 
+    __repr__ = brief
+
 
 @frozen
 class Batches:
@@ -90,6 +97,8 @@ class Batches:
 
     block: Arrays
     rows: np.ndarray
+
+    __repr__ = brief
 
 
 @frozen
@@ -102,6 +111,8 @@ class Share:
     records: Records
     gradients: Records
     state: Records
+
+    __repr__ = brief
 
 
 class Program(Protocol):

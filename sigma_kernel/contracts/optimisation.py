@@ -13,7 +13,7 @@ from sigma_kernel.errors import expect, inside
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.settings import instance_of
+from sigma_kernel.settings import brief, instance_of
 
 
 @frozen
@@ -30,6 +30,8 @@ class Update:
 
     parameters: Nodes
     slots: Mapping[tuple[str, str], Node] = field(factory=dict)
+
+    __repr__ = brief
 
 
 class Objective(Protocol):
@@ -97,6 +99,8 @@ class Optimisation:
     type: Optimiser
     match: str = field(default="**", validator=instance_of(str, "a string"))
     minimises: Sequence[str] | None = None
+
+    __repr__ = brief
 
 
 @define(eq=False, kw_only=True)

@@ -23,6 +23,7 @@ from sigma_kernel.graph.values import (
     array_of,
     in_dtype,
 )
+from sigma_kernel.settings import brief
 
 Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
 
@@ -86,6 +87,8 @@ class Graph:
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
 
+    __repr__ = brief
+
     def __iter__(self) -> Iterator[Node]:
         """Yield every node that the outputs depend on once, operands first."""
         return ordered(self.outputs)
@@ -107,9 +110,6 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.rows(), *self._ends())
-
-    def __repr__(self) -> str:
-        return f"Graph({list(self.inputs)} -> {list(self.outputs)})"
 
     def __str__(self) -> str:
         lines = [line for place, row in enumerate(self.rows()) for line in _lines(place, row)]

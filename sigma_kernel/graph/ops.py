@@ -26,6 +26,7 @@ from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.interpretation import evaluated
 from sigma_kernel.graph.methods import Constant
 from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, Rules, Shape, constant
+from sigma_kernel.settings import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
 Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
@@ -34,6 +35,8 @@ Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
 @frozen(eq=False)
 class Op(Rules):
     """A row of the table as a function: it makes a node, or of arrays alone computes an array at once."""
+
+    __repr__ = brief
 
     @overload  # type: ignore[override]
     def __call__(self, *inputs: Node | float, **attrs: Any) -> Node: ...

@@ -21,6 +21,7 @@ import attrs
 from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.settings import brief
 
 A = TypeVar("A", bound="Architecture")
 MOST = 10_000  # layers in a network
@@ -208,6 +209,8 @@ class Placed:
     name: str
     layer: Any
     sources: tuple[str, ...] = ()
+
+    __repr__ = brief
 
     @property
     def kind(self) -> str:

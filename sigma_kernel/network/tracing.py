@@ -27,7 +27,7 @@ from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, place
 from sigma_kernel.registry.registry import Kind
-from sigma_kernel.settings import documented, is_finite
+from sigma_kernel.settings import brief, documented, is_finite
 
 Nodes = Mapping[str, Node]  # by name or address
 Resolve = Callable[[str, Any], Any]  # a component by its kind and what was chosen
@@ -102,6 +102,8 @@ class Outputs:
     value: Node
     state: Nodes
 
+    __repr__ = brief
+
 
 @frozen(eq=False)
 class Totals:
@@ -113,6 +115,8 @@ class Totals:
 
     total: Node
     weight: Node
+
+    __repr__ = brief
 
     def mean(self, weight: Node | None = None) -> Node:
         """Return the total divided by the weight, or by that of a whole batch; 0 if all weights are 0."""
@@ -137,6 +141,8 @@ class Context:
     precision: str
     _trace: Trace
 
+    __repr__ = brief
+
     def resolve(self, kind: str, chosen: Any) -> Any:
         """Return the component for a name or a table, such as an activation; objects are returned unchanged."""
         return self._trace.resolve(kind, chosen) if isinstance(chosen, str | Mapping) else chosen
@@ -155,6 +161,8 @@ class Shapes:
     live: dict[str, LiveSetting] = field(factory=dict)
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
     streams: Streams = field(factory=Streams)
+
+    __repr__ = brief
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------

@@ -44,6 +44,9 @@ class Catalogue:
                 raise SigmaConfigError(f"no plugin is called {name!r}.{near(name, known) or ' See `sigma plugins`.'}")
         return type(self)(self.plugins, chosen + [needed for name in chosen for needed in required(name)])
 
+    def __repr__(self) -> str:
+        return f"Catalogue({len(self.plugins)} plugins, {len(list(self.components()))} components)"
+
     def components(self, kind: str | None = None) -> Iterator[Component]:
         """Return the components that are ready to use, of one kind or of all."""
         return (one for plugin in self.plugins for one in plugin.components if kind in (None, one.kind))

@@ -30,6 +30,9 @@ class Plugin(NamedTuple):
     traceback: str = ""
     warning: str = ""
 
+    def __repr__(self) -> str:
+        return f"Plugin({self.name!r}, {self.version!r}, {self.state}, {len(self.components)} components)"
+
     @property
     def state(self) -> str:
         """Return ``ready``, ``disabled`` or ``quarantined``."""

@@ -13,7 +13,7 @@ from attrs import define, field
 from sigma_data.arrays import equal_length, finite, numbers, specs
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph import Spec
-from sigma_kernel.settings import ge, in_, min_len, optional
+from sigma_kernel.settings import brief, ge, in_, min_len, optional
 
 Block = dict[str, np.ndarray]
 
@@ -54,6 +54,8 @@ class Stream(Dataset):
     _running: Iterator[Block] = field(factory=lambda: iter(()), init=False)
     _at: tuple[int, Block] = field(default=(-1, {}), init=False)
     _lock: RLock = field(factory=RLock, init=False)  # training prefetches while a split of the same rows is evaluated
+
+    __repr__ = brief
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaDataError if the source cannot be iterated, or not again although ``keep`` needs it."""

@@ -27,6 +27,9 @@ class Subset(Dataset):
         homes = np.searchsorted(starts, chosen, side="right") - 1
         self._parts = [(int(home), chosen[homes == home] - starts[home]) for home in np.flatnonzero(np.bincount(homes))]
 
+    def __repr__(self) -> str:
+        return f"Subset({self.dataset!r}, {len(self)} rows)"
+
     @property
     def sections(self) -> Mapping[str, Spec]:
         """Return each section's shape and dtype for one sample."""
