@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import struct
 import time
-from collections.abc import Callable, Iterator as Iterating, Mapping
-from itertools import product
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +26,7 @@ from sigma_kernel import (
     functions as f,
 )
 from sigma_kernel.testing import ExporterSuite, ExtractorSuite, IteratorSuite, MergerSuite, MetricSuite, ReaderSuite
-
-
-def failed(suite: Any) -> set[str]:
-    """Return the names of the tests that a component fails."""
-    found = set()
-    for name, test in inspect.getmembers(suite, inspect.ismethod):
-        for given in _cases(test) if name.startswith("test_") else ():
-            try:
-                test(**given)
-            except (Exception, pytest.fail.Exception):
-                found.add(name)
-    return found
-
-
-def _cases(test: Callable[..., None]) -> Iterating[dict[str, Any]]:
-    marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
-    names = [mark.args[0] for mark in marks]
-    yield from (dict(zip(names, values, strict=True)) for values in product(*(mark.args[1] for mark in marks)))
+from tests.faults import failed
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "data": "DatasetSuite PreprocessorSuite SourceSuite",
         "doing": "Do",
         "exporters": "ExporterSuite inference",
+        "functions": "ActivationSuite OpSuite",
         "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
         "layers": "CostSuite LayerSuite by_name traced",
         "metrics": "MergerSuite MetricSuite",

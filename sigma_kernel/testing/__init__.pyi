@@ -14,6 +14,8 @@ from sigma_kernel.testing.data import SourceSuite as SourceSuite
 from sigma_kernel.testing.doing import Do as Do
 from sigma_kernel.testing.exporters import ExporterSuite as ExporterSuite
 from sigma_kernel.testing.exporters import inference as inference
+from sigma_kernel.testing.functions import ActivationSuite as ActivationSuite
+from sigma_kernel.testing.functions import OpSuite as OpSuite
 from sigma_kernel.testing.initialisers import InitialiserSuite as InitialiserSuite
 from sigma_kernel.testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_kernel.testing.initialisers import distance as distance

@@ -13,27 +13,29 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel import functions as f
 from sigma_kernel.contracts import CostLayer, Layer
-from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Node, Spec, symbol
-from sigma_kernel.graph.random import Key
-from sigma_kernel.network.architecture import write
+from sigma_kernel.graph.random import Draw, Key
+from sigma_kernel.network.architecture import component_name, write
 from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve, Shapes, Trace
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.testing.gradients import SCALES, Slopes
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
+MANY = 4000  # rows for a mean
 
 
 def by_name(kind: str, chosen: Any) -> Any:
@@ -50,11 +52,17 @@ class TracedLayer:
     shapes: Shapes
     count: int  # of inputs, which come first
     totals: tuple[Node, ...] = ()  # of a cost with weighted rows: the weighted sum, and the sum of the weights
+    changes: tuple[str, ...] = ()  # names of the new state
 
     @property
     def output(self) -> Node:
         """Return the node of the output."""
         return self.graph.outputs[0]
+
+    @property
+    def random(self) -> bool:
+        """Return whether the layer draws random numbers."""
+        return any(name in self.names for _, name in WORDS)
 
     def values(self, arrays: Arrays, seed: int = 1) -> list[np.ndarray]:
         """Return an array for every input of the graph: the given ones, then parameters and state drawn by seed."""
@@ -89,13 +97,15 @@ def traced(
     nodes = (*inputs, *rest)
     names = tuple(str(node.attrs["name"]) for node in nodes)
     totals = tuple(node for cost in trace.totals.values() for node in (cost.total, cost.weight))
-    return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals)
+    return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals, tuple(trace.state))
 
 
 class LayerSuite(ABC):
     """Conformance tests of a layer; ``inputs`` are the specs of one sample, with floats in the test's precision."""
 
     inputs: ClassVar[Sequence[Spec]] = (Spec((4,)),)
+    scales: ClassVar[Sequence[float]] = SCALES  # of inputs at which gradients are checked
+    scaled: ClassVar[slice] = slice(None)  # inputs that may have any scale
 
     @abstractmethod
     def make(self) -> Layer:
@@ -151,30 +161,30 @@ class LayerSuite(ABC):
         unread = {*one.shapes.parameters, *one.shapes.live} - {*one.names, "0-it.weight"}
         assert not unread, f"declared and not used: {', '.join(sorted(unread))}"
 
-    def test_gradients_agree_with_finite_differences(self) -> None:
-        """Compare gradients with finite differences along random directions, in every float input."""
-        it, arrays = self.trace()
-        values = it.values(arrays)
-        random = np.random.default_rng(2)
-        places = [
-            i for i, node in enumerate(it.graph.inputs) if node.dtype in FLOATS and it.names[i] not in it.shapes.live
-        ]
-        weights = symbol(it.output.shape, "float64")
-        loss = f.sum(it.output * weights)
-        wanted = gradient(loss, [it.graph.inputs[i] for i in places])
-        run = interpret(Graph((*it.graph.inputs, weights), (loss, *wanted)), numpy_namespace())
-        seed = random.normal(size=it.output.shape)
-        gradients = run(*values, seed)[1:]
-        for i, found in zip(places, gradients, strict=True):
-            direction = random.normal(size=found.shape)
-            up, down = (self._moved(run, values, i, sign * 1e-6 * direction, seed) for sign in (1, -1))
-            np.testing.assert_allclose(np.sum(found * direction), (up - down) / 2e-6, rtol=1e-5, atol=1e-7)
+    def _slopes(self, batch: int) -> tuple[Slopes, list[np.ndarray], list[int]]:
+        """Return the gradients for a batch, values to compute them at, and the places of inputs of any scale."""
+        it, arrays = self.trace(batch)
+        free = [it.names[i] not in it.shapes.live and node.dtype in FLOATS for i, node in enumerate(it.graph.inputs)]
+        places = [i for i, one in enumerate(free) if one]
+        scaled = [i for i in range(it.count)[self.scaled] if i in places]
+        return Slopes(it.graph.inputs, it.output, places), it.values(arrays), scaled
 
-    def _moved(
-        self, run: Callable[..., Any], values: Sequence[np.ndarray], place: int, by: np.ndarray, seed: np.ndarray
-    ) -> float:
-        moved = [x + by if i == place else x for i, x in enumerate(values)]
-        return float(run(*moved, seed)[0])
+    def test_gradients_agree_with_finite_differences(self) -> None:
+        """Compare along random directions, in every float input, for a batch and for a single sample."""
+        for batch in (3, 1):
+            slopes, values, _ = self._slopes(batch)
+            slopes.check(values)
+
+    def test_gradients_of_small_and_large_inputs_agree_too(self) -> None:
+        """Scale the inputs."""
+        slopes, values, scaled = self._slopes(3)
+        for scale in self.scales:
+            slopes.check([x * scale if i in scaled else x for i, x in enumerate(values)], scale)
+
+    def test_gradients_at_kinks_lie_between_the_slopes_beside_them(self) -> None:
+        """Set the inputs to zero, where many functions have a kink."""
+        slopes, values, scaled = self._slopes(2)
+        slopes.check_kinks([x * 0.0 if i in scaled else x for i, x in enumerate(values)])
 
     def test_the_same_key_gives_the_same_bits(self) -> None:
         """Trace and run twice, also with a pickled copy of the graph."""
@@ -186,19 +196,57 @@ class LayerSuite(ABC):
         assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
 
     def test_it_holds_no_arrays(self) -> None:
-        """Check its fields before and after it runs."""
+        """Look into its fields, other attributes and those of its class, before and after it runs."""
         layer = self.make()
-        specs = [Spec(x.shape, str(x.dtype)) for x in self.arrays(2)]
-        before = attrs.asdict(layer, recurse=False)
-        traced(layer, specs, training=True)
-        assert attrs.asdict(layer, recurse=False) == before
-        assert not [name for name, value in before.items() if isinstance(value, np.ndarray | Node)]
+        for _ in range(2):
+            held = {**vars(type(layer)), **_attributes(layer)}
+            assert not [name for name, value in held.items() if any(_arrays(value))], "a layer holds no arrays"
+            traced(layer, self._specs(2), training=True)
+
+    def test_its_settings_stay_as_they_are(self) -> None:
+        """Compare its fields before and after it runs, in training and in evaluation."""
+        layer = self.make()
+        before = deepcopy(_attributes(layer))
+        for training in (True, False):
+            traced(layer, self._specs(2), training=training)
+            assert _attributes(layer) == before
+
+    def _specs(self, batch: int) -> list[Spec]:
+        return [Spec(x.shape, str(x.dtype)) for x in self.arrays(batch)]
+
+    def test_what_it_declares_can_be_initialised(self) -> None:
+        """Draw the initial values of its parameters and its state."""
+        shapes, resolve = self.trace()[0].shapes, Resolver(catalogue())
+        for address, one in {**shapes.parameters, **shapes.state}.items():
+            if not isinstance(one.initialiser, int | float):
+                values = resolve("initialiser", one.initialiser).values(address, one, Draw(0, 1))
+                assert values.shape == one.shape, address
+                assert np.isfinite(values).all(), address
+
+    def test_evaluation_changes_no_state(self) -> None:
+        """Compare the state after a batch in evaluation with the state before."""
+        it, arrays = self.trace(training=False)
+        values = it.values(arrays)
+        for name, new in zip(it.changes, it.run(values)[1:], strict=True):
+            assert name in it.names, f"{name}: is overwritten in evaluation"
+            np.testing.assert_array_equal(new, values[it.names.index(name)], err_msg=name)
+
+    def test_random_numbers_keep_the_mean_of_evaluation(self) -> None:
+        """Compare the mean of many runs in training with evaluation, if training is random."""
+        it, arrays = self.trace(1)
+        if it.random and it.output.shape:
+            rows = [np.repeat(x, MANY, axis=0) for x in arrays]
+            many = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in rows], training=True)
+            found = many.run(many.values(rows))[0]
+            error = 6.0 * found.std(axis=0) / MANY**0.5 + 1e-9
+            assert (np.abs(found.mean(axis=0) - self.run(1, training=False)[0][0]) <= error).all()
 
     def test_its_text_form_round_trips(self) -> None:
         """Print, parse and print again, if every setting can be printed."""
-        text = write([self.make()])
+        layer = self.make()
+        text, own = write([layer]), component_name(layer)
         if "<" not in text:
-            assert write(parse(text, by_name)) == text
+            assert write(parse(text, lambda kind, name: type(layer) if name == own else by_name(kind, name))) == text
 
     def test_a_sample_does_not_depend_on_the_others_in_its_batch(self) -> None:
         """Run a batch, and its first sample alone, in evaluation."""
@@ -208,9 +256,34 @@ class LayerSuite(ABC):
         first = alone.run(alone.values([x[:1] for x in arrays]))[0]
         np.testing.assert_allclose(first, whole[:1], rtol=1e-12, atol=1e-12)
 
+    def test_a_batch_repeated_twice_gives_every_output_twice(self) -> None:
+        """Run a batch in training, and twice the batch at once, unless training is random."""
+        it, arrays = self.trace(3)
+        if not it.random:
+            twice = [np.concatenate([x, x]) for x in arrays]
+            double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
+            once = it.run(it.values(arrays))[0]
+            np.testing.assert_allclose(double.run(double.values(twice))[0], np.concatenate([once, once]), rtol=1e-9)
+
+
+def _attributes(layer: Layer) -> dict[str, Any]:
+    """Return the fields and all other attributes of a layer."""
+    return {**attrs.asdict(layer, recurse=False), **getattr(layer, "__dict__", {})}
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """Yield the arrays and nodes in a value, also those in containers."""
+    if isinstance(value, np.ndarray | Node):
+        yield value
+    elif isinstance(value, Mapping | list | tuple | set | frozenset):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _arrays(one)
+
 
 class CostSuite(LayerSuite):
     """Conformance tests of a cost; ``inputs`` are the specs of the prediction and the targets."""
+
+    scaled = slice(1)  # the prediction
 
     @abstractmethod
     def make(self) -> CostLayer:
@@ -252,4 +325,19 @@ class CostSuite(LayerSuite):
         rows = np.asarray(len(arrays[0]), np.float64)
         return it.run(it.values(arrays))[0] * rows, rows
 
-    test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]  # one number per batch
+    def test_the_order_of_rows_does_not_matter(self) -> None:
+        """Run a batch forwards and backwards."""
+        it, arrays = self.trace(4)
+        turned = [x[::-1] for x in arrays]
+        np.testing.assert_allclose(it.run(it.values(turned))[0], it.run(it.values(arrays))[0], rtol=1e-12)
+
+    def test_large_outputs_have_a_finite_cost(self) -> None:
+        """Scale the prediction, in float32."""
+        it, (output, *rest) = self.trace(3, precision="float32")
+        for scale in (*self.scales, -max(self.scales)):
+            found = it.run(it.values([output * np.float32(scale), *rest]))[0]
+            assert np.isfinite(found), f"predictions of scale {scale:g} cost {found}"
+
+    # one number per batch
+    test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]
+    test_a_batch_repeated_twice_gives_every_output_twice = None  # type: ignore[assignment]
