@@ -1,32 +1,41 @@
-"""Minimise a loss function of parameters and data, without layers, on the same compiled step.
+"""Minimise a function of parameters, and of data if it has any, without layers, on the same compiled step.
 
 ::
 
+    def rosenbrock(p):
+        return (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2
+
+    found = minimise(rosenbrock, {"x": -1.0, "y": 1.0}, optimiser=Adam(0.01), iterations=2000)
+
     def loss(p, batch):
-        hidden = f.tanh(batch["inputs"] @ p["w1"] + p["b1"])
-        return f.mean(f.square(hidden @ p["w2"] + p["b2"] - batch["targets"]))
+        hidden = f.tanh(batch["inputs"] @ p["hidden"]["w"] + p["hidden"]["b"])
+        return f.mean(f.square(hidden @ p["out"] - batch["targets"]))
 
     found = minimise(loss, start, {"inputs": x, "targets": y}, Adam(0.01), epochs=20)
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Optimiser, Parameter
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.graph.calculus import leaves
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace
 from sigma_kernel.training.data.dataset import dataset
+from sigma_kernel.training.session.loop import Session
 
-Loss = Callable[[Mapping[str, Node], Mapping[str, Node]], Node | Totals]
+Loss = Callable[..., Node | Totals]
+Tree = Any  # arrays of numbers in dictionaries, lists and tuples
+RUN = 10_000  # iterations without data that count as an epoch: a burst does not run across epochs
 
 
 @frozen
@@ -34,8 +43,8 @@ class Plain:
     """A loss function of parameters and a batch, in place of a network."""
 
     loss: Loss
-    start: Mapping[str, np.ndarray]
-    names: tuple[str, ...]
+    start: Tree
+    names: tuple[str, ...]  # the sections of the data; without any, the loss is a function of the parameters alone
     costs: tuple[Any, ...] = ()
     layers: tuple[Any, ...] = ()
 
@@ -45,12 +54,13 @@ class Plain:
 
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
         """Declare the parameters, each initialised to its given value."""
-        parameters = {name: Parameter(np.shape(value), _Given(value)) for name, value in self.start.items()}
-        return Shapes(parameters)
+        names = leaves(_Parameters.of(self.start, str))
+        return Shapes({n: Parameter(np.shape(x), _Given(x)) for n, x in zip(names, leaves(self.start), strict=True)})
 
     def forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         """Return the loss."""
-        found = self.loss(_Known("parameter", trace.given or {}), _Known("section", sections))
+        parameters = _Parameters.of(self.start, (trace.given or {}).__getitem__)
+        found = self.loss(parameters, *([_Sections(sections)] if self.names else []))
         loss, totals = (found.mean(), {"loss": found}) if isinstance(found, Totals) else (found, {})
         if not isinstance(loss, Node) or loss.shape != ():
             shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
@@ -58,15 +68,28 @@ class Plain:
         return Forward(values={}, predictions={}, costs={"loss": loss}, state={}, totals=totals)
 
 
-class _Known(dict[str, Node]):
-    """Nodes by name; raises SigmaAddressError with a hint for unknown names."""
+class _Sections(dict[str, Any]):
+    """Values by name; raises SigmaAddressError with a hint for unknown names."""
 
-    def __init__(self, what: str, values: Mapping[str, Node]) -> None:
-        super().__init__(values)
-        self.what = what
+    what = "section"
 
-    def __missing__(self, name: str) -> Node:
+    def __missing__(self, name: str) -> Any:
         raise SigmaAddressError(f"minimise: there is no {self.what} {name!r}.{near(str(name), self, 'There is')}")
+
+
+class _Parameters(_Sections):
+    """Parameters by name; those that are nested are lists, and more of these."""
+
+    what = "parameter"
+
+    @classmethod
+    def of(cls, tree: Tree, value: Callable[[str], Any], head: str = "") -> Any:
+        """Return the structure of a tree, with the value at its address in place of each array."""
+        if isinstance(tree, Mapping):
+            return cls({name: cls.of(inner, value, f"{head}{name}.") for name, inner in tree.items()})
+        if isinstance(tree, list):
+            return [cls.of(inner, value, f"{head}{number}.") for number, inner in enumerate(tree)]
+        return value(head[:-1])
 
 
 @frozen
@@ -80,52 +103,91 @@ class _Given:
         return np.asarray(self.value, np.float64)
 
 
-def _check_start(parameters: Any) -> None:
-    """Raise SigmaConfigError unless parameters are arrays of numbers by name."""
-    if not isinstance(parameters, Mapping):
-        got = type(parameters).__name__
+def _checked(tree: Tree, name: str = "") -> Tree:
+    """Return parameters with lists of numbers as arrays; raises SigmaConfigError for anything but arrays of numbers."""
+    if not name and not isinstance(tree, Mapping):
+        got = type(tree).__name__
         raise SigmaConfigError(f"minimise: parameters must be arrays by name: {{'w': np.zeros(3)}} (got {got}).")
-    for name, value in parameters.items():
-        if not isinstance(name, str):
-            raise SigmaConfigError(f"minimise: the name of a parameter must be a string (got {name!r}).")
-        if isinstance(value, Mapping) or _kind(value) not in "iuf":
-            wrong = f"parameter {name!r} must be an array of numbers (got {type(value).__name__})"
-            raise SigmaConfigError(f"minimise: {wrong}. Give each array its own name; parameters do not nest.")
-
-
-def _kind(value: Any) -> str:
+    if isinstance(tree, Mapping):
+        for inner in tree:
+            if not isinstance(inner, str):
+                raise SigmaConfigError(f"minimise: the name of a parameter must be a string (got {inner!r}).")
+        return {inner: _checked(value, f"{name}.{inner}".lstrip(".")) for inner, value in tree.items()}
+    if isinstance(tree, list | tuple) and any(isinstance(x, np.ndarray | Mapping) for x in tree):
+        return [_checked(value, f"{name}.{number}") for number, value in enumerate(tree)]
     try:
-        return np.asarray(value).dtype.kind
+        array = np.asarray(tree)
     except ValueError:  # rows of different lengths
-        return "O"
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
+        got = f"(got {type(tree).__name__})"
+        raise SigmaConfigError(f"minimise: parameter {name!r} must be an array of numbers {got}. Convert it first.")
+    return array
 
 
 def minimise(
     loss: Loss,
-    parameters: Mapping[str, np.ndarray],
-    data: Any,
-    optimiser: Optimiser,
-    callback: Callable[[Moment, float], bool | None] | None = None,
+    parameters: Mapping[str, Tree],
+    data: Any = None,
+    optimiser: Optimiser | str | Mapping[str, Any] | None = None,
+    callback: Callable[..., bool | None] | None = None,
     *,
-    epochs: int = 1,
+    epochs: int | None = None,
+    iterations: int | None = None,
+    every: int = 1,
     **settings: Any,
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """Minimise ``loss`` and return the trained parameters, as host arrays of the same names and shapes.
 
     ``loss(parameters, batch)`` is written in graph functions. It returns a scalar, the mean over the rows of the batch;
     for weighted rows, Totals of the weighted sum and the sum of the weights. ``data`` is what a trainer accepts: arrays
-    by section, blocks of them, a Dataset. ``callback(moment, loss)`` is called after each epoch and ends training by
-    returning True. ``settings`` are those of a trainer: batch_size, backend, precision, seed, ... Raises
+    by section, blocks of them, a Dataset; without it, the loss is a function of the parameters alone. Parameters may be
+    nested in dictionaries, lists and tuples.
+
+    Training takes so many ``iterations``, or ``epochs`` of the data, 1 by default. ``callback(moment, loss)`` is called
+    after ``every`` so many of them, with the parameters as well if it takes them; it ends training by returning True.
+    ``settings`` are those of a trainer: batch_size, backend, precision, seed, ... Raises
     SigmaConfigError if the loss is not a scalar, and SigmaTrainingError if it is not finite.
     """
-    _check_start(parameters)
-    rows = dataset(data, "minimise")
+    count, scale = _length(data, epochs, iterations, every)
+    start, alone = _checked(parameters), data is None
+    if optimiser is None:
+        raise SigmaConfigError("minimise: an optimiser is missing. Pass one: optimiser=Adam(0.01).")
+    rows = dataset({"iteration": np.zeros(max(1, min(count, RUN)))} if alone else data, "minimise")
+    settings = {"batch_size": 1, **settings} if alone else settings
+    network = Plain(loss, start, () if alone else tuple(rows.block(0)))
     with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
-        network = Plain(loss, parameters, tuple(rows.block(0)))
         trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, network=network, **settings)
-        for _ in range(epochs):
-            trainer.fit(epochs=1)
-            session = trainer.session
-            if callback is not None and callback(session.moment, session.state.published["training.loss"]):
+        for done in range(0, count, every if callback else max(1, count)):
+            trainer.fit(**{scale: min(every, count - done) if callback else count})
+            if callback is not None and _told(callback, trainer.session, start):
                 break
-        return {name: trainer.session.host(f"network.layers.{name}") for name in parameters}
+        found: dict[str, Any] = _found(trainer.session, start)
+        return found
+
+
+def _length(data: Any, epochs: int | None, iterations: int | None, every: int) -> tuple[int, str]:
+    """Return how long to train, and in which scale."""
+    if data is None and iterations is None:
+        raise SigmaConfigError("minimise: without data, say how long: iterations=2000.")
+    if epochs is not None and iterations is not None:
+        raise SigmaConfigError("minimise: epochs and iterations exclude each other. Leave one out.")
+    count, scale = (1 if epochs is None else epochs, "epochs") if iterations is None else (iterations, "iterations")
+    for name, number, least in ((scale, count, 0), ("every", every, 1)):
+        if not isinstance(number, int) or number < least:
+            raise SigmaConfigError(f"minimise: {name} must be a whole number from {least} on (got {number!r}).")
+    return count, scale
+
+
+def _told(callback: Callable[..., bool | None], session: Session, start: Tree) -> bool:
+    """Call back with the moment and the loss, and with the parameters if there is a place for them."""
+    told = session.moment, session.state.published["training.loss"]
+    try:
+        inspect.signature(callback).bind(*told, None)
+    except (TypeError, ValueError):  # ValueError: a function of another language
+        return bool(callback(*told))
+    return bool(callback(*told, _found(session, start)))
+
+
+def _found(session: Session, start: Tree) -> Any:
+    return _Parameters.of(start, lambda address: session.host(f"network.layers.{address}"))

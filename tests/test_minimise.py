@@ -63,7 +63,7 @@ def test_the_initial_parameters_are_not_modified() -> None:
 
 
 def test_a_fit_of_zero_epochs_changes_nothing() -> None:
-    found = minimise(_line, {"slope": 1.0, "offset": 2.0}, _points(), Descent(), epochs=0, **HERE)  # type: ignore[dict-item]
+    found = minimise(_line, {"slope": 1.0, "offset": 2.0}, _points(), Descent(), epochs=0, **HERE)
     assert found == {"slope": 1.0, "offset": 2.0}
 
 
@@ -158,7 +158,9 @@ def test_functions_that_cannot_be_minimised_are_refused(
     [
         ([1.0], r"parameters must be arrays by name: \{'w': .* \(got list\)"),
         ({3: 1.0}, r"the name of a parameter must be a string \(got 3\)"),
-        ({"a": {"w": 1.0}}, r"parameter 'a' must be an array of numbers \(got dict\). .*parameters do not nest"),
+        ({"a": {3: 1.0}}, r"the name of a parameter must be a string \(got 3\)"),
+        ({"a": {"w": "one"}}, r"parameter 'a.w' must be an array of numbers \(got str\)"),
+        ({"a": [np.ones(2), None]}, r"parameter 'a.1' must be an array of numbers \(got NoneType\)"),
         ({"a": "b"}, r"parameter 'a' must be an array of numbers \(got str\)"),
         ({"a": [[1.0], [1.0, 2.0]]}, r"parameter 'a' must be an array of numbers \(got list\)"),
     ],
@@ -166,3 +168,111 @@ def test_functions_that_cannot_be_minimised_are_refused(
 def test_parameters_that_are_not_a_dictionary_of_arrays_are_refused(start: Any, text: str) -> None:
     with pytest.raises(SigmaConfigError, match=f"^minimise: {text}"):
         minimise(_line, start, _points(), Descent(), **HERE)
+
+
+# -- functions of parameters alone -------------------------------------------------------------------------------------
+def _rosenbrock(p: Mapping[str, Any]) -> Any:
+    return (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2
+
+
+BY_ITSELF: dict[str, Any] = {"backend": NullBackend(), "operator": Sweep(), "precision": "float64"}
+
+
+def test_a_function_of_parameters_alone_needs_no_data() -> None:
+    slope = {"x": -2 * (1 - -1.0) - 400 * -1.0 * (1.5 - 1.0), "y": 200 * (1.5 - 1.0)}  # the closed form at (-1, 1.5)
+    found = minimise(
+        _rosenbrock, {"x": -1.0, "y": 1.5}, optimiser=Descent(learning_rate=1e-3), iterations=1, **BY_ITSELF
+    )
+    assert found["x"] == pytest.approx(-1.0 - 1e-3 * slope["x"], rel=1e-12)
+    assert found["y"] == pytest.approx(1.5 - 1e-3 * slope["y"], rel=1e-12)
+
+
+def test_parameters_nest_in_dictionaries_and_lists_and_keep_their_structure() -> None:
+    def loss(p: Mapping[str, Any]) -> Any:
+        return f.sum((p["a"]["b"] - 3.0) ** 2) + f.sum(p["c"][0] ** 2) + (p["c"][1]["d"] + 1.0) ** 2
+
+    start = {"a": {"b": [0.0, 1.0]}, "c": [np.ones((2, 2)), {"d": 1.0}]}
+    found = minimise(loss, start, optimiser=Descent(learning_rate=0.5), iterations=1, **BY_ITSELF)  # one Newton step
+    assert found["a"]["b"].tolist() == [3.0, 3.0]
+    assert found["c"][0].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert found["c"][1] == {"d": -1.0}
+    assert start["a"] == {"b": [0.0, 1.0]}
+
+
+def test_a_missing_nested_parameter_is_reported_with_a_hint() -> None:
+    with pytest.raises(SigmaAddressError, match=r"there is no parameter 'bias'. There is b"):
+        minimise(lambda p: p["a"]["bias"], {"a": {"b": 1.0}}, optimiser=Descent(), iterations=1, **BY_ITSELF)
+
+
+def test_the_callback_may_see_the_parameters_every_so_many_iterations() -> None:
+    seen: list[tuple[int, float]] = []
+
+    def watch(moment: Moment, loss: float, parameters: Mapping[str, Any]) -> bool:
+        seen.append((moment.iteration, float(parameters["x"])))
+        return moment.iteration >= 9
+
+    minimise(
+        lambda p: p["x"] ** 2 / 2,
+        {"x": 1.0},
+        None,
+        Descent(learning_rate=0.5),
+        watch,
+        iterations=20,
+        every=3,
+        **BY_ITSELF,
+    )
+    assert seen == [(3, 2.0**-3), (6, 2.0**-6), (9, 2.0**-9)]
+    ends: list[int] = []
+    minimise(lambda p: p["x"] ** 2, {"x": 1.0}, None, Descent(), lambda m, loss: ends.append(m.iteration),
+             iterations=4, every=3, **BY_ITSELF)  # fmt: skip
+    assert ends == [3, 4]
+
+
+def test_iterations_of_data_may_end_within_an_epoch() -> None:
+    seen: list[int] = []
+    minimise(
+        _line, START, _points(), Descent(), lambda moment, loss: seen.append(moment.iteration), iterations=7, **HERE
+    )
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"optimiser": Descent()}, "without data, say how long: iterations=2000"),
+        ({"optimiser": Descent(), "epochs": 3}, "without data, say how long: iterations=2000"),
+        ({"iterations": 3}, r"an optimiser is missing. Pass one: optimiser=Adam\(0.01\)"),
+        ({"optimiser": Descent(), "iterations": 2.5}, r"iterations must be a whole number from 0 on \(got 2.5\)"),
+        ({"optimiser": Descent(), "iterations": 2, "every": 0}, r"every must be a whole number from 1 on \(got 0\)"),
+        ({"data": _points(), "optimiser": Descent(), "epochs": 1, "iterations": 1}, "epochs and iterations exclude"),
+    ],
+)
+def test_a_call_that_does_not_say_how_or_how_long_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SigmaConfigError, match=f"minimise: {message}"):
+        minimise(_rosenbrock, {"x": 1.0, "y": 1.0}, **arguments)
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_the_minimum_of_rosenbrocks_function_is_found_on_both_backends(backend: str) -> None:
+    quick = minimise(_rosenbrock, {"x": -1.0, "y": 1.0}, backend=backend, precision="float64", iterations=2000,
+                     optimiser={"type": "adam", "learning_rate": 0.01})  # fmt: skip
+    assert (quick["x"], quick["y"]) == pytest.approx((1.0, 1.0), abs=1e-4)
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_constant_arrays_indices_and_gradients_work_in_a_compiled_loss(backend: str) -> None:
+    target, weights, places = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0, 4.0]), [2, 0, 0]
+
+    def loss(p: Mapping[str, Any]) -> Any:
+        w = p["w"]
+        slopes = f.gradient(lambda x: f.sum(x**3))(w[..., ::-1])
+        return f.sum(weights * (w - target)[:, places] ** 2) + f.sum(slopes)
+
+    start = np.random.default_rng(0).normal(size=(2, 3))
+    found = minimise(loss, {"w": start}, optimiser={"type": "gradient_descent", "learning_rate": 0.01}, iterations=1,
+                     backend=backend, precision="float64")  # fmt: skip
+    counted = np.array([6.0, 0.0, 1.0])  # the weights that the columns get by their places
+    slope = 2 * counted * (start - target) + 6 * start
+    assert found["w"] == pytest.approx(start - 0.01 * slope, rel=1e-12)

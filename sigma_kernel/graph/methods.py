@@ -12,8 +12,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.indexing import Shape, selection
 
+Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None
 Constant = np.ndarray | Sequence[Any] | float  # an array, a nested list, a number
 
@@ -89,36 +89,46 @@ class ArrayMethods:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Self:
-        """Return the entries that indices select, as in NumPy; a node selects along one axis as ``take`` does.
+        """Return the entries that indices select, as in NumPy; a node of them selects along one axis, as ``take`` does.
 
-        Raises SigmaGraphError for indices outside of an axis, for masks, and for several lists of indices.
+        Raises SigmaGraphError for what NumPy refuses, and for masks that are nodes.
         """
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(part, ArrayMethods) for part in parts):
+            return self._taken(parts)
         try:
-            found = selection(key, self.shape)
-        except (SigmaGraphError, TypeError, ValueError) as error:
-            raise SigmaGraphError(f"{self!r}[{reprlib.repr(key)}]: {error}") from error
-        start, stop, step = zip(*found.spans, strict=True) if found.spans else ((),) * 3
-        taken, places = self._apply("slice", self, start=start, stop=stop, step=step), ()
-        for axis, wanted in found.taken.items():
-            if wanted is None:
-                side = taken.shape[axis]
-                wanted = (side - 1) - self._apply("iota", shape=(side,), axis=0, dtype="int32")
-            else:
-                places = wanted.shape
-            taken = self._apply("take", taken, wanted, axis=axis)
-        sides = (part for side in found.shape for part in (places if side is None else (side,)))
-        return self._apply("reshape", taken, shape=tuple(sides))
+            shape = np.broadcast_to(0, self.shape)[key].shape
+        except (IndexError, TypeError, ValueError) as error:
+            raise SigmaGraphError(f"{self!r}[{reprlib.repr(key)}]: {error}.") from None
+        if any(np.ndim(part) or isinstance(part, bool) for part in parts if part is not ...):
+            places = np.arange(math.prod(self.shape)).reshape(self.shape)[key]
+            return self._apply("take", self.reshape(-1), places, axis=0)
+        spans = _spans(parts, self.shape)
+        low, high = ([end(span[0], span[-1]) if span else 0 for span in spans] for end in (min, max))
+        stop = [at + bool(span) for at, span in zip(high, spans, strict=True)]
+        found = self._apply("slice", self, start=low, stop=stop, step=[abs(span.step) for span in spans])
+        for axis, span in enumerate(spans):
+            if span.step < 0:
+                found = self._apply("take", found, np.arange(len(span))[::-1], axis=axis)
+        return found.reshape(shape)
+
+    def _taken(self, parts: Sequence[Any]) -> Self:
+        """Select by a node, beside which all axes are whole."""
+        at = next(at for at, part in enumerate(parts) if isinstance(part, ArrayMethods))
+        places = parts[at]
+        if places.dtype == "bool":
+            raise SigmaGraphError(
+                f"{self!r}[{places!r}]: how many entries a mask selects is unknown here. Use where(mask, x, y)."
+            )
+        if any(part not in (slice(None), ...) for i, part in enumerate(parts) if i != at):
+            raise SigmaGraphError(f"{self!r}[{places!r}]: a node selects along one axis. Slice the others before.")
+        return self._apply("take", self, places, axis=place(self.shape, at - len(parts) if ... in parts[:at] else at))
 
     # -- form ----------------------------------------------------------------------------------------------------------
     @property
     def ndim(self) -> int:
         """Return the number of axes."""
         return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Return the number of entries."""
-        return math.prod(self.shape)
 
     @property
     def T(self) -> Self:  # noqa: N802
@@ -130,7 +140,7 @@ class ArrayMethods:
         sides = [index(side) for side in (shape[0] if len(shape) == 1 and np.ndim(shape[0]) else shape)]
         if -1 in sides:
             rest = math.prod(side for side in sides if side != -1)
-            sides[sides.index(-1)] = self.size // rest if rest else 0
+            sides[sides.index(-1)] = math.prod(self.shape) // rest if rest else 0
         return self._apply("reshape", self, shape=tuple(sides))
 
     def astype(self, dtype: Any) -> Self:
@@ -158,6 +168,15 @@ class ArrayMethods:
         gone = axes(self.shape, axis)
         kept = self._apply(op, self, axis=gone)
         return kept if keepdims else kept.reshape([side for i, side in enumerate(self.shape) if i not in gone])
+
+
+def _spans(parts: Sequence[Any], shape: Shape) -> list[range]:
+    """Return which entries of each axis integers and slices select; axes that are not named are whole."""
+    named = [part for part in parts if part is not None]
+    gap = next((at for at, part in enumerate(named) if part is ...), len(named))
+    whole = [slice(None)] * (len(shape) - len(named) + (gap < len(named)))
+    each = zip((*named[:gap], *whole, *named[gap + 1 :]), map(range, shape), strict=True)
+    return [span[part] if isinstance(part, slice) else range(span[part], span[part] + 1) for part, span in each]
 
 
 def place(shape: Shape, axis: int, extra: int = 0) -> int:

@@ -13,8 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, near
-from sigma_kernel.graph.indexing import Shape as Shape
-from sigma_kernel.graph.methods import ArrayMethods, Constant
+from sigma_kernel.graph.methods import ArrayMethods, Constant, Shape as Shape
 from sigma_kernel.graph.values import (
     DTYPES as DTYPES,
     FLOATS as FLOATS,

@@ -14,6 +14,8 @@ KEYS = [
     np.s_[:, None, 1], np.s_[1:3, ..., ::-1], np.s_[3:1], np.s_[10:2:-3], np.s_[-3:-1], np.s_[2, ::-1, None, 1],
     np.s_[[]], [3, 0, -1, 3], np.s_[:, [2, 0, -1]], np.s_[..., np.array([[0, 1], [2, 2]])], np.s_[::-1, [1, 2]],
     np.s_[[0, 1], None], np.s_[None, :, [1, 1], None], np.s_[:0, [0]],
+    np.s_[0, [1, -1]], np.s_[[0], [1, 2]], np.s_[0, :, [1]], np.array([True, False, False, True]), True,
+    np.s_[:, X[0] > 0], np.s_[::-1, None, 2:], np.s_[:, :0],
 ]  # fmt: skip
 
 
@@ -33,7 +35,15 @@ def test_the_slope_of_a_selection_counts_how_often_each_entry_is_selected(key):
 
 def test_a_node_selects_along_one_axis():
     places = np.array([[2, 0], [1, 1]], "int32")
+    assert np.array_equal(f.evaluate(lambda x, i: x[i], X, places), X[places])
     assert np.array_equal(f.evaluate(lambda x, i: x[:, i], X, places), X[:, places])
+    assert np.array_equal(f.evaluate(lambda x, i: x[:, i, :], X, places), X[:, places])
+    assert np.array_equal(f.evaluate(lambda x, i: x[..., i], X, places), X[..., places])
+    assert np.array_equal(f.evaluate(lambda x, i: x[..., i, :], X, places), X[..., places, :])
+
+
+def test_a_slice_is_no_gather():
+    assert symbol((4, 5))[1:, ::2].inputs[0].op == "slice"
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), [1], ()])
