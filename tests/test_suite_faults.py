@@ -13,6 +13,8 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel import (
+    Context,
+    CostLayer,
     Exporter,
     Extractor,
     Inference,
@@ -23,9 +25,19 @@ from sigma_kernel import (
     Reader,
     SigmaDataError,
     Source,
+    Totals,
     functions as f,
 )
-from sigma_kernel.testing import ExporterSuite, ExtractorSuite, IteratorSuite, MergerSuite, MetricSuite, ReaderSuite
+from sigma_kernel.graph import Spec
+from sigma_kernel.testing import (
+    CostSuite,
+    ExporterSuite,
+    ExtractorSuite,
+    IteratorSuite,
+    MergerSuite,
+    MetricSuite,
+    ReaderSuite,
+)
 from tests.faults import failed
 
 
@@ -386,3 +398,39 @@ def test_a_fault_in_an_exporter_is_caught(exporter: type[Exporter]) -> None:
 
     found = failed(Suite())
     assert (EXPORTERS[exporter] in found) if EXPORTERS[exporter] else not found
+
+
+# -- costs with sample weights -----------------------------------------------------------------------------------------
+class Weighted(CostLayer):
+    def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
+        rows = f.mean(f.square(output - targets), axis=1)
+        return f.mean(rows) if weights is None else self.weighed(rows, weights)
+
+    def weighed(self, rows: Node, weights: Node) -> Node | Totals:
+        return Totals(f.sum(rows * weights), f.sum(weights))
+
+
+class Ignoring(Weighted):
+    def weighed(self, rows: Node, weights: Node) -> Node:
+        return f.mean(rows)
+
+
+class DividingByRows(Weighted):
+    def weighed(self, rows: Node, weights: Node) -> Node:
+        return f.mean(rows * weights * 2.0)
+
+
+class Squaring(Weighted):
+    def weighed(self, rows: Node, weights: Node) -> Totals:
+        return Totals(f.sum(rows * weights * weights), f.sum(weights * weights))
+
+
+@pytest.mark.parametrize("cost", [Weighted, Ignoring, DividingByRows, Squaring])
+def test_a_fault_in_the_sample_weights_of_a_cost_is_caught(cost: type[CostLayer]) -> None:
+    class Suite(CostSuite):
+        inputs = (Spec((3,)), Spec((3,)))
+
+        def make(self) -> CostLayer:
+            return cost()
+
+    assert ("test_sample_weights_act_as_numbers_of_copies" in failed(Suite())) == (cost is not Weighted)

@@ -15,6 +15,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from inspect import signature
 from typing import Any, ClassVar
 
 import attrs
@@ -83,15 +84,17 @@ class TracedLayer:
 
 
 def traced(
-    layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str = "float64", resolve: Resolve = by_name
-) -> TracedLayer:
-    """Trace a layer on inputs of these shapes, the batch included."""
+    layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str = "float64", resolve: Resolve = by_name,
+    weighted: bool = False,
+) -> TracedLayer:  # fmt: skip
+    """Trace a layer on inputs of these shapes, the batch included; the last one may be the sample weights of a cost."""
     inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
     words = [symbol(shape, "uint32", name) for shape, name in WORDS]
     shapes = Shapes()
     key = Key(words[0], words[1], words[2], words[3], shapes.streams)
     trace = Trace(resolve, training, key, precision, shapes=shapes)
-    value = trace.run("0-it", "0-it", layer, inputs)
+    named = {"weights": inputs[-1]} if weighted else {}
+    value = trace.run("0-it", "0-it", layer, inputs[:-1] if weighted else inputs, **named)
     outputs = (value, *trace.state.values())
     rest = [node for node in Graph((), outputs) if node.op == "input" and node not in inputs]
     nodes = (*inputs, *rest)
@@ -317,6 +320,16 @@ class CostSuite(LayerSuite):
         parts = [self._totals([x[rows] for x in arrays]) for rows in (slice(0, 1), slice(1, 3), slice(3, 5))]
         total, weight = np.sum(parts, axis=0)
         np.testing.assert_allclose(total / weight, it.run(it.values(arrays))[0], rtol=1e-12)
+
+    def test_sample_weights_act_as_numbers_of_copies(self) -> None:
+        """Weigh rows by 1, 2 and 0; compare with the first and twice the second, if the cost takes weights."""
+        if "weights" not in signature(self.make().forward).parameters:
+            return
+        arrays = self.arrays(3)
+        weighted = [*arrays, np.array([1.0, 2.0, 0.0])]
+        it = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in weighted], training=True, weighted=True)
+        total, weight = self._totals([x[[0, 1, 1]] for x in arrays])
+        np.testing.assert_allclose(it.run(it.values(weighted))[0], total / weight, rtol=1e-12)
 
     def _totals(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
         it = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)

@@ -73,12 +73,27 @@ class TestFunctionCost(CostSuite):
     def make(self):
         return FunctionCost(lambda output, targets: f.mean(f.abs(output - targets)))
 
+    test_sample_weights_act_as_numbers_of_copies = None  # its function takes none
+
+
+class TestFunctionCostWithSampleWeights(CostSuite):
+    inputs = (Spec((3,)), Spec((3,)))
+
+    def make(self):
+        def cost(output, targets, weights=None):
+            rows = f.mean(f.abs(output - targets), axis=1)
+            return f.mean(rows) if weights is None else Totals(f.sum(rows * weights), f.sum(weights))
+
+        return FunctionCost(cost)
+
 
 class TestFunctionCostWithWeights(CostSuite):
     inputs = (Spec((3,)), Spec((3,), "int32"))
 
     def make(self):
         return FunctionCost(weighed)
+
+    test_sample_weights_act_as_numbers_of_copies = None  # its function takes none
 
 
 def weighed(output, targets):
