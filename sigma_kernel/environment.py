@@ -26,8 +26,9 @@ from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor
 from sigma_kernel.curves import drawing
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
-from sigma_kernel.plugins.catalogue import Catalogue, catalogue
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue, load
 from sigma_kernel.plugins.resolver import Resolver as Resolver
+from sigma_kernel.plugins.specs import Component
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training import files as folder
@@ -44,6 +45,9 @@ from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, concerned
 from sigma_kernel.training.trainer import Trainer
 
+MOST_DATA = 2**26  # bytes of arrays that a run folder holds for each trainer
+# what writes the configuration of a run made in Python: loaded when one begins, as it stands above the environment
+RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded", "Record a run.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
 
 
@@ -65,7 +69,8 @@ def _strict(made: type[Environment]) -> type[Environment]:
 class Environment:
     """Several trainers that are run and ended together, watched by monitors.
 
-    With a ``folder``, each run creates a run folder in it; without one nothing is written.
+    With a ``folder``, each run creates a run folder in it; without one nothing is written.  Arrays that were given as
+    data are saved there, up to ``most_data`` bytes for each trainer.
 
     Commands act at the next boundary between bursts; each call returns when it has, or raises why it did not.
     ``trainer`` names a single trainer; without it, a command applies to all trainers that it concerns.
@@ -77,6 +82,7 @@ class Environment:
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
+    most_data: int = field(default=MOST_DATA, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
@@ -279,10 +285,15 @@ class Environment:
 
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
-            self._files.open(self.folder, self.name, self.configuration)
+            self._files.open(self.folder, self.name, self._described)
         for session in self.sessions().values():
             self._files.attach(session)
         self._files.claim(self.run_folder)
+
+    def _described(self, run: Path) -> str:
+        """Return the configuration: that of a file, or else a record of what was made in Python."""
+        write: Any = None if self.configuration else load(RECORD)
+        return self.configuration if write is None else str(write(self, run))
 
     def _note_plugins(self, run: Path | None = None) -> None:
         """Write the plugins in use to a new run folder, or to the current one if they have changed."""

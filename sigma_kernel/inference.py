@@ -12,7 +12,7 @@ Data are read only by :meth:`Trained.evaluate`, and for an input layer that infe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -153,6 +153,7 @@ def load(
     *,
     backend: str | Mapping[str, Any] | Backend | None = None,
     checkpoint: int | None = None,
+    trust: Iterable[str] = (),
     log: Log = warnings.warn,
 ) -> Trained:
     """Load the trained network of a run folder, ready to predict.
@@ -163,7 +164,7 @@ def load(
     checkpoint is intact and fits the network.
     """
     folder = Path(run)
-    _, environment = opened(folder)
+    _, environment = opened(folder, trust)
     chosen = _chosen(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend

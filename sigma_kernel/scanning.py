@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from sigma_kernel.errors import SigmaError
 
+OWN = "python"  # in texts and tables, in place of a component's name: the path package.module:Object of own code
 Rule = Generator["Rule", Any, Any]
 
 

@@ -19,6 +19,7 @@ from attrs import Attribute, field, fields, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.scanning import OWN
 
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
@@ -211,6 +212,11 @@ def seed(value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= int(value) < 2**64:
         raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {value!r}).")
     return int(value)
+
+
+def is_table(value: Any) -> bool:
+    """Return whether a value is a table of a component: its ``type``, or its path in own code, and its settings."""
+    return isinstance(value, Mapping) and any(isinstance(value.get(key), str) for key in ("type", OWN))
 
 
 Precision = Literal["float32", "float64", "float16", "bfloat16"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.contracts import Architecture, Layer, Parameter, live
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, SigmaPluginError
-from sigma_kernel.network.architecture import place, write
+from sigma_kernel.network.architecture import name_of, place, write
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
 
@@ -163,7 +163,8 @@ def test_layers_without_text_form_print_by_name_and_do_not_parse():
 
 def test_names_of_components_can_be_replaced_by_full_ones():
     ends = parse("input(4) + residual(dense(3))", resolve)
-    assert write(ends, lambda kind, name: f"acme:{name}") == "acme:input(4) + acme:residual(acme:dense(3))"
+    named = write(ends, lambda kind, component: f"acme:{name_of(kind, component)}")
+    assert named == "acme:input(4) + acme:residual(acme:dense(3))"
 
 
 def test_copies_keep_the_name_of_their_component():

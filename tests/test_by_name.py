@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -448,13 +446,3 @@ def test_an_empty_environment_has_a_summary() -> None:
 )
 def test_a_backend_is_selected_by_name(backend: Any) -> None:
     assert name_of(backend).removesuffix("_backend") == "numpy"
-
-
-def test_evaluating_a_run_made_from_python_explains_how(tmp_path: Path) -> None:
-    with _stoppable(stop=Stop(when="epoch reaches 1")) as sigma:
-        sigma.folder = tmp_path
-        sigma.run()
-    command = [sys.executable, "-m", "sigma_kernel", "evaluate", str(sigma.run_folder)]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert found.returncode == 2
-    assert "was trained from Python, so it has no configuration." in found.stderr

@@ -805,6 +805,7 @@ def test_fit_writes_the_same_files_as_run(tmp_path: Path) -> None:
                 "checkpoints",
                 "config.toml",
                 "curves.svg",
+                "data",
                 "journal.jsonl",
                 "metrics.jsonl",
                 "plugins.json",
@@ -883,7 +884,7 @@ def test_a_run_folder_whose_files_cannot_be_written_is_removed(tmp_path: Path, m
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(
-            SigmaStateError, match="config.toml: cannot be written: No space left on device. Free disk space"
+            SigmaStateError, match="safetensors: cannot be written: No space left on device. Free disk space"
         ):
             sigma.run()
         assert list(tmp_path.iterdir()) == []

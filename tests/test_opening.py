@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Digits, Standardise
-from sigma_kernel import Environment, SigmaCheckpointError, SigmaConfigError, SigmaDataError, load
+from sigma_kernel import SigmaCheckpointError, SigmaConfigError, SigmaDataError, load
 from sigma_kernel.config import build, load as read
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.checkpoints import store as checkpoint
@@ -234,13 +234,10 @@ def test_a_path_that_is_not_a_run_folder_is_refused(tmp_path):
         load(tmp_path)
 
 
-def test_resuming_a_run_made_from_python_explains_how(tmp_path):
-    with Environment("made", folder=tmp_path) as sigma:
-        trainer = sigma.create_trainer(network="input(2) + output(1) + squared_difference()", optimiser="adam")
-        trainer.data = ([[0.0, 1.0]], [[1.0]])
-        trainer.fit(epochs=1)
+def test_opening_an_old_run_made_in_python_explains_how_to_resume_it(run):
+    (run / "config.toml").write_text("")
     with pytest.raises(SigmaConfigError, match="was trained from Python, so it has no configuration"):
-        load(sigma.run_folder)
+        load(run)
 
 
 def test_other_plugin_versions_and_a_damaged_summary_are_reported(run):

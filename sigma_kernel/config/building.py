@@ -54,6 +54,7 @@ def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dic
         "optimisers": {name: evolve(one, type=made(one.type)) for name, one in (trainer.optimisers or {}).items()},
         "order": trainer.order,
         "epochs": trainer.epochs,
+        "metrics": {name: choice.make() for name, choice in (trainer.metrics or {}).items()},
         "hooks": {
             **_verifying(run, trainer.hooks, catalogue),
             **{name: choice.make() for name, choice in trainer.hooks.items()},

@@ -10,8 +10,10 @@ import attrs
 from attrs import field, frozen
 
 from sigma_kernel.clock import TimeStep
+from sigma_kernel.config.paths import path_of
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.scanning import OWN
 
 REQUIRED: Any = attrs.NOTHING
 T = TypeVar("T")
@@ -34,7 +36,7 @@ def settings(cls: Any) -> dict[str, Setting]:
     except NameError as error:
         raise SigmaPluginError(f"{cls!r}: {error}. The annotations of settings must exist at run time.") from None
     found = [f for f in attrs.fields(cls) if f.init] if hints else []
-    return {f.alias: Setting(f.alias, hints[f.name], _default(f.default), _check(f)) for f in found}
+    return {f.alias: Setting(f.alias, hints.get(f.name, Any), _default(f.default), _check(f)) for f in found}
 
 
 def _default(default: Any) -> Any:
@@ -53,7 +55,8 @@ def _check(attribute: Any) -> Callable[[Any, Any], None] | None:
 def plain(value: Any) -> Any:
     """Convert a setting to plain TOML values; raises TypeError for values that TOML cannot express."""
     if isinstance(value, Choice):
-        return {"type": value.name, **plain(value.settings)} if value.settings else value.name
+        own = value.key == OWN
+        return {value.key: value.name, **plain(value.settings)} if value.settings or own else value.name
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
@@ -62,6 +65,8 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, bool | int | float | str):
         return value
+    if callable(value) and (path := path_of(value)):
+        return {OWN: path}
     if attrs.has(type(value)):
         return _flat(value, plain({f.name: getattr(value, f.name) for f in attrs.fields(type(value)) if f.init}))
     raise TypeError(f"{value!r} has no place in a configuration")
@@ -70,8 +75,10 @@ def plain(value: Any) -> Any:
 def _flat(record: Any, table: dict[str, Any]) -> dict[str, Any]:
     """Put the settings of a table's main component next to its name, so that ``--set data.folder=...`` works."""
     slot = getattr(record, "slot", "")
-    inner = plain(getattr(record, slot).settings) if slot else {}
-    return table if inner.keys() & table.keys() or not slot else {**table, slot: getattr(record, slot).name, **inner}
+    if not slot or getattr(record, slot).key == OWN:
+        return table
+    inner = plain(getattr(record, slot).settings)
+    return table if inner.keys() & table.keys() else {**table, slot: getattr(record, slot).name, **inner}
 
 
 @frozen
@@ -81,6 +88,7 @@ class Choice(Generic[T]):
     name: str  # ``distribution:name``
     settings: Mapping[str, Any] = field(eq=plain)
     factory: Callable[..., T] = field(eq=False, repr=False)
+    key: str = "type"  # or ``python``, for the path of one's own class
 
     def make(self) -> T:
         """Make the component; raises what its own validators raise."""

@@ -11,7 +11,9 @@ from sigma_kernel.config.complaints import InText, complaint
 from sigma_kernel.config.document import Document, Path as Place, override, parse, read
 from sigma_kernel.config.schema import ArchitectureText, Configuration, Several, Single
 from sigma_kernel.config.structure import Faults, Mismatch, Structure
-from sigma_kernel.errors import SigmaError
+from sigma_kernel.config.tables import Writer
+from sigma_kernel.config.writing import UNWRITTEN
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.network.architecture import write
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
@@ -40,6 +42,12 @@ def structured(
 ) -> Configuration:
     """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in its readable parts."""
     values = dict(document.values)
+    if isinstance(left := values.get(UNWRITTEN), dict):
+        what = "; ".join(f"{place}: {why}" for place, why in left.items())
+        raise SigmaConfigError(
+            f"{document.name}: some settings of this run could not be written: {what} Create its trainers again in "
+            "Python, then call Environment.resume(RUN) and run()."
+        )
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"backend": "numpy", "operator": "local", **run}
     faults = Faults()
@@ -79,4 +87,4 @@ class _Structure(Structure):
                 raise
             said = f"column {found['column']}: {str(error)[found.end() :]}"
             raise InText(int(found["line"]), said, error) from None
-        return write(ends, lambda kind, name: self.catalogue.resolve(kind, name).full_name)
+        return write(ends, Writer(self.catalogue).called, Writer(self.catalogue).value)

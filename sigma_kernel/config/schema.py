@@ -20,6 +20,7 @@ from sigma_kernel.contracts import (
     Hook,
     Initialiser,
     Iterator,
+    Metric,
     Monitor,
     Operator,
     Optimisation,
@@ -116,6 +117,7 @@ class Training:
     optimisers: Mapping[str, Optimisation] = named()
     order: Sequence[str] | None = None
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
+    metrics: Mapping[str, Choice[Metric]] = named()
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 

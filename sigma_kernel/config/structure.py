@@ -20,6 +20,7 @@ from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import Mistakes, SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import phrase
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
@@ -109,6 +110,8 @@ class Structure:
             return value
         if type_ in _PLAIN:
             return self.plain(value, type_)
+        if isinstance(value, dict) and value.keys() == {OWN} and kind_of(type_) is None:
+            return self.load(OWN, _name(value[OWN], OWN))
         if kind_of(type_) is not None:
             return self.component(value, type_)
         if attrs.has(type_):
@@ -163,21 +166,24 @@ class Structure:
         if not isinstance(value, str | dict):
             raise Mismatch(f"the name of {_article(kind)}, or a table with its `type`", value)
         table = {"type": value} if isinstance(value, str) else dict(value)
-        with faults.at(*([] if isinstance(value, str) else ["type"])):
-            name = _name(table.pop("type", None), kind)
-            found, factory = self.catalogue.resolve(kind, name), self.load(kind, name)
+        key = OWN if OWN in table else "type"
+        with faults.at(*([] if isinstance(value, str) else [key])):
+            name = _name(table.pop(key, None), kind)
+            factory = self.load(key if key == OWN else kind, name)
             if not fulfils(factory, contract(type_)):
                 raise ValueError(f"must be of type {contract(type_).__name__} (got {name!r}).")
         faults.done()
-        more = f" See `sigma components {kind} {name}`."
-        choice = Choice(found.full_name, self.filled(settings(factory), table, more), factory)
+        more = "" if key == OWN else f" See `sigma components {kind} {name}`."
+        full = name if key == OWN else self.catalogue.resolve(kind, name).full_name
+        choice = Choice(full, self.filled(settings(factory), table, more), factory, key)
         choice.make()  # runs the component's own validators
         return choice
 
     def load(self, kind: str, name: str) -> Any:
         """Load a component's object; raises SigmaPluginError if it does not fulfil its contract."""
         thing = self.catalogue.load(kind, name)
-        check_contract(self.catalogue.resolve(kind, name), thing)
+        if kind != OWN:
+            check_contract(self.catalogue.resolve(kind, name), thing)
         return thing
 
     def record(self, table: Any, cls: Any) -> Any:
@@ -254,12 +260,17 @@ def _beside(
 
 
 def _check(setting: Setting, values: Mapping[str, Any]) -> None:
-    if setting.check is None or isinstance(values[setting.name], Choice):
-        return
+    if setting.check is None or _chosen(values[setting.name]):
+        return  # the constructor checks what is made of it
     try:
         setting.check(SimpleNamespace(**values), values[setting.name])
     except AttributeError:  # it needs settings that are wrong or missing: left to the constructor
         return
+
+
+def _chosen(value: Any) -> bool:
+    """Return whether a setting holds components that are still to be made."""
+    return isinstance(value, Choice) or (isinstance(value, list | tuple) and any(map(_chosen, value)))
 
 
 def _written(default: Any) -> bool:

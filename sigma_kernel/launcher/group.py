@@ -16,6 +16,7 @@ from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
+from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.signals import EARLY
 
@@ -44,9 +45,20 @@ def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str
     for name in names:
         catalogue().plugin(name)  # raises if there is no plugin of that name
     if names:
-        before = os.environ.get(DISABLE, "")
-        os.environ[DISABLE] = ",".join(filter(None, [before, *names]))  # inherited by the processes that a run starts
-        context.call_on_close(lambda: os.environ.update({DISABLE: before}))
+        _set_until_the_end(context, DISABLE, names)
+
+
+def _trust(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
+    """Trust own code of packages and modules until the command has ended."""
+    if names:
+        _set_until_the_end(context, TRUST, names)
+
+
+def _set_until_the_end(context: click.Context, variable: str, names: tuple[str, ...]) -> None:
+    """Add names to an environment variable, which the processes that a command starts inherit."""
+    before = os.environ.get(variable, "")
+    os.environ[variable] = ",".join(filter(None, [before, *names]))
+    context.call_on_close(lambda: os.environ.update({variable: before}))
 
 
 ANYWHERE: list[click.Parameter] = [
@@ -54,6 +66,10 @@ ANYWHERE: list[click.Parameter] = [
     click.Option(
         ["--no-plugin"], metavar="NAME", multiple=True, expose_value=False, is_eager=True, callback=_leave_out,
         help="Disable a plugin (repeatable).",
+    ),
+    click.Option(
+        ["--trust"], metavar="PACKAGE", multiple=True, expose_value=False, is_eager=True, callback=_trust,
+        help="Import own code of this package that a file or a run names (repeatable).",
     ),
 ]  # fmt: skip
 

@@ -21,6 +21,7 @@ import attrs
 from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import brief
 
 A = TypeVar("A", bound="Architecture")
@@ -236,12 +237,29 @@ def place(ends: Sequence[Architecture]) -> tuple[Placed, ...]:
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
-def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lambda kind, name: name) -> str:
-    """Return the text form of architectures; ``called`` maps the kind and name of a component to the name to write.
+class Own(str):
+    """The path ``package.module:Object`` of a layer of one's own code, in place of the name of a component."""
 
-    Components are layers, and settings whose field has a kind: ``field(metadata={"kind": "activation"})``.
+    __slots__ = ()
+
+
+def name_of(kind: str, component: Any) -> str:
+    """Return the name of a component, which is a layer or a name itself."""
+    return component if isinstance(component, str) else component._called or component_name(component)
+
+
+def write(
+    ends: Sequence[Architecture],
+    called: Callable[[str, Any], str] = name_of,
+    plain: Callable[[Any], Any] | None = None,
+) -> str:
+    """Return the text form of architectures.
+
+    ``called`` returns the name to write for a component of a kind: for a layer, and for the name in a setting whose
+    field has a kind, ``field(metadata={"kind": "activation"})``.  ``plain`` converts other objects among the settings;
+    without it, functions and arrays have no text form that can be parsed.
     """
-    writer = _Writer(called)
+    writer = _Writer(called, plain)
     unnamed = writer.expressions(ends)
     return "\n".join([*writer.statements, *unnamed])
 
@@ -250,7 +268,8 @@ def write(ends: Sequence[Architecture], called: Callable[[str, str], str] = lamb
 class _Writer:
     """Write each layer once: one with several uses gets a name, in a statement before its first use."""
 
-    called: Callable[[str, str], str]
+    called: Callable[[str, Any], str]
+    plain: Callable[[Any], Any] | None
     statements: list[str] = field(factory=list)
     branches: dict[int, str] = field(factory=dict)  # the text of each branch, by identity
     _names: int = 0
@@ -286,7 +305,9 @@ class _Writer:
         kinds = {f.alias: f.metadata["kind"] for f in attrs.fields(type(layer)) if "kind" in f.metadata}
         settings = [self._value(x, kinds.get(first)) for x in positional]
         settings += [f"{name}={self._value(x, kinds.get(name))}" for name, x in named.items()]
-        return f"{self.called('layer', layer._called or component_name(layer))}({', '.join(settings)})"
+        name = self.called("layer", layer)
+        name, settings = (OWN, [json.dumps(name), *settings]) if isinstance(name, Own) else (name, settings)
+        return f"{name}({', '.join(settings)})"
 
     def _value(self, value: Any, kind: str | None = None) -> str:
         match value:
@@ -306,6 +327,8 @@ class _Writer:
                 return f"[{', '.join(map(self._value, value))}]"
             case tuple():
                 return f"({', '.join(map(self._value, value))}{',' if len(value) == 1 else ''})"
+        if self.plain is not None:
+            return self._value(self.plain(value))
         if attrs.has(type(value)):
             return self._value(_table(value))
         return f"<{getattr(value, '__qualname__', repr(value))}>"

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from sigma_kernel.errors import SigmaError, SigmaNetworkError, near, refuse_unknown
 from sigma_kernel.network.architecture import Architecture, Chain, chained, check_size, signature
-from sigma_kernel.scanning import Rule, Scanner, Word
+from sigma_kernel.scanning import OWN, Rule, Scanner, Word
 
 _SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # around an operator, so that lines can be continued there
 _BLANK = r"(?:[ \t\r]++|#[^\n]*+)*+"  # within a line
@@ -160,13 +160,17 @@ class _Parser(Scanner):
                         raise SigmaNetworkError(f"{key}: positional settings come first, and no setting is repeated.")
                 named[str(key)] = value
         with self._at(name):
-            factory = self.resolve("layer", str(name))
+            factory = self._own(positional.pop(0)) if name == OWN and positional else self.resolve("layer", str(name))
             _check_settings(name, factory, positional, named)
             made = factory(*positional, **named)
             if not isinstance(made, Architecture):
                 raise SigmaNetworkError(f"{name}: {made!r} is not a layer.")
-        made._called = str(name)
+        made._called = str(name) if name != OWN else ""
         return made
+
+    def _own(self, path: Any) -> Any:
+        """Return an object of one's own code."""
+        return self.resolve(OWN, str(path))
 
     def _argument(self) -> Rule:
         return self._naming(), (yield self._value())
@@ -179,7 +183,8 @@ class _Parser(Scanner):
         if self.take("'['"):
             return (yield self._several("']'", self._value))
         if self.take("'{'"):
-            return dict((yield self._several("'}'", self._pair)))
+            found = dict((yield self._several("'}'", self._pair)))
+            return self._own(found[OWN]) if found.keys() == {OWN} else found
         if text := self.take("a string"):
             return self._string(text)
         for word, value in _CONSTANTS.items():

@@ -17,7 +17,9 @@ from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, near
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin, find, normal, reason, required
+from sigma_kernel.plugins.own import TRUST, imported
 from sigma_kernel.plugins.specs import Component
+from sigma_kernel.scanning import OWN
 
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
 
@@ -29,9 +31,14 @@ class Catalogue:
     If several offer a name, it means the component of the first in ``prefer``, names of distributions.
     """
 
-    def __init__(self, plugins: tuple[Plugin, ...], prefer: Iterable[str] = ()) -> None:
+    def __init__(self, plugins: tuple[Plugin, ...], prefer: Iterable[str] = (), trusted: Iterable[str] = ()) -> None:
         self.plugins = plugins
         self.prefer = tuple(map(normal, prefer))
+        self.trusted = frozenset(trusted)  # packages and modules of people's own code
+
+    def trusting(self, names: Iterable[str]) -> Catalogue:
+        """Return the catalogue that also imports own code of these packages or modules, named in full."""
+        return type(self)(self.plugins, self.prefer, {*self.trusted, *names})
 
     def preferring(self, distributions: Iterable[str]) -> Catalogue:
         """Return the catalogue that prefers these distributions, then those that they require.
@@ -42,7 +49,8 @@ class Catalogue:
         for name in chosen:
             if name not in known:
                 raise SigmaConfigError(f"no plugin is called {name!r}.{near(name, known) or ' See `sigma plugins`.'}")
-        return type(self)(self.plugins, chosen + [needed for name in chosen for needed in required(name)])
+        needed = [other for name in chosen for other in required(name)]
+        return type(self)(self.plugins, chosen + needed, self.trusted)
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self.plugins)} plugins, {len(list(self.components()))} components)"
@@ -78,7 +86,12 @@ class Catalogue:
         return found[0]
 
     def load(self, kind: str, name: str) -> object:
-        """Import a component and return its object; raises SigmaPluginError if that fails."""
+        """Import a component and return its object; raises SigmaPluginError if that fails.
+
+        The kind ``python`` is that of own code: its name is a path ``package.module:Object``, of a trusted package.
+        """
+        if kind == OWN:
+            return imported(name, self.trusted)
         component = self.resolve(kind, name)
         if warning := self.plugin(component.distribution).warning:
             warnings.warn(f"{component.distribution}: {warning}", stacklevel=2)
@@ -146,8 +159,13 @@ def _absence(plugin: Plugin) -> str:
 
 
 def catalogue() -> Catalogue:
-    """Return the catalogue of this process, without the plugins named in SIGMA_DISABLE_PLUGINS."""
-    return _catalogue(os.environ.get(DISABLE, ""))
+    """Return the catalogue of this process, without the plugins named in SIGMA_DISABLE_PLUGINS.
+
+    Own code of the packages and modules named in SIGMA_TRUST is trusted.
+    """
+    trusted = os.environ.get(TRUST, "")
+    found = _catalogue(os.environ.get(DISABLE, ""))
+    return found.trusting(filter(None, map(str.strip, trusted.split(",")))) if trusted else found
 
 
 @cache

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter as Argument
+from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from attrs import evolve, fields, frozen, has
 
 from sigma_kernel import contracts
+from sigma_kernel.clock import TimeStep
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 from sigma_kernel.network.architecture import signature
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.scanning import OWN
 from sigma_kernel.training.components import one, several
 
 KINDS: dict[type, str] = {
     getattr(contracts, name): kind for kind, names in specs.KINDS.items() for name in names.split()
 }
+
+
+# types that a text stands for, in tables as in files
+PARSED: dict[Any, Callable[[str], Any]] = {TimeStep: TimeStep.parse, Criterion: Criterion.parse, Path: Path}
 
 
 def kind_of(contract: Any) -> str | None:
@@ -40,18 +48,20 @@ class Resolver:
         result is its class, since the text form of an architecture provides its settings.
         """
         if isinstance(thing, str):
-            return self.catalogue.load(kind, thing) if kind == "layer" else self._made(kind, thing, {})
+            return self.catalogue.load(kind, thing) if kind in ("layer", OWN) else self._made(kind, thing, {})
         if isinstance(thing, Mapping) and not has(type(thing)):
-            if "type" not in thing:
+            key = OWN if OWN in thing else "type"
+            if key not in thing:
                 raise SigmaConfigError(f"{kind}: {dict(thing)!r} has no type. Add its 'type'.")
-            return self._made(kind, str(thing["type"]), {key: value for key, value in thing.items() if key != "type"})
+            settings = {name: value for name, value in thing.items() if name != key}
+            return self._made(OWN if key == OWN else kind, str(thing[key]), settings)
         return self._new(f"{kind} {thing.__name__}", thing, {}) if isinstance(thing, type) else self._complete(thing)
 
     def in_full(self, kind: str, thing: str | Mapping[str, Any]) -> Any:
         """Return a name, or a table, with the full name ``distribution:name``."""
         if isinstance(thing, str):
             return self.catalogue.resolve(kind, thing).full_name
-        return {**thing, "type": self.in_full(kind, thing["type"])}
+        return thing if OWN in thing else {**thing, "type": self.in_full(kind, thing["type"])}
 
     def _made(self, kind: str, name: str, settings: Mapping[str, Any]) -> Any:
         found: Any = self.catalogue.load(kind, name)
@@ -92,8 +102,13 @@ class Resolver:
         inner = get_args(type_)
         if (kind := kind_of(type_)) is not None:
             return one(self, where, kind, type_, value)
+        if type_ in PARSED and isinstance(value, str):
+            return PARSED[type_](value)
+        if isinstance(value, Mapping) and value.keys() == {OWN}:
+            return self(OWN, value[OWN])
         if get_origin(type_) in (Union, UnionType):
-            wanted = [t for t in inner if kind_of(t) and isinstance(value, (t, str, Mapping))]
+            wanted = [t for t in inner if isinstance(value, str | Mapping) and (kind_of(t) or t in PARSED)]
+            wanted = wanted or [t for t in inner if kind_of(t) and isinstance(value, t)]
             plain = not wanted or (isinstance(value, str) and str in inner)
             return value if plain else self._read(where, value, wanted[0])
         if has(type_) and isinstance(value, Mapping):
@@ -106,7 +121,9 @@ class Resolver:
             return table if any(table[key] is not value[key] for key in table) else value
         if isinstance(value, list | tuple) and inner:
             row = [self._read(f"{where}[{i}]", one, inner[0]) for i, one in enumerate(value)]
-            return row if any(new is not old for new, old in zip(row, value, strict=True)) else value
+            same = all(new is old for new, old in zip(row, value, strict=True))
+            kind_ = tuple if get_origin(type_) is tuple else type(value)  # the journal and files have lists only
+            return value if same and isinstance(value, kind_) else kind_(row)
         return value
 
 

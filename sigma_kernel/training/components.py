@@ -18,7 +18,8 @@ from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
-from sigma_kernel.settings import PRECISIONS
+from sigma_kernel.scanning import OWN
+from sigma_kernel.settings import PRECISIONS, is_table
 from sigma_kernel.training.data.dataset import dataset
 from sigma_kernel.training.data.iterators import Shuffled
 
@@ -119,7 +120,7 @@ def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) ->
 
 def name_of(chosen: Any) -> str:
     """Return a component's display name: the type in its table, or the name of its class."""
-    thing = chosen["type"] if isinstance(chosen, Mapping) else chosen
+    thing = chosen.get("type", chosen.get(OWN)) if isinstance(chosen, Mapping) else chosen
     return thing.rpartition(":")[2] if isinstance(thing, str) else component_name(thing)
 
 
@@ -132,7 +133,7 @@ def check_precision(trainer: str, precision: str, backend: contracts.Backend) ->
 
 def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
     """Resolve several components by name; those of a list are named by their type, duplicates by index as well."""
-    if isinstance(chosen, Mapping) and not isinstance(chosen.get("type"), str):
+    if isinstance(chosen, Mapping) and not is_table(chosen):
         return {name: one(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()}
     found: dict[str, Any] = {}
     for place, thing in enumerate(chosen if isinstance(chosen, list | tuple) else [chosen]):
@@ -194,7 +195,7 @@ def _check_declared(where: str, hook: Hook) -> None:
 def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
     """Return the initialiser rules by name: pattern and initialiser; a configuration gives both in one table."""
     rules: dict[str, tuple[str, Any]] = {}
-    for name, rule in chosen.items() if isinstance(chosen, Mapping) else [("", chosen)]:
+    for name, rule in chosen.items() if isinstance(chosen, Mapping) else [("rule", chosen)]:
         if isinstance(rule, Mapping) and "match" in rule:
             rule = rule["match"], {key: value for key, value in rule.items() if key != "match"}
         if not isinstance(rule, tuple) or len(rule) != 2 or not isinstance(rule[0], str):
@@ -206,8 +207,8 @@ def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
 
 def data(resolve: Resolve, chosen: Any) -> Any:
     """Return the data, with names and tables resolved to data sets."""
-    named = isinstance(chosen, str | type) or (isinstance(chosen, Mapping) and isinstance(chosen.get("type"), str))
-    return resolve("dataset", chosen) if named or has(type(chosen)) else chosen
+    named = isinstance(chosen, str | type) or is_table(chosen) or has(type(chosen))
+    return resolve("dataset", chosen) if named else chosen
 
 
 def splits(resolve: Resolve, where: str, chosen: Any, share: Any = None) -> dict[str, Dataset]:

@@ -8,6 +8,7 @@ from sigma_data.datasets.iris import Iris as Iris
 from sigma_data.datasets.mnist import Mnist as Mnist
 from sigma_data.datasets.npy import Npy as Npy
 from sigma_data.datasets.records import Records as Records
+from sigma_data.datasets.saved import Saved as Saved
 from sigma_data.datasets.shares import Shares as Shares
 from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits

@@ -15,8 +15,8 @@ from sigma_layers.settings import applied, function
 class Function(Layer):
     """Apply your own function: ``Function(lambda x: f.sin(x))``, ``f`` being ``sigma_kernel.functions``.
 
-    The function takes one node for each input of the layer.  It has no text form; to name a function in a
-    configuration, offer it as a layer of a plugin.
+    The function takes one node for each input of the layer.  In a configuration, it is a function of a module:
+    ``function({"python": "package.module:function"})``.
 
     Shapes: any number of ``(batch, ...)`` -> ``(batch, ...)``.
 

@@ -43,7 +43,7 @@ def _written(made: Command, attribute: Any, component: Any) -> None:
         )
     except (TypeError, ValueError):  # reported below
         plain = {}
-    if not isinstance(plain.get("type"), str):
+    if not settings.is_table(plain):
         got = repr(component) if plain or isinstance(component, Mapping) else type(component).__name__
         raise SigmaConfigError(
             f"{type(made).__name__}.{attribute.name}: must be a name, or a table of plain values with its 'type', "

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.writer import Saver
@@ -49,13 +49,17 @@ class RunFolder:
     _metrics: Lines = field(factory=Lines)
     _text: str = ""  # of config.toml
 
-    def open(self, parent: Path, name: str, text: str) -> None:
-        """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files."""
+    def open(self, parent: Path, name: str, describe: Callable[[Path], str]) -> None:
+        """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files.
+
+        ``describe`` returns the text of its configuration, and saves there what that refers to.
+        """
         run = create(parent, name)
         try:
+            text = describe(run)
             files.put_text(run / "config.toml", text)
             self.fill(run)
-        except SigmaStateError:
+        except SigmaError:
             shutil.rmtree(run, ignore_errors=True)
             raise
         self._write_into(run, text)
@@ -65,8 +69,9 @@ class RunFolder:
 
         A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
         """
-        text = files.get_bytes(run / "config.toml").decode() if text is None else text
-        self._write_into(run, text, lines)
+        old = files.get_bytes(run / "config.toml").decode() if text is None else ""
+        moved = (text or old).replace(f'"{run}{os.sep}', '"')  # with relative paths within it, the folder can be moved
+        self._write_into(run, old or moved, lines)
 
     def edited(self) -> None:
         """Write the current configuration, once the journal is on the disk."""

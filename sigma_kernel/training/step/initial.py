@@ -41,7 +41,7 @@ class Initial:
     def initialiser(self, address: str, parameter: Parameter) -> Any:
         """Return the initialiser of a parameter, in any form, or a number."""
         rule = self.rule(address)
-        return self.rules[rule][1] if rule else parameter.initialiser
+        return self.rules[rule][1] if rule is not None else parameter.initialiser
 
     def values(self, address: str, parameter: Parameter) -> np.ndarray:
         """Return the initial values of a parameter, or of an entry of layer state."""

@@ -1,0 +1,275 @@
+"""Own code in a run: recorded by its path, imported again only if its package is trusted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_hooks import FunctionHook
+from sigma_kernel import Environment, functions as f, load
+from sigma_kernel.config.paths import path_of
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.launcher.group import main
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.own import imported
+from sigma_layers import Dense, Function, Input, Output, SquaredDifference
+from sigma_optimisers import Adam
+
+CODE = """
+from pathlib import Path
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel import TimeStep, every, functions as f
+from sigma_kernel.contracts import CostLayer, Dataset, Hook, Initialiser, Layer
+from sigma_kernel.graph import Spec
+
+Path({mark!r}).touch()
+
+
+@define(eq=False)
+class Swish(Layer):
+    scale: float = 1.0
+
+    def forward(self, context, x):
+        return x * f.sigmoid(x * self.scale)
+
+
+@define(eq=False)
+class Absolute(CostLayer):
+    def forward(self, context, output, targets):
+        return f.mean(f.abs(output - targets))
+
+
+@define(eq=False, kw_only=True)
+class Counts(Hook):
+    every: TimeStep = every(1, "epoch")
+    start: int = 0
+
+    def fire(self, context):
+        context.memory["count"] = context.memory.get("count", self.start) + 1
+
+
+@define
+class Sevenths(Initialiser):
+    def values(self, address, parameter, draws):
+        return np.full(parameter.shape, 1 / 7)
+
+
+@define(eq=False)
+class Line(Dataset):
+    rows_: int = field(default=20, alias="rows")
+
+    @property
+    def sections(self):
+        return {{"inputs": Spec((1,), "float64"), "targets": Spec((1,), "float64")}}
+
+    blocks = 1
+
+    def rows(self, block):
+        return self.rows_
+
+    def block(self, block):
+        x = np.linspace(-1, 1, self.rows_)[:, None]
+        return {{"inputs": x, "targets": 3 * x}}
+
+
+LINE = Line(30)
+
+
+def twice(x):
+    return 2 * x
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return a package of somebody's own code; importing it leaves a mark."""
+    folder = tmp_path / "code" / "acme_own"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "parts.py").write_text(CODE.format(mark=str(tmp_path / "imported")))
+    monkeypatch.syspath_prepend(str(folder.parent))
+    monkeypatch.setenv("PYTHONPATH", str(folder.parent))
+    invalidate_caches()
+    yield import_module("acme_own.parts")
+    for name in ("acme_own.parts", "acme_own"):
+        sys.modules.pop(name, None)
+
+
+def trained(folder: Path, own: Any, **settings: Any) -> tuple[Path, Any]:
+    chosen = {
+        "network": Input(1) + Dense(4, activation=own.twice) + own.Swish(scale=0.5) + Function(own.twice) + Output(1)
+        + own.Absolute(),
+        "data": own.Line(rows=12), "hooks": {"counts": own.Counts(start=3)}, "optimiser": Adam(0.05), "epochs": 2,
+        "initialisers": ("**.weights", own.Sevenths()),
+    }  # fmt: skip
+    with Environment("own", folder=folder) as environment:
+        trainer = environment.create_trainer(**{**chosen, **settings})
+        environment.run()
+        assert environment.run_folder is not None
+        return environment.run_folder, trainer.predict(np.ones((2, 1)))
+
+
+def test_own_layers_costs_hooks_initialisers_functions_and_data_are_opened_once_trusted(
+    own: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, predictions = trained(tmp_path, own)
+    text = (folder / "config.toml").read_text()
+    for written in ('python("acme_own.parts:Swish", 0.5)', '{"python": "acme_own.parts:twice"}', "acme_own.parts:Line"):
+        assert written in text
+    with pytest.raises(SigmaConfigError) as refused:
+        load(folder)
+    for name in ("Line", "twice", "Counts", "Sevenths"):
+        assert f"python 'acme_own.parts:{name}': is code that no plugin offers, and it is not" in str(refused.value)
+    assert "pass --trust acme_own, or trust=['acme_own'] to load." in str(refused.value)
+    np.testing.assert_array_equal(load(folder, trust=["acme_own"]).predict(np.ones((2, 1))), predictions)
+    assert load(folder, trust=["acme_own.parts"]).evaluate("training")["loss"] > 0
+    for command in (
+        ["evaluate", "--on", "training", folder],
+        ["check", folder / "config.toml"],
+        ["replay", "--check", folder],
+    ):
+        arguments = [str(one) for one in command]
+        assert main(arguments) == 2
+        assert main([*arguments, "--trust", "acme_own"]) == 0
+    assert main(["resume", str(folder), "--epochs", "3", "--trust", "acme_own"]) == 0
+    assert "acme_own.parts:Line" in (folder / "config.toml").read_text()
+    assert main(["evaluate", str(folder)]) == 2  # trust ends with the command
+
+
+@pytest.mark.parametrize("trust", ["acme", "acme_own.part", "acme_own.parts.Swish", "parts", "acme_own:", ""])
+def test_trust_is_by_the_exact_name_of_a_package_or_a_module(trust: str, own: Any) -> None:
+    with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
+        imported("acme_own.parts:Swish", {trust})
+
+
+def test_opening_a_strangers_file_or_run_imports_nothing(own: Any, tmp_path: Path) -> None:
+    folder, _ = trained(tmp_path, own)
+    (tmp_path / "imported").unlink()
+    file = folder / "config.toml"
+    for command in (
+        ["run", file],
+        ["check", file],
+        ["explain", file],
+        ["predict", folder, file],
+        ["evaluate", folder],
+        ["resume", folder],
+        ["replay", folder],
+    ):
+        found = subprocess.run(
+            [sys.executable, "-m", "sigma_kernel", *command], capture_output=True, text=True, cwd=tmp_path / "code"
+        )
+        assert found.returncode == 2
+        assert "acme_own.parts:twice" in found.stderr
+        assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["acme_own.parts:Path", "acme_own.parts:np.load", "acme_own.parts:every", "acme_own.parts:f.sin"]
+)
+def test_a_trusted_module_does_not_vouch_for_what_it_imported(path: str, own: Any) -> None:
+    with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
+        imported(path, {"acme_own"})
+
+
+@pytest.mark.parametrize("path", ["acme_own.parts", ":Swish", "acme_own.parts:", "acme own:Swish", "../acme:Swish", ""])
+def test_a_path_of_own_code_has_one_form(path: str) -> None:
+    with pytest.raises(SigmaConfigError, match=r"must have the form 'package\.module:Object'"):
+        imported(path, {"acme_own", "acme own", ""})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "os:system",
+        "builtins:eval",
+        "sigma_kernel.functions:builtins.eval",
+        "sigma_kernel.functions:math",
+        "sigma_kernel.environment:Environment",
+    ],
+)
+def test_only_functions_of_the_graph_need_no_trust(path: str) -> None:
+    assert imported("sigma_kernel.functions:sin", ()) is f.sin
+    with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
+        imported(path, ())
+
+
+def test_a_trusted_object_that_is_missing_or_fails_is_an_error_with_a_remedy(own: Any, tmp_path: Path) -> None:
+    with pytest.raises(SigmaPluginError, match="cannot be imported .*Put the directory of its package on PYTHONPATH"):
+        imported("acme_own.parts:Missing", {"acme_own"})
+    with pytest.raises(SigmaPluginError, match="No module named 'acme_other'"):
+        imported("acme_other:Thing", {"acme_other"})
+    (tmp_path / "code" / "acme_own" / "ends.py").write_text("raise SystemExit(3)")
+    with pytest.raises(SigmaPluginError, match="cannot be imported"):
+        imported("acme_own.ends:Thing", {"acme_own"})
+
+
+def test_own_code_in_a_slot_must_fulfil_its_contract(
+    own: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = trained(tmp_path, own)
+    file = folder / "config.toml"
+    file.write_text(file.read_text().replace("acme_own.parts:Counts", "acme_own.parts:Line"))
+    assert main(["check", str(file), "--trust", "acme_own"]) == 2
+    assert "hooks.counts.python: must be of type Hook (got 'acme_own.parts:Line')" in capsys.readouterr().err
+
+
+def test_tables_name_own_code_from_python_too_and_need_trust_there(own: Any, tmp_path: Path) -> None:
+    table = {"counts": {"python": "acme_own.parts:Counts", "start": 5}}
+    with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
+        trained(tmp_path, own, hooks=table)
+    with Environment("own", catalogue=catalogue().trusting(["acme_own"])) as environment:
+        trainer = environment.create_trainer(
+            network=Input(1) + Output(1) + SquaredDifference(), data=own.LINE, optimiser="adam", hooks=table, epochs=2
+        )
+        environment.run()
+        environment.attach("more", {"python": "acme_own.parts:Counts"})
+        assert trainer.session.state.memory["counts"]["hook"] == {"count": 7}
+        assert type(trainer.session.setup.order.hooks["more"]) is own.Counts
+
+
+# -- what cannot be written --------------------------------------------------------------------------------------------
+def test_what_cannot_be_written_is_named_when_the_run_begins_and_when_it_is_opened(own: Any, tmp_path: Path) -> None:
+    def local(context: Any) -> None:
+        pass
+
+    network = Input(1) + Dense(2) + Function(lambda x: x * x) + Output(1) + SquaredDifference()
+    with Environment("unwritten", folder=tmp_path) as environment:
+        environment.create_trainer(
+            network=network, data=own.LINE, optimiser="adam", epochs=1, hooks={"mine": FunctionHook(local)}
+        )
+        summary = environment.run()
+        (_, said), *_ = environment.messages.after(0)
+        folder = environment.run_folder
+    assert summary.status == "finished"
+    assert said.count("cannot be imported by a name: it is defined in a script, a notebook or a function.") == 2
+    for place in ("trainer.network: ", "trainer.hooks.mine: ", "<lambda>", "local"):
+        assert place in said
+    assert folder is not None
+    with pytest.raises(SigmaConfigError, match=r"some settings of this run could not be written: .*<lambda>") as found:
+        load(folder)
+    assert "Environment.resume(RUN)" in str(found.value)
+
+
+def test_a_class_of_a_script_cannot_be_written(tmp_path: Path) -> None:
+    script = CODE.format(mark=str(tmp_path / "imported")) + (
+        "\nfrom sigma_kernel.config.paths import path_of\nprint(path_of(Swish), path_of(twice), path_of(LINE))\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    found = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=True)
+    assert found.stdout == "None None None\n"
+
+
+def test_paths_lead_to_classes_functions_and_objects_of_modules(own: Any) -> None:
+    found = [path_of(thing) for thing in (own.Swish, own.twice, own.LINE, own.Line(1), f.sin, lambda: 0, 3)]
+    paths = ["acme_own.parts:Swish", "acme_own.parts:twice", "acme_own.parts:LINE"]
+    assert found == [*paths, None, "sigma_kernel.functions:sin", None, None]
