@@ -10,6 +10,9 @@ from sigma_kernel.clock import between as between
 from sigma_kernel.clock import duration as duration
 from sigma_kernel.clock import every as every
 from sigma_kernel.config.description import describe as describe
+from sigma_kernel.config.trained import Trained as Trained
+from sigma_kernel.config.trained import load as load
+from sigma_kernel.config.trained import saved_parameters as saved_parameters
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
 from sigma_kernel.contracts import Arrays as Arrays
@@ -77,9 +80,6 @@ from sigma_kernel.errors import SigmaStateError as SigmaStateError
 from sigma_kernel.errors import SigmaTrainingError as SigmaTrainingError
 from sigma_kernel.graph.node import Node as Node
 from sigma_kernel.graph.node import Spec as Spec
-from sigma_kernel.inference import Trained as Trained
-from sigma_kernel.inference import load as load
-from sigma_kernel.inference import saved_parameters as saved_parameters
 from sigma_kernel.lazy import lazy_exports as lazy_exports
 from sigma_kernel.minimisation import minimise as minimise
 from sigma_kernel.network.architecture import Placed as Placed

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Exporter, Inference
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.inference import load
 from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver

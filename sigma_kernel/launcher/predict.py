@@ -10,8 +10,8 @@ from typing import Any
 import click
 import numpy as np
 
+from sigma_kernel.config.trained import Trained, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
-from sigma_kernel.inference import Trained, load
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.predictions import Predictions, writable, write
 
