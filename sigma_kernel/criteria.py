@@ -5,10 +5,13 @@ A criterion is written as text, or in Python; both give the same object, and ``s
     when("validation.loss").increases().for_(5, "epoch") & when("epoch").reaches(10)
     validation.loss increases for 5 epochs and epoch reaches 10
 
-``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` strictly beyond it.
+``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` strictly beyond it. The
+address of another value may stand in place of the number: ``training.loss below validation.loss``.
 ``increases`` and ``decreases`` compare with the value at the previous evaluation, ``improves`` with the smallest value
 so far (``improves upwards``: the largest); ``by 0.1`` sets the least difference. ``for 5 epochs`` evaluates once per
 epoch and holds after five consecutive epochs in which the criterion held; ``for 5 epochs in all`` counts them in total.
+``once`` lets it hold for the first time only. Both belong to the condition before them, and ``not`` to all of it:
+``not x increases for 3 epochs`` is ``not (x increases for 3 epochs)``.
 ``any`` or ``all`` before a pattern applies to all its matches. The result is unknown as long as a value is unpublished
 or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued logic. A criterion whose result is unknown does not
 hold.
@@ -18,9 +21,10 @@ Criteria have no mutable state: the caller passes their memory, plain values sav
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from math import ceil, isnan
+from math import ceil, isnan, nan
 from typing import Any, ClassVar
 
 from attrs import astuple, frozen
@@ -82,6 +86,10 @@ class Criterion(ABC):
         """Return the criterion that this one held for so long, consecutively unless ``in_all``."""
         return For(self, *duration(f"{count} {scale}"), in_all)
 
+    def once(self) -> Criterion:
+        """Return the criterion that this one holds for the first time."""
+        return Once(self)
+
 
 # -- conditions --------------------------------------------------------------------------------------------------------
 def _moved(value: float, number: float, memory: Memory) -> bool | None:
@@ -129,41 +137,46 @@ class Question(Criterion):
 
     subject: str
     verb: str
-    number: float = 0.0
+    number: float | str = 0.0  # or the address of another value
     quantifier: str = ""
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
         """Evaluate every published value, and combine the results."""
-        values = self._values(lookup, moment)
-        answers = [self._one(value, memory.setdefault(name, {})) for name, value in values.items()]
+        values = self._values(self.subject, lookup, moment)
+        other = self.number
+        limit = self._values(other, lookup, moment).get("") if isinstance(other, str) else other
+        answers = [self._one(value, limit, memory.setdefault(name, {})) for name, value in values.items()]
         if not answers:
             return None
         return _any(answers) if self.quantifier == "any" else _all(answers)
 
-    def _values(self, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
-        if self.subject in UNITS:
-            return {"": moment.on(UNITS[self.subject])}
-        found = lookup(self.subject)
+    @staticmethod
+    def _values(address: str, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
+        if address in UNITS:
+            return {"": moment.on(UNITS[address])}
+        found = lookup(address)
         values = found if isinstance(found, Mapping) else {"": found}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _one(self, value: Any, memory: Memory) -> bool | None:
+    def _one(self, value: Any, limit: Any, memory: Memory) -> bool | None:
         try:
-            number = float(value)
+            number, other = float(value), float(nan if limit is None else limit)
         except (TypeError, ValueError):
-            raise SigmaConfigError(f"{self}: needs a number (got {type(value).__name__}).") from None
-        return None if isnan(number) else VERBS[self.verb](number, self.number, memory)
+            got = " and ".join(type(x).__name__ for x in (value, limit) if not isinstance(x, float))
+            raise SigmaConfigError(f"{self}: needs a number (got {got}).") from None
+        return None if isnan(number) or isnan(other) else VERBS[self.verb](number, other, memory)
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the count that the clock must reach."""
-        return ceil(self.number) if self.subject == scale.value and self.verb == "reaches" else None
+        known = self.subject == scale.value and self.verb == "reaches"
+        return ceil(self.number) if known and not isinstance(self.number, str) else None
 
     def addresses(self) -> tuple[str, ...]:
-        """Return the subject."""
-        return (self.subject,)
+        """Return the subject, and what it is compared with."""
+        return (self.subject, self.number) if isinstance(self.number, str) else (self.subject,)
 
     def __str__(self) -> str:
-        number = spoken(self.number)
+        number = self.number if isinstance(self.number, str) else spoken(self.number)
         if self.verb in OWN_PACE:
             number = f"by {number}" if self.number else ""
         return f"{self.quantifier} {self.subject} {self.verb} {number}".strip()
@@ -198,6 +211,24 @@ class For(Criterion):
         return f"{inner} for {words(self.count, self.scale)}{' in all' if self.in_all else ''}"
 
 
+@frozen
+class Once(Criterion):
+    """Whether another criterion holds for the first time; afterwards it is not evaluated any more."""
+
+    inner: Criterion
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Evaluate until it has held."""
+        if memory.get("held"):
+            return False
+        answer = self.inner.answer(lookup, memory.setdefault("inner", {}), moment)
+        memory["held"] = answer is True
+        return answer
+
+    def __str__(self) -> str:
+        return f"{self.inner if isinstance(self.inner, Question | For) else f'({self.inner})'} once"
+
+
 # -- joining -----------------------------------------------------------------------------------------------------------
 @frozen
 class Not(Criterion):
@@ -211,7 +242,7 @@ class Not(Criterion):
         return None if answer is None else not answer
 
     def __str__(self) -> str:
-        return f"not {_within(self.inner, Both, Either)}"
+        return f"not {_within(self.inner, Both, Either, For, Once)}"
 
 
 @frozen
@@ -235,7 +266,7 @@ class Both(_Pair):
     _joined = staticmethod(_all)
 
     def __str__(self) -> str:
-        return f"{_within(self.left, Either)} and {_within(self.right, Either, Both)}"
+        return f"{_within(self.left, Either)} and {_within(self.right, Either, Both, For, Once)}"
 
 
 @frozen
@@ -250,7 +281,7 @@ class Either(_Pair):
         return min((goal for goal in goals if goal is not None), default=None)
 
     def __str__(self) -> str:
-        return f"{self.left} or {_within(self.right, Either)}"
+        return f"{self.left} or {_within(self.right, Either, For, Once)}"
 
 
 def _within(inner: Criterion, *looser: type[Criterion]) -> str:
@@ -258,6 +289,9 @@ def _within(inner: Criterion, *looser: type[Criterion]) -> str:
 
 
 # -- the fluent form ---------------------------------------------------------------------------------------------------
+Other = Any  # a number, or the address or the Subject of another value
+
+
 @frozen
 class Subject:
     """The subject of a condition; see :func:`when`."""
@@ -265,24 +299,24 @@ class Subject:
     address: str
     quantifier: str = ""
 
-    def reaches(self, number: float) -> Question:
-        """Return the criterion that it is at or above a number."""
+    def reaches(self, number: Other) -> Question:
+        """Return the criterion that it is at or above a number, or another value."""
         return self._asked("reaches", number)
 
-    def falls_to(self, number: float) -> Question:
-        """Return the criterion that it is at or below a number."""
+    def falls_to(self, number: Other) -> Question:
+        """Return the criterion that it is at or below a number, or another value."""
         return self._asked("falls to", number)
 
-    def above(self, number: float) -> Question:
-        """Return the criterion that it is above a number."""
+    def above(self, number: Other) -> Question:
+        """Return the criterion that it is above a number, or another value."""
         return self._asked("above", number)
 
-    def below(self, number: float) -> Question:
-        """Return the criterion that it is below a number."""
+    def below(self, number: Other) -> Question:
+        """Return the criterion that it is below a number, or another value."""
         return self._asked("below", number)
 
-    def equals(self, number: float) -> Question:
-        """Return the criterion that it equals a number exactly."""
+    def equals(self, number: Other) -> Question:
+        """Return the criterion that it equals a number, or another value, exactly."""
         return self._asked("equals", number)
 
     def increases(self, by: float = 0.0) -> Question:
@@ -297,13 +331,25 @@ class Subject:
         """Return the criterion that it is the smallest value so far, or the largest if ``upwards``."""
         return self._asked("improves upwards" if upwards else "improves", by)
 
-    def _asked(self, verb: str, number: float) -> Question:
+    def _asked(self, verb: str, number: Other) -> Question:
         rising = RISING.intersection(self.address.rpartition(".")[2].split("_"))
         if verb == "improves" and rising:
             raise SigmaConfigError(f"{self.address} improves: means that it falls. Write 'improves upwards'.")
+        if isinstance(number, str | Subject) and verb not in OWN_PACE:
+            return Question(self.address, verb, _one_value(number), self.quantifier)
         if not is_finite(number):
             raise SigmaConfigError(f"{self.address} {verb}: needs a finite number (got {number!r}).")
         return Question(self.address, verb, float(number), self.quantifier)
+
+
+def _one_value(given: str | Subject) -> str:
+    """Return the address of one value, which text tells from a number and from a keyword."""
+    other = when(given) if isinstance(given, str) else given
+    if other.quantifier or not re.fullmatch(_OTHER, other.address):
+        raise SigmaConfigError(
+            f"{other.address!r}: cannot be compared with. Give a number, or the address of one value."
+        )
+    return other.address
 
 
 def when(address: str, quantifier: str = "") -> Subject:
@@ -324,20 +370,26 @@ def when(address: str, quantifier: str = "") -> Subject:
 # -- the text form -----------------------------------------------------------------------------------------------------
 _ABSOLUTE, _RELATIVE = ", ".join(verb for verb in VERBS if verb not in OWN_PACE), ", ".join(OWN_PACE)
 _LEVEL = r"(?:[\w*-]++(?:<[\w,-]++>)?|<[\w,-]++>)"
-_UNTOLD = frozenset(("not", "is", "in all", "any, all", "(", "its end"))  # optional tokens, not listed in errors
+_NUMBER = r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?"
+_END = r"(?![\w.*<-])"
+_OTHER = rf"(?!(?:{_NUMBER}|and|any|all|by|for|is|not|once|or){_END}){_LEVEL}(?:\.{_LEVEL})*+"
+_UNTOLD = frozenset(
+    ("not", "is", "once", "in all", "any, all", "(", "its end")
+)  # optional tokens, not listed in errors
 
 
 def _spelt(words: str) -> str:
-    return rf"\s*+({'|'.join(sorted(words.split(', '), reverse=True)).replace(' ', ' ++')})(?![\w.*<-])"
+    return rf"\s*+({'|'.join(sorted(words.split(', '), reverse=True)).replace(' ', ' ++')}){_END}"
 
 
 class _Parser(Scanner):
     words: ClassVar = {
         _ABSOLUTE: _spelt(_ABSOLUTE),
         _RELATIVE: _spelt(_RELATIVE),
-        "a number": r"\s*+([+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?)(?![\w.*<-])",
+        "a number": rf"\s*+({_NUMBER}){_END}",
         "an address": rf"\s*+({_LEVEL}(?:\.{_LEVEL})*+)",
-        **{words: _spelt(words) for words in ("by", "for", "and", "or", "not", "is", "in all", "any, all")},
+        "another address": rf"\s*+({_OTHER})",
+        **{words: _spelt(words) for words in ("by", "for", "once", "and", "or", "not", "is", "in all", "any, all")},
         **{mark: rf"\s*+\{mark}" for mark in "()"},
         "its end": r"\s*+\Z",
     }
@@ -369,10 +421,10 @@ class _Parser(Scanner):
         if self.take("not"):
             return Not((yield self._negation()))
         found = yield self._atom()
-        if not self.take("for"):
-            return found
-        count, unit = float(self.need("a number")), self.need("an address")
-        return found.for_(count, str(unit), in_all=self.take("in all") is not None)
+        if self.take("for"):
+            count, unit = float(self.need("a number")), self.need("an address")
+            found = found.for_(count, str(unit), in_all=self.take("in all") is not None)
+        return Once(found) if self.take("once") else found
 
     def _atom(self) -> Rule:
         if not self.take("("):
@@ -383,7 +435,10 @@ class _Parser(Scanner):
 
     def _question(self) -> Criterion:
         quantifier, address = self.take("any, all"), self.need("an address")
-        verb = None if self.take("is") else self.take(_RELATIVE)
-        by = verb is None or self.take("by")
-        verb, number = verb or self.need(_ABSOLUTE), self.need("a number") if by else 0
-        return when(str(address), quantifier or "")._asked(" ".join(verb.split()), float(number))
+        number: float | str = 0.0
+        if not self.take("is") and (verb := self.take(_RELATIVE)):
+            number = float(self.need("a number")) if self.take("by") else 0.0
+        else:
+            verb, known = self.need(_ABSOLUTE), self.take("a number")
+            number = float(known) if known else str(self.need("another address"))
+        return when(str(address), quantifier or "")._asked(" ".join(verb.split()), number)

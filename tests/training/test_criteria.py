@@ -99,6 +99,28 @@ def test_the_clock_is_read_directly() -> None:
     assert asked(when("seconds").above(2), nothing) == [False, True, True]
 
 
+def test_two_values_are_compared_as_they_are_at_that_time() -> None:
+    rows: list[dict[str, Any]] = [{"x": 1.0}, {"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 2.0}, {"x": math.nan, "y": 3.0},
+                                  {"x": 1.0, "y": math.nan}, {"x": 2, "y": 3}, {"x": 3.0, "y": 2.0}]  # fmt: skip
+    assert asked(when("x").below("y"), rows) == [False, True, False, False, False, True, False]
+    assert asked(~when("x").below("y"), rows) == [False, False, True, False, False, False, True]
+    assert asked(when("x").reaches("epoch"), [{"x": 1}, {"x": 1}, {"x": 3}]) == [True, False, True]
+    assert asked(when("*.x", "all").above("y"), [{"a.x": 2, "b.x": 3, "y": 1}, {"a.x": 2, "b.x": 3, "y": 2}]) == [
+        True,
+        False,
+    ]
+    with pytest.raises(SigmaConfigError, match=r"x below y: needs a number \(got str\)."):
+        asked(when("x").below("y"), [{"x": 1.0, "y": "low"}])
+
+
+def test_once_holds_the_first_time_only_and_remembers_it() -> None:
+    memory: dict[str, Any] = {}
+    assert asked(when("x").above(1).once(), [{"x": x} for x in (None, 0, 2, 2)], memory) == [False, False, True, False]
+    kept = json.loads(json.dumps(memory))  # as a checkpoint keeps it
+    assert asked(when("x").above(1).once(), [{"x": 0}, {"x": 2}], kept) == [False, False]
+    assert about_x(when("x").increases().once(), 1, 2, 3, 2, 3) == [False, True, False, False, False]
+
+
 # -- for ---------------------------------------------------------------------------------------------------------------
 def test_for_counts_consecutive_ticks() -> None:
     series = (5, 5, 0, 5, 5, 5, 5)
@@ -224,7 +246,7 @@ def test_each_match_has_its_own_memory() -> None:
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
-RESERVED = {"and", "or", "not", "for", "by", "is", "in", "any", "all", *" ".join(VERBS).split()}
+RESERVED = {"and", "or", "not", "for", "by", "is", "once", "in", "any", "all", *" ".join(VERBS).split()}
 names = st.from_regex(r"[a-z][a-z0-9_]{0,5}(-[a-z0-9]+)?", fullmatch=True).filter(lambda name: name not in RESERVED)
 addresses = st.lists(names, min_size=1, max_size=3).map(".".join) | st.sampled_from(["epoch", "iteration", "second"])
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6).map(float)
@@ -239,7 +261,8 @@ def questions(draw: Any, subjects: st.SearchStrategy[str] = addresses) -> Criter
     subject, quantifier = draw(subjects), ""
     if draw(st.integers(0, 3)) == 0:
         subject, quantifier = f"**.{subject}", draw(st.sampled_from(["any", "all"]))
-    return getattr(when(subject, quantifier), verb)(draw(numbers))
+    others = numbers if verb in ("increases", "decreases", "improves") else numbers | addresses
+    return getattr(when(subject, quantifier), verb)(draw(others))
 
 
 def criteria(subjects: st.SearchStrategy[str] = addresses) -> st.SearchStrategy[Criterion]:
@@ -249,6 +272,7 @@ def criteria(subjects: st.SearchStrategy[str] = addresses) -> st.SearchStrategy[
             st.tuples(inner, inner).map(lambda two: two[0] & two[1]),
             st.tuples(inner, inner).map(lambda two: two[0] | two[1]),
             inner.map(lambda one: ~one),
+            inner.map(lambda one: one.once()),
             st.tuples(inner, st.integers(1, 4), st.sampled_from(["epoch", "iteration"]), st.booleans()).map(
                 lambda made: made[0].for_(made[1], made[2], in_all=made[3])
             ),
@@ -326,6 +350,13 @@ A, B, C = when("a").above(1), when("b").below(2), when("c").equals(3)
         ("a above 1 or b below 2 and c equals 3", A | (B & C)),
         ("not a above 1 and not (b below 2 and c equals 3)", ~A & ~(B & C)),
         ("(a above 1 or b below 2) for 1 iteration", (A | B).for_(1, "iteration")),
+        ("training.loss below validation.loss", when("training.loss").below(when("validation.loss"))),
+        ("x is above y-2.x for 2 epochs", when("x").above("y-2.x").for_(2, "epoch")),
+        ("epoch reaches 2-dense", when("epoch").reaches("2-dense")),
+        ("x below y once", when("x").below("y").once()),
+        ("not x increases for 3 epochs", ~(when("x").increases().for_(3, "epoch"))),
+        ("not x increases for 3 epochs once", ~(when("x").increases().for_(3, "epoch").once())),
+        ("a above 1 and b below 2 once", A & B.once()),
         ("order above 1 or android below 2", when("order").above(1) | when("android").below(2)),
         (
             "validation.loss increases for 5 epochs and epoch reaches 10",
@@ -342,6 +373,11 @@ def test_criteria_print_as_the_text_that_users_write() -> None:
         "validation.loss increases for 5 epochs and epoch reaches 10"
     )
     assert str((A | B) & ~C) == "(a above 1 or b below 2) and not c equals 3"
+    assert str(~A.for_(3, "epoch")) == "not (a above 1 for 3 epochs)"
+    assert str((~A).for_(3, "epoch")) == "(not a above 1) for 3 epochs"
+    assert str(A & B.for_(3, "epoch")) == "a above 1 and (b below 2 for 3 epochs)"
+    assert str(A.once() | B.once()) == "a above 1 once or (b below 2 once)"
+    assert str(A.for_(3, "epoch").once()) == "a above 1 for 3 epochs once"
     assert str(when("x").above(1234567)) == "x above 1234567"
     assert str(when("x").above(0.1)) == "x above 0.1"
 
@@ -356,6 +392,7 @@ def test_criteria_are_built_from_the_classes_of_their_names() -> None:
 def test_each_address_is_reported_once() -> None:
     criterion = (when("x").above(1) & when("y").below(2)).for_(2, "epoch") | ~when("x").below(0)
     assert criterion.addresses() == ("x", "y")
+    assert (when("x").above("z") & when("y").below("x")).once().addresses() == ("x", "z", "y")
 
 
 # -- goals -------------------------------------------------------------------------------------------------------------
@@ -370,6 +407,8 @@ def test_each_address_is_reported_once() -> None:
         ("not epoch reaches 10", None),
         ("iteration reaches 10", None),
         ("epoch above 10", None),
+        ("epoch reaches x", None),
+        ("epoch reaches 10 once", None),
     ],
 )
 def test_the_goal_of_a_criterion_is_where_it_is_certain_to_hold(sentence: str, goal: float | None) -> None:
@@ -385,8 +424,12 @@ VERB = "expected reaches, falls to, above, below, equals, increases, decreases, 
     [
         ("", "'': is not understood at its end; expected an address."),
         ("epoch", f"'epoch': is not understood at its end; {VERB}"),
-        ("epoch reaches", "at its end; expected a number."),
-        ("epoch reaches ten", "at 'ten'; expected a number."),
+        ("epoch reaches", "at its end; expected a number, another address."),
+        ("epoch reaches @", "at '@'; expected a number, another address."),
+        ("x above and y above 2", "at 'and'; expected a number, another address."),
+        ("x increases by y", "at 'y'; expected a number."),
+        ("x above *.y", "'*.y': a pattern needs the quantifier 'any' or 'all' (got '')."),
+        ("x above 1 once for 3 epochs", "at 'for'; expected and, or. Did you mean 'or'?"),
         ("epoch reachs 10", f"at 'reachs'; {VERB} Did you mean 'reaches'?"),
         ("loss incrases", f"at 'incrases'; {VERB} Did you mean 'increases'?"),
         ("loss falls 3", f"at 'falls'; {VERB} Did you mean 'falls to'?"),
@@ -425,7 +468,7 @@ def test_a_criterion_may_be_nested_deeply() -> None:
 
 
 @settings(deadline=None)
-@given(st.text(alphabet="ab .*<>()0159-+e\nreachsndotbyflwig", max_size=40) | st.text(max_size=20))
+@given(st.text(alphabet="ab .*<>()0159-+e\nreachsndotbyflwigc", max_size=40) | st.text(max_size=20))
 def test_any_text_is_a_criterion_or_is_refused_with_a_message(text: str) -> None:
     try:
         found = Criterion.parse(text)
@@ -447,7 +490,14 @@ def test_any_text_is_a_criterion_or_is_refused_with_a_message(text: str) -> None
         (lambda: when("validation.f1_each").improves(), "improves upwards"),
         (lambda: when("x").above(math.nan), "needs a finite number"),
         (lambda: when("x").increases(True), "needs a finite number"),
-        (lambda: when("x").reaches("ten"), "needs a finite number (got 'ten')"),
+        (
+            lambda: when("x").reaches("and"),
+            "'and': cannot be compared with. Give a number, or the address of one value.",
+        ),
+        (lambda: when("x").reaches("1e5"), "'1e5': cannot be compared with"),
+        (lambda: when("x").reaches(when("*.y", "any")), "'*.y': cannot be compared with"),
+        (lambda: when("x").increases("y"), "needs a finite number (got 'y')"),  # type: ignore[arg-type]
+        (lambda: when("x").reaches(None), "needs a finite number (got None)"),
         (lambda: when("x").above(1).for_(0, "epoch"), "above 0"),
         (lambda: when("x").above(1).for_(5, "start"), "'5 start': the unit must be"),
         (lambda: when("x").above(1).for_(1.5, "iteration"), "must be a whole number"),
