@@ -131,7 +131,7 @@ def test_a_plugin_that_is_not_installed_ends_with_code_3(file, sigma, monkeypatc
         (["trainer.optimiser.learning_rate=banana"], "must be a number (got 'banana')"),
         (["hooks.finish.wehn=1"], "Did you mean 'when'?"),
         (["hooks.finish.when=validation.acuracy reaches 1"], "'validation.acuracy', which nothing here publishes"),
-        (["network.architecture=input(3) + output(2) + softmax_cross_entropy()"], "Write Input(2)"),
+        (["network.architecture=input(3) + output(2) + softmax_cross_entropy()"], "Write input(2)"),
         (["network.architecture=input(2) + output(2"], "column 20: expected"),
         (["data.dataset=csv"], "data.path: is missing. Give it a path."),
     ],

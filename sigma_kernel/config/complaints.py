@@ -10,6 +10,7 @@ from typing import Any
 from sigma_kernel.config.document import Document, Path as Place
 from sigma_kernel.config.structure import sentence
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError
+from sigma_kernel.plugins import rooms
 from sigma_kernel.training.preparation import DATASET
 
 IN_TRAINER = ("optimiser", "optimisers", "order")  # begin the paths of what `[trainer]` holds
@@ -31,12 +32,21 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
         line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
-        told = sentence(error).removeprefix(f"{path[-1]}: ") if path else sentence(error)  # the path says it already
+        told = in_words_of_files(sentence(error))
+        told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
     text = "\n".join(text for _, text in sorted(lines))
     kinds = (kind for kind in (SigmaPluginError, SigmaDataError) if all(isinstance(cause, kind) for cause in causes))
     return next(kinds, SigmaConfigError)(text)
+
+
+def in_words_of_files(text: str) -> str:
+    """Return a message in the words of a file: its layers are those of the text of an architecture, not of Python."""
+    for name in rooms.names("layer"):
+        made = "".join(word.capitalize() for word in name.split("_"))
+        text = re.sub(rf"\b{made}(?=\()", name, text)
+    return text.replace("Set data, such as Arrays(inputs=...).", "Give it a share in `split`.")
 
 
 def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception) -> tuple[Place, Exception]:

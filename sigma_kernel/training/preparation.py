@@ -174,7 +174,7 @@ class Stages:
             if name not in there:
                 raise SigmaDataError(
                     f"{self.settings.name}: the network reads section {name!r}; the data has {', '.join(there)}. "
-                    f"Name one of these in Input(section=...) or cost(targets=...).{near(name, there)}"
+                    f"Name one of these: Input(section=...), or targets of a cost.{near(name, there)}"
                 )
         return self.traced({name: there[name] for name in wanted})
 

@@ -11,7 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.targets import alike, check_shape, first_bad, mean
+from sigma_layers.targets import alike, check_shape, first_bad, mean, warn_of_a_second
 
 
 @define(eq=False)
@@ -29,6 +29,7 @@ class BinaryCrossEntropy(CostLayer):
 
     def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
         """Return the mean, or Totals if samples have weights; raises SigmaNetworkError if the shapes differ."""
+        warn_of_a_second("sigmoid", context.address, output)
         answers = alike("binary_cross_entropy", self.targets, targets, output)
         return mean(f.softplus(output) - answers * output, weights)
 

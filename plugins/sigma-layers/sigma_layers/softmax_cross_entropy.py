@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import FLOATS, Node, Spec
 from sigma_kernel.settings import must, optional
-from sigma_layers.targets import first_bad, mean, rows
+from sigma_layers.targets import first_bad, mean, rows, warn_of_a_second
 
 
 def _are_weights(value: Any) -> bool:
@@ -45,6 +45,7 @@ class SoftmaxCrossEntropy(CostLayer):
 
     def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
         """Return the mean, or Totals if rows have weights; raises SigmaNetworkError if shapes do not fit."""
+        warn_of_a_second("softmax", context.address, output)
         if targets.shape == output.shape[:-1]:
             labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
             return self._of_labels(output, labels, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 
 import numpy as np
@@ -18,9 +19,10 @@ def alike(cost: str, section: str, targets: Node, output: Node) -> Node:
     Raises SigmaNetworkError if the shapes differ otherwise.
     """
     if not lines_up(targets.shape, output.shape):
+        classes = " For classes, use softmax_cross_entropy." if targets.shape == output.shape[:-1] else ""
         raise SigmaNetworkError(
             f"{cost}({output.shape[1:]}, {targets.shape[1:]}): section {section!r} must have the output's shape. "
-            "Change the number of units, or put a Reshape before the cost."
+            f"Change the number of units, or put a Reshape before the cost.{classes}"
         )
     same = targets if targets.shape == output.shape else f.reshape(targets, output.shape)
     return same if same.dtype == output.dtype else f.cast(same, output.dtype)
@@ -29,6 +31,18 @@ def alike(cost: str, section: str, targets: Node, output: Node) -> Node:
 def lines_up(targets: tuple[int, ...], output: tuple[int, ...]) -> bool:
     """Return whether the shapes are equal, up to a trailing axis of 1 that targets may lack."""
     return targets == output or (*targets, 1) == output
+
+
+def warn_of_a_second(op: str, address: str, output: Node) -> None:
+    """Warn if an output is already that of an op which the cost at this address applies itself."""
+    while output.op in ("reshape", "cast"):
+        output = output.inputs[0]
+    if output.op == op:
+        warnings.warn(
+            f"{address}: what leads to it ends in a {op}, and this cost applies another one, which slows training. "
+            f"Leave out the {op}; predictions are probabilities without it as well.",
+            stacklevel=3,
+        )
 
 
 def mean(losses: Node, weights: Node | None) -> Node | Totals:
