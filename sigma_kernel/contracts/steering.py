@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,8 +40,8 @@ class Metric(ABC):
 class Outlook(Protocol):
     """A hook's view of its trainer before training."""
 
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return what one sample of the first input is, and one row of the first output."""
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return what one sample of an input section is, and one row of a layer's output, by default the first."""
 
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Build the totals of metrics from the predictions and targets of a batch; raises what they raise."""
@@ -71,15 +72,28 @@ class HookContext(Protocol):
         """Send a command (``set``, ``stop``, ``save`` ...), applied at this boundary."""
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Value]:
-        """Return ``loss`` and the metrics over a whole split of the data."""
+        """Return ``loss`` and the metrics over a whole split of the data; of several costs, each as ``cost.<name>``.
 
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return what one sample of the first input is, and one row of the first output."""
+        A metric measures the first output, or another that its name begins with: ``digit.accuracy``, or ``*.accuracy``
+        for all of them, each by its name.
+        """
 
-    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output (before costs) for samples of the first input, and a gradient in the samples.
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return what one sample of an input section is, and one row of a layer's output, by default the first."""
 
-        The gradient is that of the sum over ``output * directions``. Samples are preprocessed ones; other inputs are 0.
+    def excite(
+        self,
+        samples: np.ndarray,
+        directions: np.ndarray,
+        *,
+        layer: str = "",
+        section: str = "",
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's output for samples of an input section, and a gradient in the samples.
+
+        By default these are the first output, before its cost, and the first input. The gradient is that of the sum
+        over ``output * directions``. Samples are preprocessed ones; other inputs are held as ``given``, or at 0.
         """
 
     @property

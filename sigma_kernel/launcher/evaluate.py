@@ -32,7 +32,8 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], as_json: bool) -> Non
             known = rows(run / "journal.jsonl", lines, name)
             place, _ = restore(run, trainer.session, _warn, rows=known)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
-            measured = trainer.evaluate(on, {metric: metric for metric in (*_measured(trainer), *metrics)})
+            chosen = {name: name.rpartition(".")[2] for name in (*_measured(trainer), *metrics)}
+            measured = trainer.evaluate(on, chosen)
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
             say(f"{name}: {place}")
     if as_json:
@@ -46,7 +47,7 @@ def _warn(text: str) -> None:
 
 
 def _measured(trainer: Trainer) -> list[str]:
-    """Return the names of the metrics that the run's hooks publish for any split."""
+    """Return the names of the metrics that hooks publish for any split, with the outputs that they measure."""
     hooks: list[Any] = list(trainer.hooks.values())
-    written = [address.rpartition(".")[2] for hook in hooks for address in hook.writes]
-    return [name for name in dict.fromkeys(written) if offered("metric", name)]
+    written = [address.partition(".")[2] for hook in hooks for address in hook.writes]
+    return [name for name in dict.fromkeys(written) if offered("metric", name.rpartition(".")[2])]

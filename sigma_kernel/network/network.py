@@ -136,12 +136,17 @@ class Network:
         read = {*self.sections(False), *(placed.layer.targets for placed in self.costs)}
         return tuple(name for name in self.sections(there=there) if name not in read)
 
-    def targets(self) -> str:
-        """Return the section with the targets of the first output; raises SigmaNetworkError if there is no cost."""
+    def targets(self, output: str = "") -> str:
+        """Return the section with the targets of an output, by default the first.
+
+        Raises SigmaNetworkError if there is no cost.
+        """
         if not self.costs:
             raise SigmaNetworkError("network: there is no cost, so there are no targets. Add one.")
-        cost = self._judge(self.outputs[0]) or self.costs[0]
-        return str(cost.layer.targets)
+        cost = self._judge(self[output] if output else self.outputs[0])
+        if cost is None and output:
+            raise SigmaNetworkError(f"{output}: no cost compares this output with targets. Add one, or leave it out.")
+        return str((cost or self.costs[0]).layer.targets)
 
     def _judge(self, output: Placed) -> Placed | None:
         """Return the first cost that an output leads to."""

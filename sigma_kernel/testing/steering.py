@@ -96,14 +96,14 @@ class Desk:
         """Return 0.5 for the loss and every metric."""
         return dict.fromkeys(("loss", *metrics), 0.5)
 
-    def ends(self) -> tuple[Spec, Spec]:
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return specs of 3 x 4 inputs and 2 outputs."""
         return Spec((3, 4), "float32"), Spec((2,), "float32")
 
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Accept any metric."""
 
-    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return outputs that sum the upper and the lower half of a sample, and their gradient."""
         halves = np.stack([np.arange(12).reshape(3, 4) < 6, np.arange(12).reshape(3, 4) >= 6]).astype(np.float32)
         return np.einsum("nhw,khw->nk", samples, halves), np.einsum("nk,khw->nhw", directions, halves)

@@ -209,7 +209,8 @@ class Stages:
         """Trace the network on sections of these specs; check its memory and that its numbers fit the precision."""
         network, precision, resolve = self.network, self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
-        model = Model(network, shapes, sections, precision, resolve, metrics=self.chosen.metrics)
+        model = Model(network, shapes, sections, precision, resolve)
+        model = evolve(model, metrics=model.per_output(self.chosen.metrics))
         check_memory(model)
         live_values(model)
         return model

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 from pathlib import Path
 
 import numpy as np
-from attrs import define, field
+from attrs import Factory, define, field
 
 from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import TimeStep
 from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
-from sigma_kernel.graph import FLOATS
+from sigma_kernel.graph import FLOATS, Spec
 from sigma_kernel.settings import ge, gt
 
-OWN = ("output",)
+OWN = ("output", "layer")
 START = 0.01  # standard deviation of the noise that gradient ascent starts from, in units of the input
 
 
@@ -28,18 +29,22 @@ class TargetMaximisation(Hook):
     Ascends for ``steps`` along the gradient of the output before its cost, with fixed parameters, from noise drawn with
     ``seed``.
 
-    If the network has several inputs, the first one is drawn and the others are held at 0, the mean of standardised
-    data.
+    If the network has several inputs, one is drawn and the others are held as ``given``, or at 0, the mean of
+    standardised data.  The unit of a layer with channels is a channel; its value is the mean over the positions.
 
     No image is written if the run has no folder. Shades are rescaled from the minimum to the maximum element. Inputs
     are ``(height, width)`` or ``(channels, height, width)`` with 1 or 3 channels; for a flat input, set ``shape``.
-    Publishes ``target_maximisation.<output>``, the value reached.
+    Publishes ``target_maximisation.<output>``, the value reached, or ``target_maximisation.<layer>.<output>`` if a
+    layer is named.
 
     Erhan, Bengio, Courville and Vincent, Visualizing Higher-Layer Features of a Deep Network, 2009; with ``l2`` as in
     Simonyan, Vedaldi and Zisserman, Deep Inside Convolutional Networks, 2014.
 
     Args:
-        outputs: Indices of the outputs to draw; by default all.
+        layer: Layer whose units are maximised, an output or a hidden one; by default the first output.
+        section: Section of the input to draw; by default the first.
+        given: Values of the other inputs by section, a number or one sample, in preprocessed units.
+        outputs: Indices of the outputs or units to draw; by default all.
         steps: Steps of the ascent.
         rate: Root mean square of a step, in preprocessed units.
         l2: Strength of the pull of the input to 0.
@@ -48,11 +53,14 @@ class TargetMaximisation(Hook):
         seed: Seed of the noise to begin with.
         shape: Shape of the image, for a flat input.
         folder: Folder in the run folder to write to.
-        name: Name of the file, which may contain ``{output}`` and addresses in braces.
+        name: Name of the file, which may contain ``{output}``, ``{layer}`` and addresses in braces.
         zoom: Pixels of the image along each side of an element.
     """
 
     every: TimeStep = TimeStep("stop")
+    layer: str = ""
+    section: str = ""
+    given: Mapping[str, float | Sequence[float]] = field(factory=dict)
     outputs: Sequence[int] | None = None
     steps: int = field(default=200, validator=ge(1))
     rate: float = field(default=0.05, validator=gt(0.0))
@@ -62,7 +70,9 @@ class TargetMaximisation(Hook):
     seed: int = field(default=0, validator=ge(0))
     shape: Sequence[int] | None = None
     folder: str = "images"
-    name: str = "output-{output}.png"
+    name: str = field(
+        default=Factory(lambda self: "{layer}-{output}.png" if self.layer else "output-{output}.png", takes_self=True)
+    )
     zoom: int = field(default=8, validator=ge(1))
 
     def __attrs_post_init__(self) -> None:
@@ -82,13 +92,24 @@ class TargetMaximisation(Hook):
     @property
     def writes(self) -> Sequence[str]:
         """Return the pattern of all addresses."""
-        return ["target_maximisation.*"]
+        return [f"{self._head}.*"]
+
+    @property
+    def _head(self) -> str:
+        return f"target_maximisation.{self.layer}" if self.layer else "target_maximisation"
+
+    def _ends(self, context: HookContext | Outlook) -> tuple[Spec, Spec]:
+        return context.ends(self.layer, self.section) if self.layer or self.section else context.ends()
 
     def check(self, outlook: Outlook) -> None:
         """Raise a SigmaError for outputs that do not exist, and inputs that are not float images."""
         self._chosen(outlook)
-        inputs = outlook.ends()[0]
+        inputs = self._ends(outlook)[0]
         self._sides(inputs.shape)
+        for section, value in self.given.items():
+            shape = outlook.ends("", section)[0].shape
+            if np.shape(value) not in ((), shape):
+                raise SigmaConfigError(f"target_maximisation.given: {section!r} has shape {shape} (got {value!r}).")
         if inputs.dtype not in FLOATS:
             raise SigmaNetworkError(
                 f"target_maximisation: the input holds {inputs.dtype}, and only floats have gradients. "
@@ -99,12 +120,12 @@ class TargetMaximisation(Hook):
         """Run gradient ascent, publish the values reached and write the images."""
         samples, reached = self.climb(context, self._chosen(context))
         for output, sample, value in zip(self._chosen(context), samples, reached, strict=True):
-            context.publish(f"target_maximisation.{output}", float(value))
+            context.publish(f"{self._head}.{output}", float(value))
             self._draw(context, output, sample)
 
     def _chosen(self, context: HookContext | Outlook) -> Sequence[int]:
-        shape = context.ends()[1].shape
-        if len(shape) != 1:
+        shape = self._ends(context)[1].shape
+        if not shape or (len(shape) != 1 and not self.layer):
             raise SigmaNetworkError(f"target_maximisation: the output has shape {shape}; expected (outputs,).")
         chosen = range(shape[0]) if self.outputs is None else self.outputs
         wrong = [output for output in chosen if not 0 <= output < shape[0]]
@@ -114,14 +135,18 @@ class TargetMaximisation(Hook):
 
     def climb(self, context: HookContext, outputs: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return one sample per output, and the value of that output for it."""
-        inputs, row = context.ends()
+        inputs, row = self._ends(context)
         draws = np.random.Generator(np.random.Philox(self.seed))
         samples = draws.normal(scale=START, size=(len(outputs), *inputs.shape)).astype(inputs.dtype)
-        along = np.eye(row.shape[0], dtype=row.dtype)[list(outputs)]
+        along = np.zeros((len(outputs), *row.shape), row.dtype)
+        for place, output in enumerate(outputs):
+            along[place, output] = 1.0 / prod(row.shape[1:])
+        excite = partial(context.excite, layer=self.layer, section=self.section, given=self.given)
         for _ in range(self.steps):
-            _, slopes = context.excite(samples, along)
+            _, slopes = excite(samples, along)
             samples = self._step(samples, slopes)
-        return samples, (context.excite(samples, along)[0] * along).sum(axis=1)
+        reached = excite(samples, along)[0] * along
+        return samples, reached.reshape(len(outputs), -1).sum(axis=1)
 
     def _step(self, samples: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         slopes = slopes - self.l2 * samples
@@ -136,7 +161,7 @@ class TargetMaximisation(Hook):
             return
         folder = context.folder / self.folder
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / file_name(self.name, context, {"output": output})
+        path = folder / file_name(self.name, context, {"output": output, "layer": self.layer})
         path.write_bytes(png(shades(image, self.zoom)))
         context.log(f"output {output}: the input that maximises it is drawn in {path}")
 

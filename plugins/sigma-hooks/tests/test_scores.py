@@ -159,8 +159,8 @@ def test_an_unknown_average_is_refused(make: Any) -> None:
 
 
 def test_another_average_is_published_under_another_name() -> None:
-    assert Precision(on="test").writes == ["test.loss", "test.precision"]
-    assert F1(on="test", average="each").writes == ["test.loss", "test.f1_each"]
+    assert Precision(on="test").writes == ["test.loss", "test.precision", "test.cost.*"]
+    assert F1(on="test", average="each").writes == ["test.loss", "test.f1_each", "test.cost.*"]
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
     plain = trainer.network
 
     class Network(type(plain)):  # type: ignore[misc]  # the prediction that targets are compared with
-        def targets(self) -> str:
+        def targets(self, output: str = "") -> str:
             return "targets"
 
         def forward(self, trace: Any, sections: Any) -> Any:

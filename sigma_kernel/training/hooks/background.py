@@ -84,13 +84,13 @@ class Firing:
         """Return the loss and the metrics over a split, at the parameters of the snapshot."""
         return self.evaluator.evaluate(self._placed("evaluate"), on, metrics)
 
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return the specs of one sample of the first input, and of one row of the first output."""
-        return self.evaluator.programs.model.ends()
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return the specs of one sample of an input section, and of one row of a layer's output."""
+        return self.evaluator.programs.model.ends(layer, section)
 
-    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for samples of the first input, and its slopes, at the parameters of the snapshot."""
-        return self.evaluator.excite(self._placed("excite"), samples, directions)
+    def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's output for samples of an input section, and its slopes along directions."""
+        return self.evaluator.excite(self._placed("excite"), samples, directions, **at)
 
     def _placed(self, what: str) -> Steps:
         """Return the snapshot, with its parameters copied to the device."""

@@ -16,9 +16,15 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, inner, meet, reads, taken
-from sigma_kernel.training.step.model import OPTIMISERS, Model
+from sigma_kernel.training.step.model import COSTS, OPTIMISERS, Model
 
-ELSEWHERE = ("network.", *OPTIMISERS, "phases.", *OBSERVED)  # addresses known only with a traced model
+ELSEWHERE = (
+    "network.",
+    *OPTIMISERS,
+    "phases.",
+    f"training.{COSTS}",
+    *OBSERVED,
+)  # addresses known only with a traced model
 
 
 # -- what would fail ---------------------------------------------------------------------------------------------------
@@ -28,14 +34,15 @@ class Prospect:
 
     model: Model
 
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return the specs of one sample of the first input, and of one row of the first output."""
-        return self.model.ends()
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return the specs of one sample of an input section, and of one row of a layer's output."""
+        return self.model.ends(layer, section)
 
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Trace metrics on a batch of two, so that they raise what they would raise in training."""
         if metrics:
-            self.model.evaluation(2, several(self.model.resolve, "metrics", "metric", Metric, metrics).items())
+            chosen = several(self.model.resolve, "metrics", "metric", Metric, metrics)
+            self.model.evaluation(2, self.model.per_output(chosen).items())
 
 
 def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model, mistakes: Mistakes = FIRST) -> None:

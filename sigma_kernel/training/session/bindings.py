@@ -91,7 +91,7 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
         **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
-        **shown(("training.loss", *(f"training.{metric}" for metric in model.metrics))),
+        **shown(f"training.{name}" for name in model.measured()),
     }
 
 

@@ -305,7 +305,7 @@ class Session:
         self.recorder.measured(measured, state.moment, moment)
 
     def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
-        measured = {"training.loss": ring["loss"]}
+        measured = {f"training.{name}": values for name, values in ring.items() if not name.startswith("metrics.")}
         for name, metric in self.setup.model.metrics.items():
             with inside(f"metric {name!r}", metric):
                 values = np.array([metric.value(totals, rows) for totals in ring[f"metrics.{name}"]])
@@ -864,13 +864,13 @@ class HookView:
         """Return the loss and the metrics over a split of the data."""
         return self.session.evaluate(on, metrics)
 
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return the specs of one sample of the first input, and of one row of the first output."""
-        return self.session.setup.model.ends()
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return the specs of one sample of an input section, and of one row of a layer's output."""
+        return self.session.setup.model.ends(layer, section)
 
-    def excite(self, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for samples of the first input, and its slopes along directions."""
-        return self.session.setup.evaluator.excite(self.session.steps(), samples, directions)
+    def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's output for samples of an input section, and its slopes along directions."""
+        return self.session.setup.evaluator.excite(self.session.steps(), samples, directions, **at)
 
     @property
     def iteration(self) -> Iteration | None:

@@ -68,7 +68,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
 def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
     """Return the published or settable addresses of former hooks that no hook has any more."""
     were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
-    measured = ("training.loss", *(f"training.{metric}" for metric in old.model.metrics))
+    measured = [f"training.{name}" for name in old.model.measured()]
     known = {*published, *were}
     return {a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
 

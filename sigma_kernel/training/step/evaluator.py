@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
-from sigma_kernel.training.step.model import DIRECTIONS, TOTALS, Model
+from sigma_kernel.training.step.model import COSTS, DIRECTIONS, TOTALS, Model
 from sigma_kernel.training.step.steps import Programs, Steps
 
 
@@ -49,16 +50,22 @@ class Evaluator:
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def evaluate(self, steps: Steps, on: str, chosen: Mapping[str, Metric | str]) -> dict[str, Any]:
-        """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them."""
-        metrics = several(self.programs.model.resolve, "metrics", "metric", Metric, chosen)
-        losses, rows, totals, costs = 0.0, 0, dict[str, Any](), dict[str, Any]()
+        """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them.
+
+        If there are several costs, each is ``cost.<name>``.
+        """
+        model = self.programs.model
+        metrics = model.per_output(several(model.resolve, "metrics", "metric", Metric, chosen))
+        sums, rows, totals, costs = dict.fromkeys(("loss", *model.costs), 0.0), 0, dict[str, Any](), dict[str, Any]()
         with self.alone:
             feed = self._feed(on)
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
                 ring = self._ring(Model.evaluation, steps, batches, tuple(metrics.items()))
-                losses += float(np.mean(ring.get("loss", 0.0), dtype=np.float64)) * batches.rows.size
+                for name in sums:
+                    values = ring.get(name if name == "loss" else COSTS + name, 0.0)
+                    sums[name] += float(np.mean(values, dtype=np.float64)) * batches.rows.size
                 for name in (name for name in ring if name.startswith(TOTALS)):
                     costs[name] = costs.get(name, 0.0) + ring[name].sum(0, dtype=np.float64)
                 rows += batches.rows.size
@@ -67,8 +74,10 @@ class Evaluator:
                         found = reduce(metric.merge, ring[f"metrics.{name}"])
                         totals[name] = metric.merge(totals[name], found) if name in totals else found
                 at = feed.after(at, batches, len(batches.rows))
-        loss = losses / rows + sum(total / (weight or 1.0) for total, weight in costs.values())
-        return {"loss": float(loss), **{name: measured(name, metrics[name], x, rows) for name, x in totals.items()}}
+        means = {name: total / (weight or 1.0) for name, (total, weight) in costs.items()}
+        apart = {COSTS + name: float(sums[name] / rows + means.get(TOTALS + name, 0.0)) for name in model.costs}
+        found = {name: measured(name, metrics[name], x, rows) for name, x in totals.items()}
+        return {"loss": float(sums["loss"] / rows + sum(means.values())), **apart, **found}
 
     def _feed(self, on: str) -> Feed:
         check_split("data", on, self.splits)
@@ -141,17 +150,29 @@ class Evaluator:
         ring = self._ring(Model.observing, steps, at, names)
         return {name: values[0] for name, values in ring.items()}
 
-    def excite(self, steps: Steps, samples: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first output for prepared samples, before costs, and its slopes along directions.
+    def excite(
+        self,
+        steps: Steps,
+        samples: np.ndarray,
+        directions: np.ndarray,
+        layer: str = "",
+        section: str = "",
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's output for prepared samples of an input section, and its slopes along directions.
 
-        All other inputs are held at 0.
+        By default these are the first output, before costs, and the first input.  All other inputs are held as
+        ``given``, or at 0.
         """
         model, place = self.programs.model, self.programs.backend.to_device
-        first, *others = model.network.sections(costs=False)
-        rows, held = np.arange(len(samples), dtype=np.int32), [(name, model.sections[name]) for name in others]
-        block = {name: place(np.zeros((len(samples), *spec.shape), spec.dtype)) for name, spec in held}
-        block |= {first: place(samples), DIRECTIONS: place(directions)}
-        ring = self._ring(Model.excitation, steps, Batches(block, rows[None]))
+        model.ends(layer, section)
+        first, *others = sorted(model.network.sections(costs=False), key=lambda name: name != section)
+        rows, block = np.arange(len(samples), dtype=np.int32), {first: place(samples), DIRECTIONS: place(directions)}
+        for name in others:
+            spec = model.sections[name]
+            held = np.asarray(given.get(name, 0), spec.dtype)
+            block[name] = place(np.broadcast_to(held, (len(samples), *spec.shape)).copy())
+        ring = self._ring(Model.excitation, steps, Batches(block, rows[None]), layer, section)
         return ring["output"][0], ring["slopes"][0]
 
 

@@ -22,7 +22,15 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, Update
-from sigma_kernel.errors import SigmaComponentError, SigmaStateError, expect, inside
+from sigma_kernel.errors import (
+    SigmaComponentError,
+    SigmaConfigError,
+    SigmaNetworkError,
+    SigmaStateError,
+    expect,
+    inside,
+    near,
+)
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
@@ -38,6 +46,7 @@ GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
 TOTALS = "totals."
+COSTS = "cost."
 WEIGHTS = "shard.weights."
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
@@ -104,9 +113,43 @@ class Model:
     def _specs(self, declared: Mapping[str, Parameter]) -> dict[str, Spec]:
         return {address: Spec(p.shape, p.dtype or self.precision) for address, p in declared.items()}
 
-    def ends(self) -> tuple[Spec, Spec]:
-        """Return the specs of one sample of the first input, and of one row of the first output."""
-        return self.sections[self.network.sections()[0]], self.shapes.outputs[self.network.outputs[0].name]
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return the specs of one sample of an input section, and of one row of a layer's output, by default the first.
+
+        Raises SigmaNetworkError if there is no such section, or no such layer before the costs.
+        """
+        sections = self.network.sections(costs=False)
+        layers = [placed.name for placed in self.network.layers if placed.layer.role != "cost"]
+        for what, name, known in (("input section", section, sections), ("layer", layer, layers)):
+            if name and name not in known:
+                raise SigmaNetworkError(f"network: there is no {what} {name!r}.{near(name, known, 'There are:')}")
+        return self.sections[section or sections[0]], self.shapes.outputs[layer or self.network.outputs[0].name]
+
+    @property
+    def costs(self) -> list[str]:
+        """Return the names of the costs, if there are several to tell apart."""
+        names = [placed.name for placed in self.network.costs]
+        return names if len(names) > 1 else []
+
+    def measured(self) -> list[str]:
+        """Return the names of what every training step measures."""
+        return ["loss", *(COSTS + name for name in self.costs), *self.metrics]
+
+    def per_output(self, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+        """Return metrics by name, one for each output that the beginning of a name matches, as in ``*.accuracy``.
+
+        Raises SigmaConfigError for a name that matches none.
+        """
+        found: dict[str, Metric] = {}
+        for name, metric in metrics.items():
+            output, dot, own = name.rpartition(".")
+            outputs = [placed.name for placed in self.network.outputs] if dot else []
+            if dot and not any(matches(output, placed) for placed in outputs):
+                hint = near(output, outputs, "There are:")
+                raise SigmaConfigError(f"metric {name!r}: there is no output {output!r}.{hint}")
+            names = [f"{placed}.{own}" for placed in outputs if matches(output, placed)] or [name]
+            found |= dict.fromkeys(names, metric)
+        return found
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
         """Return the slots of all optimisers by address and name."""
@@ -181,12 +224,12 @@ class Model:
         traced = Traced(self, batch, training=False, costs=False)
         return traced.step_to({}, traced.forward.predictions)
 
-    def excitation(self, batch: int) -> Step:
-        """Return the step of the first output, before costs, and the gradient of its sum along directions."""
+    def excitation(self, batch: int, layer: str, section: str) -> Step:
+        """Return the step of a layer's output, and the gradient of its sum along directions in an input section."""
         traced = Traced(self, batch, training=False, costs=False)
-        output = traced.forward.values[self.network.outputs[0].name]
+        output = traced.forward.values[layer or self.network.outputs[0].name]
         along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
-        inputs = traced.data[self.network.sections()[0]]
+        inputs = traced.data[section or self.network.sections(costs=False)[0]]
         return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
 
     def observing(self, batch: int, wanted: Sequence[str]) -> Step:
@@ -412,27 +455,35 @@ class Traced(Draft):
         return _named(LAYERS, self.forward.state)
 
     def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
-        """Return the loss, and the metrics' totals."""
-        return {"loss": self.loss(None), **self.totals(metrics)}
+        """Return the loss, the costs if there are several, and the metrics' totals."""
+        costs = {COSTS + name: self.loss([name]) for name in self.model.costs}
+        return {"loss": self.loss(None), **costs, **self.totals(metrics)}
 
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the metrics' totals."""
         totals: dict[str, Node] = {}
         for name, metric in metrics.items():
-            targets = self.model.network.targets()
+            output = name.rpartition(".")[0]
+            prediction = self.forward.predictions[output] if output else self.forward.prediction
+            targets = self.model.network.targets(output)
             with inside(f"metric {name!r}", metric):
                 rows = self.section(targets, self.model.sections[targets])
-                totals[name] = metric.totals(self.forward.prediction, rows)
+                totals[name] = metric.totals(prediction, rows)
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
         return _named("metrics.", totals)
 
     def costs_apart(self) -> dict[str, Node]:
-        """Return the loss of the costs with equal row weights, and total and weight of each of the others."""
+        """Return the loss of the costs with equal row weights, and total and weight of each of the others.
+
+        Several costs with equal row weights are returned by name as well.
+        """
         self.forward.loss_or_fail()
-        costs, totals = self.forward.costs, self.forward.totals
-        alike = evolve(self.forward, costs={name: cost for name, cost in costs.items() if name not in totals}).loss
-        apart = {TOTALS + name: f.stack(cost.total, cost.weight) for name, cost in totals.items()}
-        return apart if alike is None else {"loss": alike, **apart}
+        totals = self.forward.totals
+        equal = {name: cost for name, cost in self.forward.costs.items() if name not in totals}
+        alike = evolve(self.forward, costs=equal).loss
+        found = {TOTALS + name: f.stack(cost.total, cost.weight) for name, cost in totals.items()}
+        found |= {COSTS + name: equal[name] for name in self.model.costs if name in equal}
+        return found if alike is None else {"loss": alike, **found}
 
     def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the sum of all or some costs, at these or other parameters."""
