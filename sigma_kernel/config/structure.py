@@ -20,6 +20,7 @@ from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import Mistakes, SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.resolver import divided
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import phrase
 
@@ -173,11 +174,21 @@ class Structure:
             if not fulfils(factory, contract(type_)):
                 raise ValueError(f"must be of type {contract(type_).__name__} (got {name!r}).")
         faults.done()
+        if parts := divided(kind, factory, {key: name}, table, settings(factory)):
+            return self._divided(parts, type_)
         more = "" if key == OWN else f" See `sigma components {kind} {name}`."
         full = name if key == OWN else self.catalogue.resolve(kind, name).full_name
         choice = Choice(full, self.filled(settings(factory), table, more), factory, key)
         choice.make()  # runs the component's own validators
         return choice
+
+    def _divided(self, parts: dict[str, Any], type_: Any) -> Choice[Any]:
+        """Return the choice of a data set in parts; mistakes are reported where the file has the setting."""
+        try:
+            return self.component(parts, type_)
+        except Wrong as wrong:
+            found = [(path[1:] if path[:1] == ("dataset",) else path, error) for path, error in wrong.found]
+            raise Wrong(found) from None
 
     def load(self, kind: str, name: str) -> Any:
         """Load a component's object; raises SigmaPluginError if it does not fulfil its contract."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from inspect import Parameter as Argument
 from pathlib import Path
@@ -21,6 +21,7 @@ from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.scanning import OWN
 from sigma_kernel.training.components import one, several
 
+PARTS = ("split", "split_by", "seed")  # settings of ``divided``, which every data set takes
 KINDS: dict[type, str] = {
     getattr(contracts, name): kind for kind, names in specs.KINDS.items() for name in names.split()
 }
@@ -33,6 +34,17 @@ PARSED: dict[Any, Callable[[str], Any]] = {TimeStep: TimeStep.parse, Criterion: 
 def kind_of(contract: Any) -> str | None:
     """Return the component kind of a contract, or of a class that fulfils one; None for other types."""
     return next((kind for cls, kind in KINDS.items() if isinstance(contract, type) and issubclass(contract, cls)), None)
+
+
+def divided(
+    kind: str, made: Any, chosen: Mapping[str, str], table: Mapping[str, Any], known: Iterable[str]
+) -> dict[str, Any] | None:
+    """Return the table of a data set in parts, for one that has a ``split`` and no splits of its own, else None."""
+    if kind != "dataset" or "split" not in {*table} - {*known} or issubclass(made, Mapping):
+        return None
+    parts = {key: value for key, value in table.items() if key in PARTS and key not in known}
+    rest = {key: value for key, value in table.items() if key not in parts}
+    return {"type": "divided", **parts, "dataset": {**chosen, **rest}}
 
 
 @frozen(eq=False, repr=False)
@@ -66,7 +78,8 @@ class Resolver:
     def _made(self, kind: str, name: str, settings: Mapping[str, Any]) -> Any:
         found: Any = self.catalogue.load(kind, name)
         if isinstance(found, type):
-            return self._new(f"{kind} {name!r}", found, settings)
+            parts = divided(kind, found, {"type": name}, settings, signature(found).parameters)
+            return self(kind, parts) if parts else self._new(f"{kind} {name!r}", found, settings)
         refuse_unknown(f"{kind} {name!r}", settings, ())
         return found
 
