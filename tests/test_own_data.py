@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from sigma_data import Arrays, Csv, Iris, Stream
+from sigma_data import Arrays, Csv, Frame, Iris, Stream
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.training.checkpoints.store import newest_good
@@ -303,13 +303,42 @@ class Sparse:
     (([[1.0], [1.0, 2.0]], [0, 1]), "samples have different shapes. Cut or pad them"),
     ((X.astype(complex), CODES), "section 'inputs' holds complex128"),
     (("abc", "def"), "section 'inputs' is a single value"),
+    ((np.ma.masked_greater(X, 0.5), CODES), r"section 'inputs' has masked values\. Give x\.filled\(0\.0\)"),
+    (np.zeros((4, 3)), r"not data \(got ndarray\)"),
     ((X, CODES, CODES, CODES), r"not data \(got tuple of 4\)"),
 ])  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(data: Any, message: str) -> None:
     with pytest.raises(SigmaError, match=message):
         trained(data)
-    if isinstance(data[0], Sparse):
-        with pytest.raises(SigmaDataError, match="sparse matrix"):
-            Arrays(inputs=data[0])
-        with pytest.raises(SigmaDataError, match="sparse matrix"):
-            trained((X, CODES)).predict(data[0])
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (Sparse(), "section 'inputs' is a sparse matrix"),
+    (np.ma.masked_greater(X, 0.5), "section 'inputs' has masked values"),
+])  # fmt: skip
+def test_values_that_would_be_lost_are_refused_everywhere(given: Any, message: str) -> None:
+    with pytest.raises(SigmaDataError, match=message):
+        Arrays(inputs=given)
+    with pytest.raises(SigmaDataError, match=message):
+        trained((X, CODES)).predict(given)
+
+
+# -- resuming ----------------------------------------------------------------------------------------------------------
+def test_a_run_on_a_weighted_share_of_a_frame_resumes_to_the_bit(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X.astype(float), columns=["a", "b", "c"]).assign(kind=WORDS, w=np.arange(40) % 3)
+
+    def run(folder: Path, epochs: int, continued: Path | None = None) -> tuple[Path, Any]:
+        with Environment("own", seed=4, folder=folder) as sigma:
+            made = sigma.create_trainer(data=Frame(frame, "kind", weights="w"), validation_split=0.25, batch_size=7)
+            made.network = Input(3) + Output(3) + SoftmaxCrossEntropy()
+            made.optimiser, made.epochs = Adam(0.1), epochs
+            if continued is not None:
+                sigma.resume(continued)
+            sigma.run()
+            assert sigma.run_folder is not None
+            return sigma.run_folder, (made.predict(frame[["c", "b", "a"]]).tobytes(), made.evaluate())
+
+    _, whole = run(tmp_path / "whole", 6)
+    folder, part = run(tmp_path / "part", 3)
+    assert part != whole
+    assert run(tmp_path / "part", 6, folder)[1] == whole

@@ -194,6 +194,33 @@ def test_damaged_categories_in_a_checkpoint_are_refused_and_a_resume_restores_th
     assert sigma("predict", run, "new.csv")[0] == 0
 
 
+@pytest.mark.parametrize("frames", [3, {}, {"inputs": 3}, {"inputs": {"columns": [1]}}, {"inputs": {"rows": []}}])
+def test_damaged_names_of_columns_in_a_checkpoint_are_refused(sigma, tmp_path, frames):
+    Path("flowers.csv").write_text(TABLE)
+    run = ran(
+        FLOWERS.format(target="price", units=1, cost="squared_difference").replace(
+            "split", 'inputs = ["width", "length"]\nsplit'
+        ),
+        tmp_path,
+    )
+    Path("new.csv").write_text("length,width\n0.5,1\n")
+    path, found = newest_good(run)
+    write(path, evolve(found, values={**found.values, "learned": {"frames": frames}}))
+    assert "flowers.csv: the names of its columns are damaged in the checkpoint" in refused(sigma, run, "new.csv")
+
+
+def test_columns_are_found_by_name_after_the_training_data_was_deleted(sigma, tmp_path):
+    Path("flowers.csv").write_text(TABLE)
+    text = FLOWERS.format(target="kind", units=2, cost="softmax_cross_entropy").replace("input(2)", "input(3)")
+    run = ran(text, tmp_path)
+    Path("flowers.csv").unlink()
+    Path("new.csv").write_text("price,width,length\n3,1,0.5\n")
+    found = json.loads(sigma("predict", run, "new.csv", "--json")[1])["predictions"]
+    names = load(run).checkpoint.values["learned"]["frames"]["inputs"]["columns"]
+    expected = load(run).predict([[{"price": 3, "width": 1, "length": 0.5}[name] for name in names]])
+    assert [row["probabilities"] for row in found] == expected.tolist()
+
+
 def test_numbers_are_predicted_as_plain_numbers(sigma, tmp_path):
     Path("flowers.csv").write_text(TABLE)
     text = FLOWERS.format(target="price", units=1, cost="squared_difference")

@@ -133,9 +133,10 @@ class Trainer(Settings):
         return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {})))
 
     def predict(self, samples: Any) -> Any:
-        """Return predictions for samples: an array, or one for each input section.
+        """Return predictions for samples: an array or a data frame, or one for each input section.
 
-        The result has one row a sample; with several outputs it is a dictionary of arrays by output layer.
+        Columns of a frame are found by name, if training was on columns with names.  The result has
+        one row a sample; with several outputs it is a dictionary of arrays by output layer.
         """
         session = self.session
         return session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))

@@ -158,6 +158,8 @@ def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Label
 def _converted(name: str, values: Any) -> np.ndarray:
     if hasattr(values, "toarray"):
         raise SigmaDataError(f"data: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
+    if hasattr(values, "filled") and np.any(values.mask):
+        raise SigmaDataError(f"data: section {name!r} has masked values. Give x.filled(0.0), or drop the rows.")
     try:
         array = np.asarray(values)
         if array.dtype.kind == "U" and not isinstance(values, np.ndarray):

@@ -106,6 +106,19 @@ class Table(Extractor):
         return {"type": "sigma-data:table", **_listed(own)}
 
 
+def restored(learned: Mapping[str, Any], section: str, where: str) -> Table | None:
+    """Return the table of a section that a run saved, None if it saved none; raise SigmaDataError if it is damaged."""
+    if "frames" not in learned:
+        return None
+    try:
+        return Table(**{name: value for name, value in learned["frames"][section].items() if name != "type"})
+    except (AttributeError, LookupError, TypeError, SigmaConfigError) as error:
+        raise SigmaDataError(
+            f"{where}: the names of its columns are damaged in the checkpoint: it holds {learned['frames']!r:.60}. Use "
+            "another checkpoint, or train again."
+        ) from error
+
+
 def _listed(value: Any) -> Any:
     """Return tuples as lists."""
     if isinstance(value, Mapping):

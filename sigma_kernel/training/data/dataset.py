@@ -68,6 +68,8 @@ def as_array(where: str, name: str, values: Any) -> np.ndarray:
     """Convert a section to an array with one row per sample; raise SigmaDataError if that is impossible."""
     if hasattr(values, "toarray"):
         raise SigmaDataError(f"{where}: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
+    if hasattr(values, "filled") and np.any(values.mask):
+        raise SigmaDataError(f"{where}: section {name!r} has masked values. Give x.filled(0.0), or drop the rows.")
     only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
         array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
@@ -194,8 +196,10 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     sections = given if isinstance(given, Mapping) else {names[0]: given}
     found: Host = {}
     for name, values in sections.items():
-        if is_frame(values) and (table := learned.get("frames", {}).get(name)):
-            values = resolve("extractor", table).extract(values)[name]
+        if is_frame(values) and name in (tables := learned.get("frames", {})):
+            extractor = resolve("extractor", tables[name])
+            with inside("predict", extractor):
+                values = extractor.extract(values)[name]
         found[name] = as_array("predict", name, values)
     return found
 

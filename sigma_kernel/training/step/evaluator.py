@@ -118,7 +118,7 @@ class Evaluator:
         network, found = self.programs.model.network, self.predict(steps, samples)
         values = found if isinstance(found, dict) else {network.outputs[0].name: found}
         chosen = {name: network.chosen(name, each) for name, each in values.items()}
-        named = {name: _named(index, count, names) for name, (index, count) in chosen.items()}
+        named = {n: np.array(names)[i] if len(names) == count else i for n, (i, count) in chosen.items()}
         return named if isinstance(found, dict) else next(iter(named.values()))
 
     def _samples(self, samples: Any) -> Host:
@@ -174,8 +174,3 @@ class Evaluator:
             block[name] = place(np.broadcast_to(held, (len(samples), *spec.shape)).copy())
         ring = self._ring(Model.excitation, steps, Batches(block, rows[None]), layer, section)
         return ring["output"][0], ring["slopes"][0]
-
-
-def _named(indices: np.ndarray, count: int, names: Sequence[str]) -> np.ndarray:
-    """Return classes by name, if there is one for each."""
-    return np.array(names)[indices] if len(names) == count else indices

@@ -20,7 +20,7 @@ from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
-from sigma_data.table import Table
+from sigma_data.table import Table, restored
 from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
@@ -132,8 +132,8 @@ class Csv(Divided):
         missing = None if isinstance(self.missing, str) else self.missing
         if learned is None:
             learned = self.learned if listed(self.encode) else {}
-        saved, frames = learned.get("categories", {}), learned.get("frames", {})
-        names = tuple(frames["inputs"]["columns"]) if frames else self._names()
+        saved, table = learned.get("categories", {}), restored(learned, "inputs", str(self.path))
+        names = self._names() if table is None else table.columns
         known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
             shape, white, self.scale, names, listed(self.target), missing, self.delimiter,
