@@ -132,6 +132,16 @@ def test_a_section_that_an_input_reads_is_not_a_weight() -> None:
     assert made.evaluate("training")["loss"] > 0
 
 
+def test_a_section_can_be_an_input_and_a_weight() -> None:
+    network = Input(1, section="age") + Output(3) + SoftmaxCrossEntropy(weights="age")
+    made = Environment(precision="float64").create_trainer(
+        network=network, data={"age": W[:, None], "targets": LABELS}, optimiser=GradientDescent(0.1)
+    )
+    made.fit(epochs=2)
+    losses = -np.log(made.predict(W[:, None]))[range(30), LABELS]
+    assert made.evaluate("training")["loss"] == pytest.approx(np.average(losses, weights=W), rel=1e-12)
+
+
 def test_a_function_is_given_the_weights_as_its_third_argument() -> None:
     def cost(output: Node, targets: Node, weights: Node) -> Totals:
         return Totals(f.sum(f.mean(f.abs(output - targets), axis=1) * weights), f.sum(weights))

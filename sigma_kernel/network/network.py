@@ -128,13 +128,14 @@ class Network:
         """
         read = [placed.layer.section for placed in self.inputs]
         read += [placed.layer.targets for placed in self.costs if costs]
-        weights = {placed.layer.weights for placed in self.costs if costs} - {*read}
-        return tuple(dict.fromkeys(read + [name for name in sorted(weights) if name in there or name != WEIGHTS]))
+        weights = [placed.layer.weights for placed in self.costs if costs]
+        return tuple(dict.fromkeys(read + [name for name in weights if name in there or name != WEIGHTS]))
 
     def weights(self, there: Collection[str]) -> tuple[str, ...]:
-        """Return the sections of sample weights, among those that there are."""
+        """Return the sections of sample weights, among those that there are; the default one, unless it is read."""
         read = {*self.sections(False), *(placed.layer.targets for placed in self.costs)}
-        return tuple(name for name in self.sections(there=there) if name not in read)
+        found = dict.fromkeys(placed.layer.weights for placed in self.costs)
+        return tuple(name for name in found if name in there and (name != WEIGHTS or name not in read))
 
     def targets(self, output: str = "") -> str:
         """Return the section with the targets of an output, by default the first.
