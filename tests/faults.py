@@ -36,3 +36,9 @@ def _cases(test: Callable[..., None]) -> Iterator[dict[str, Any]]:
     fixtures = {name: RECORDS[name] for name in inspect.signature(test).parameters if name in RECORDS}
     for values in product(*(mark.args[1] for mark in marks)):
         yield {**fixtures, **dict(zip(names, values, strict=True))}
+
+
+def check_fails(suite: Any, test: str) -> None:
+    """Assert that the one test of a suite that is meant for a fault fails; quicker than running all."""
+    with pytest.raises((Exception, pytest.fail.Exception)):
+        getattr(suite, test)()

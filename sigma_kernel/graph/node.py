@@ -181,7 +181,7 @@ class Rules:
     def __call__(self, *inputs: Node | Constant, **attrs: Any) -> Node:
         """Make a node of this op; a number, or a constant array, gets the dtype of the other operands."""
         try:
-            attrs = {name: tuple(x) if isinstance(x, list) else x for name, x in attrs.items()}
+            attrs = {name: tuple(x) if isinstance(x, list | range) else x for name, x in attrs.items()}
             return Node(self.name, *self._typed(inputs, attrs))
         except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
             operands = ", ".join(str(x.shape) if hasattr(x, "shape") else repr(x) for x in inputs)

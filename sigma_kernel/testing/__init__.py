@@ -21,7 +21,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "layers": "CostSuite LayerSuite by_name traced",
         "metrics": "MergerSuite MetricSuite",
         "null": "NullBackend",
-        "optimisers": "GradientOptimiserSuite OptimiserSuite START ScheduleSuite TransformSuite Trial small_network"
+        "optimisers": "GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite Trial"
+        " small_network"
         " transformed",
         "plugin": "PluginSuite fresh_catalogue",
         "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",

@@ -28,6 +28,7 @@ from sigma_kernel.testing.metrics import MergerSuite as MergerSuite
 from sigma_kernel.testing.metrics import MetricSuite as MetricSuite
 from sigma_kernel.testing.null import NullBackend as NullBackend
 from sigma_kernel.testing.optimisers import GradientOptimiserSuite as GradientOptimiserSuite
+from sigma_kernel.testing.optimisers import ModifierSuite as ModifierSuite
 from sigma_kernel.testing.optimisers import OptimiserSuite as OptimiserSuite
 from sigma_kernel.testing.optimisers import START as START
 from sigma_kernel.testing.optimisers import ScheduleSuite as ScheduleSuite

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice, product
 from timeit import repeat
@@ -24,10 +25,12 @@ from attrs import evolve
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend, Burst, Step
 from sigma_kernel.errors import SigmaError
+from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, symbol
+from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, symbol
+from sigma_kernel.graph.ops import op
 from sigma_kernel.plugins.catalogue import Lowerings
 from sigma_kernel.testing.cases import Sample, samples
 from sigma_kernel.testing.edges import FLOATS, SIGNED, TIES, denormals, edges, outside
@@ -60,6 +63,45 @@ def _alike(found: np.ndarray, wanted: np.ndarray, precision: str, text: str) -> 
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), text
     tolerance = TOLERANCE[precision] if wanted.dtype.kind == "f" else 0.0
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, err_msg=text)
+
+
+LARGE = ((2048, 5), (2048, 5), (65, 769), (769, 33), (50_003,))
+
+
+def large_results(x: Node, y: Node, a: Node, b: Node, z: Node) -> list[Node]:
+    """Return results of every kind of loop on operands of the shapes in LARGE."""
+    mixed = f.tanh(x * 1.5 + y) - f.exp(-f.square(x))
+    return [
+        mixed, f.sum(mixed, axis=0), f.sum(mixed, axis=1), f.max(y, axis=0), f.mean(mixed), f.softmax(a), a @ b,
+        a.T, f.where(f.greater(z, 0.0), z * 3.0, f.abs(z) + 1.0), f.sum(f.square(z)), f.concat(x, y, axis=1),
+    ]  # fmt: skip
+
+
+@contextmanager
+def unknown_ops() -> Iterator[dict[str, tuple[Callable[[Node], Node], Callable[[np.ndarray], np.ndarray]]]]:
+    """Add ops to the table that no backend knows, each with the function that computes it; remove them again."""
+    rules: dict[str, tuple[Any, ...]] = {
+        "unknown:wave": (shapes.same, dtypes.floating, lambda g, z, x: g * f.cos(x), None, lambda ns, x: ns.xp.sin(x)),
+        "unknown:bump": (shapes.same, dtypes.floating, None, lambda x: x / (f.square(x) + 1.0)),
+        "unknown:first": (lambda x: x[1:], dtypes.same, None, lambda x: f.sum(x, axis=0) * 2.0),
+        "unknown:power": (
+            lambda x, times: x, lambda x, times: x, lambda g, z, x, times: g * times * x ** (times - 1.0), None,
+            lambda ns, x, times: x**times,
+        ),
+    }  # fmt: skip
+    made = {name: op(name, *rule) for name, rule in rules.items()}
+    found: dict[str, Any] = {
+        "unknown:wave": (made["unknown:wave"], np.sin),
+        "unknown:bump": (made["unknown:bump"], lambda x: x / (x * x + 1)),
+        "unknown:first": (made["unknown:first"], lambda x: x.sum(0) * 2),
+        "unknown:power": (lambda x: made["unknown:power"](x, times=2), np.square),
+    }
+    try:
+        yield found
+    finally:
+        for name in made:
+            OPS.pop(name)
+            MEANINGS.pop(name, None)
 
 
 class BackendSuite(ABC):
@@ -166,6 +208,65 @@ class BackendSuite(ABC):
         for view in (host.T, host[::2, 1::2], host[:, ::-1]):
             np.testing.assert_array_equal(backend.to_host(backend.to_device(view)), view)
 
+    def test_large_arrays_agree_with_the_meaning(self) -> None:
+        """Compute on arrays of 2,000 to 50,000 elements, where backends use threads and vectors."""
+        for precision in self.precisions:
+            draw = np.random.default_rng(0)
+            arrays = [draw.normal(size=shape).astype(precision) for shape in LARGE]
+            inputs = [symbol(x.shape, precision) for x in arrays]
+            graph = Graph(tuple(inputs), tuple(large_results(*inputs)))
+            wanted = interpret(graph, numpy_namespace())(*arrays)
+            for place, (found, other) in enumerate(zip(self._together([graph], arrays), wanted, strict=True)):
+                scale = 1.0 + float(np.abs(other).max())
+                slack = TOLERANCE[precision] * scale * 20
+                np.testing.assert_allclose(found, other, rtol=slack, atol=slack, err_msg=f"large result {place}")
+
+    def test_large_results_have_the_same_bits_each_time(self) -> None:
+        arrays = [np.random.default_rng(1).normal(size=shape).astype(np.float32) for shape in LARGE]
+        inputs = [symbol(x.shape) for x in arrays]
+        backend = self.make()
+        call = backend.lower(Graph(tuple(inputs), tuple(large_results(*inputs))), {})
+        placed = [backend.to_device(x) for x in arrays]
+        found = [b"".join(backend.to_host(x).tobytes() for x in call(*placed)) for _ in range(8)]
+        assert len({*found}) == 1
+
+    def test_arrays_in_any_layout_give_the_same_results(self) -> None:
+        backend, x, y = self.make(), symbol((6, 4)), symbol((4,))
+        call = backend.lower(Graph((x, y), (x @ f.reshape(y, (4, 1)), f.exp(x) + y, f.sum(x, axis=0), x.T)), {})
+        host = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
+        row = np.arange(4, dtype=np.float32)
+        plain = [backend.to_host(one) for one in call(backend.to_device(host[::2, ::2].copy()), backend.to_device(row))]
+        turned = np.ascontiguousarray(host[::2, ::2].T).T
+        for layout, rows in ((host[::2, ::2], row), (turned, row), (host[::2, ::2], row[::-1][::-1])):
+            found = [backend.to_host(one) for one in call(backend.to_device(layout), backend.to_device(rows))]
+            for one, other in zip(found, plain, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+    def test_results_share_no_memory_with_operands(self) -> None:
+        backend, x = self.make(), symbol((3, 4))
+        call = backend.lower(Graph((x,), (x, f.reshape(x, (4, 3)), x.T, f.stop(x))), {})
+        given = backend.to_device(np.ones((3, 4), np.float32))
+        for result in call(given):
+            host = backend.to_host(result)
+            host[...] = 7.0
+            np.testing.assert_array_equal(backend.to_host(result), np.ones(host.shape))
+            if isinstance(result, np.ndarray) and result.flags.writeable:
+                result[...] = 5.0
+            np.testing.assert_array_equal(backend.to_host(given), np.ones((3, 4)))
+
+    def test_ops_of_plugins_are_computed_by_their_meanings_and_expansions(self) -> None:
+        """Compute ops that no backend has code for, and their gradients."""
+        x = np.random.default_rng(0).normal(size=(5, 7))
+        for precision in self.precisions:
+            values = x.astype(precision)
+            with unknown_ops() as ops:
+                for name, (made, wanted) in ops.items():
+                    node = symbol(values.shape, precision)
+                    results = [made(node)]
+                    results += gradient(f.sum(results[0]), [node])
+                    found = self._together([Graph((node,), tuple(results))], [values])
+                    _alike(found[0], np.asarray(wanted(values), precision), precision, name)
+
     def test_scalars_stay_scalars(self) -> None:
         backend = self.make()
         assert backend.to_host(backend.to_device(np.array(3, np.int32))).shape == ()
@@ -214,8 +315,10 @@ class BackendSuite(ABC):
         backend = self.make()
         one, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
         assert backend.to_host(one.state["weights"]).tobytes() == backend.to_host(many.state["weights"]).tobytes()
-        falling = self._run(backend, [8], np.linspace(1.0, 0.1, 8, dtype=np.float32))[0]
+        rates = np.linspace(1.0, 0.1, 8, dtype=np.float32)
+        falling, single = (self._run(backend, parts, rates)[-1] for parts in ([8], [1] * 8))
         assert backend.to_host(falling.state["weights"]).tobytes() != backend.to_host(many.state["weights"]).tobytes()
+        assert backend.to_host(falling.state["weights"]).tobytes() == backend.to_host(single.state["weights"]).tobytes()
 
     def test_a_burst_ends_after_a_non_finite_loss(self) -> None:
         backend = self.make()

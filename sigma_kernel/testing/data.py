@@ -12,10 +12,14 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from attrs import frozen
 
 from sigma_kernel.contracts import Dataset, Preprocessor, Source
 from sigma_kernel.errors import SigmaDataError
@@ -72,11 +76,57 @@ class DatasetSuite(ABC):
         dataset = self.make()
         assert len(dataset) == sum(dataset.rows(number) for number in range(dataset.blocks)) > 0
 
+    def _blocks(self, dataset: Dataset, numbers: Sequence[int]) -> dict[int, dict[str, bytes]]:
+        return {n: {name: x.tobytes() for name, x in dataset.block(n).items()} for n in numbers}
+
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:
         dataset = self.make()
         for number in reversed(range(dataset.blocks)):
-            first, second = dataset.block(number), dataset.block(number)
-            assert all(np.array_equal(first[name], second[name]) for name in first)
+            assert self._blocks(dataset, [number]) == self._blocks(dataset, [number])
+
+    def test_blocks_do_not_depend_on_what_was_read_before(self) -> None:
+        used, order = self.make(), [*range(self.make().blocks)]
+        first = self._blocks(used, order)
+        assert self._blocks(used, order[::-1]) == first == self._blocks(self.make(), order[::-1])
+
+    def test_a_block_that_a_reader_overwrites_is_read_again_as_it_was(self) -> None:
+        dataset = self.make()
+        for number in range(dataset.blocks):
+            before = self._blocks(dataset, [number])
+            for values in dataset.block(number).values():
+                if values.flags.writeable:
+                    values[...] = values.max(initial=0)
+                    values[...] = 1
+            assert self._blocks(dataset, [number]) == before, "return copies, or arrays that are not writeable"
+
+    def test_blocks_can_be_read_by_several_threads_at_once(self) -> None:
+        dataset = self.make()
+        wanted = self._blocks(dataset, range(dataset.blocks))
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda n: self._blocks(dataset, [n]), [*range(dataset.blocks)] * 8))
+        for one in found:
+            assert one.items() <= wanted.items()
+
+    def test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were(self) -> None:
+        dataset = self.make()
+        before = self._blocks(dataset, range(dataset.blocks))
+        for name in dataset.sections:
+            encoded = dataset.encode(name, None)
+            assert isinstance(encoded, Dataset)
+            assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
+            assert {*encoded.sections} == {*dataset.sections}
+            assert all(isinstance(one, str) for one in encoded.class_names(name))
+        assert self._blocks(dataset, range(dataset.blocks)) == before
+
+
+@frozen
+class _Lazy(Iterable[np.ndarray]):
+    """Blocks that can be iterated over again, but have neither a length nor an index."""
+
+    blocks: Sequence[np.ndarray]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.blocks)
 
 
 class PreprocessorSuite(ABC):
@@ -109,6 +159,47 @@ class PreprocessorSuite(ABC):
         fitted = preprocessor.fit([values])
         whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)
         assert np.array_equal(whole[1:3], part)
+
+    def test_fitting_again_forgets_what_was_fitted_before(self) -> None:
+        used, values = self.make(), self.values()
+        used.fit([values[:2] + values[:2]])
+        used.apply(values, used.fit([values[1:]]))
+        found, wanted = used.fit([values]), self.make().fit([values])
+        assert {name: x.tobytes() for name, x in found.items()} == {name: x.tobytes() for name, x in wanted.items()}
+
+    def test_applying_learns_nothing(self) -> None:
+        preprocessor, values = self.make(), self.values()
+        fitted = preprocessor.fit([values[: len(values) // 2]])
+        first, before = preprocessor.apply(values[:2], fitted), {name: x.tobytes() for name, x in fitted.items()}
+        preprocessor.apply(values[2:], fitted)
+        assert {name: x.tobytes() for name, x in fitted.items()} == before
+        assert np.array_equal(preprocessor.apply(values[:2], fitted), first)
+
+    def test_the_fitted_values_can_be_saved(self) -> None:
+        values, fitter = self.values(), self.make()
+        fitted = fitter.fit([values])
+        saved: dict[str, np.ndarray] = {}
+        for name, value in fitted.items():
+            file = io.BytesIO()
+            np.save(file, value, allow_pickle=False)
+            file.seek(0)
+            saved[name] = np.load(file)
+        assert np.array_equal(self.make().apply(values, saved), fitter.apply(values, fitted))
+
+    def test_blocks_are_read_as_often_as_they_are_needed_and_stay_as_they_are(self) -> None:
+        values = self.values()
+        kept = values.copy()
+        lazy = _Lazy([values[:3], values[3:]])
+        fitted, wanted = self.make().fit(lazy), self.make().fit([kept])
+        assert np.array_equal(values, kept)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(fitted[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
+
+    def test_a_single_row_is_transformed_to_the_dtype_of_many(self) -> None:
+        preprocessor, values = self.make(), self.values()
+        fitted = preprocessor.fit([values])
+        many, one = preprocessor.apply(values, fitted), preprocessor.apply(values[:1], fitted)
+        assert (one.dtype, one.shape) == (many.dtype, (1, *many.shape[1:]))
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
         preprocessor, values = self.make(), self.values()

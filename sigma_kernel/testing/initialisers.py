@@ -29,9 +29,11 @@ class InitialiserSuite(ABC):
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter((7,)),
+        Parameter((1,)),
         Parameter((5, 3)),
         Parameter((3, 5)),
         Parameter((6, 2, 3, 3), fan_in=18, fan_out=54),
+        Parameter((200, 120)),
     )
 
     @abstractmethod
@@ -61,15 +63,47 @@ class InitialiserSuite(ABC):
         first += 1.0
         assert np.array_equal(draw(initialiser, parameter), kept)
 
+    def test_values_do_not_depend_on_what_was_drawn_before(self) -> None:
+        """Draw for all parameters in two orders, with the same initialiser."""
+        initialiser = self.make()
+        first = [draw(initialiser, parameter).tobytes() for parameter in self.parameters]
+        assert [draw(initialiser, parameter).tobytes() for parameter in reversed(self.parameters)] == first[::-1]
+
 
 class RandomInitialiserSuite(InitialiserSuite):
-    """Further conformance tests of an initialiser that draws random numbers."""
+    """Further conformance tests of an initialiser that draws random numbers around ``mean``."""
+
+    mean: ClassVar[float] = 0.0
+    large: ClassVar[tuple[Parameter, ...]] = (
+        Parameter((9000,)),
+        Parameter((200, 120)),
+        Parameter((32, 16, 5, 5), fan_in=400, fan_out=800),
+    )
+
+    @abstractmethod
+    def deviation(self, parameter: Parameter) -> float:
+        """Return the standard deviation that values of a parameter should have."""
 
     def test_another_seed_or_parameter_gives_other_values(self) -> None:
         """Draw with another seed, and for another parameter."""
-        parameter = self.parameters[0]
-        drawn = [draw(self.make(), parameter, *place).tobytes() for place in ((0, 0), (1, 0), (0, 1))]
-        assert len(set(drawn)) == 3
+        for parameter in self.parameters:
+            drawn = [draw(self.make(), parameter, *place).tobytes() for place in ((0, 0), (1, 0), (0, 1))]
+            assert len(set(drawn)) == 3, str(parameter)
+
+    def test_values_of_large_parameters_have_the_mean_and_the_deviation(self) -> None:
+        """Draw many values; compare with six standard errors."""
+        for parameter in self.large:
+            values, wanted = draw(self.make(), parameter, seed=3), self.deviation(parameter)
+            assert abs(values.mean() - self.mean) < 6 * wanted / values.size**0.5, str(parameter)
+            assert abs(values.std() / wanted - 1) < 6 / (2 * values.size) ** 0.5, str(parameter)
+
+    def test_all_parts_of_a_large_parameter_are_random(self) -> None:
+        """Look for numbers that repeat, and compare the deviations of the first rows and the last."""
+        for parameter in self.large:
+            values = draw(self.make(), parameter, seed=3)
+            half = len(values) // 2
+            assert len(np.unique(values)) > 0.99 * values.size, str(parameter)
+            assert 0.9 < values[:half].std() / values[-half:].std() < 1.1, str(parameter)
 
 
 def distance(values: np.ndarray, law: Callable[[float], float]) -> float:

@@ -1,23 +1,28 @@
-"""Conformance suites for optimisers, transforms and schedules, and a small objective to test them on.
+"""Conformance suites for optimisers, transforms, modifiers and schedules, and a small objective to test them on.
 
 Inherit one in a plugin's tests and override ``make``::
 
     class TestAdam(GradientOptimiserSuite):
         def make(self):
             return Adam(0.01)
+
+        def expected(self, start, gradients):
+            ...
 """
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import GradientOptimiser, Optimiser, Schedule, Transform
+from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Transform
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -122,6 +127,11 @@ class Trial:
         self.graph = Graph((*state, self.objective.step, *settings), outputs)
         self._run = interpret(self.graph, numpy_namespace())
 
+    @property
+    def written(self) -> list[Setting]:
+        """Return the slots that the update returns."""
+        return self._writes[1]
+
     def in_force(self, owner: str, name: str) -> float:
         """Return the value of a live setting for the next step: base times schedule."""
         whose = self.optimiser
@@ -196,6 +206,32 @@ class OptimiserSuite(ABC):
             setting.check(name, getattr(optimiser, name))
             assert name in asked
 
+    def test_every_live_setting_has_an_effect(self) -> None:
+        """Train with another value of each."""
+        for name, other in _others(self.make()).items():
+            usual, changed = Trial(self.make()), Trial(self.make(), overrides={(a, name): other for a in START})
+            usual.run(3)
+            changed.run(3)
+            assert any(not np.array_equal(usual.values[a], changed.values[a]) for a in START), f"{name} is ignored"
+
+    def test_every_slot_is_returned_and_updated(self) -> None:
+        """Train for three steps, and compare the slots with what they were."""
+        trial = Trial(self.make())
+        before = dict(trial.slots)
+        assert {*trial.written} == {*before}, "build() must return a value for each slot"
+        trial.run(3)
+        for slot in {name for _, name in before}:
+            same = [np.array_equal(trial.slots[key], value) for key, value in before.items() if key[1] == slot]
+            assert not all(same), f"slot {slot!r} is never updated"
+
+    def test_the_order_of_parameters_does_not_matter(self) -> None:
+        """Train with the parameters in reverse order."""
+        usual, turned = Trial(self.make()), Trial(self.make(), start=dict(reversed([*START.items()])))
+        usual.run(3)
+        turned.run(3)
+        for address, value in usual.values.items():
+            np.testing.assert_allclose(turned.values[address], value, rtol=1e-9, atol=1e-12, err_msg=address)
+
 
 class GradientOptimiserSuite(OptimiserSuite):
     """Further conformance tests of an optimiser that updates each parameter independently."""
@@ -203,6 +239,20 @@ class GradientOptimiserSuite(OptimiserSuite):
     @abstractmethod
     def make(self) -> GradientOptimiser:
         """Return the optimiser under test."""
+
+    @abstractmethod
+    def expected(self, start: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+        """Return the values after each step, given the gradients of the steps in rows, computed without Sigma."""
+
+    @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+    def test_it_is_what_others_compute(self, scale: float) -> None:
+        """Give it small and large gradients, one row after another."""
+        draw = np.random.default_rng(4)
+        start, gradients = draw.normal(size=7), draw.normal(size=(6, 7)) * scale
+        found = stepped(evolve(self.make(), schedules={}, transforms={}, modifiers={}), start, gradients)
+        wanted = self.expected(start.copy(), gradients.copy())
+        for step, (one, other) in enumerate(zip(found, wanted, strict=True), 1):
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
 
     def test_settings_of_one_parameter_apply_to_it_only(self) -> None:
         """Set one parameter's learning rate to 0: it stays, and the others change as without that."""
@@ -213,6 +263,36 @@ class GradientOptimiserSuite(OptimiserSuite):
         moved = {address for address in START if not np.array_equal(usual.values[address], held.values[address])}
         assert moved == {still}
         assert np.array_equal(held.values[still], START[still])
+
+
+def stepped(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> list[np.ndarray]:
+    """Return the values of one parameter after each step, given the gradients of the steps in rows; in float64."""
+    x, slope = symbol(start.shape, "float64"), symbol(start.shape, "float64")
+    declared = optimiser.slots(x.spec)
+    nodes = {("x", n): symbol(s.shape if s.shape is not None else start.shape, "float64") for n, s in declared.items()}
+    objective = SmallObjective(lambda p: f.sum(p["x"] * slope), {"x": x}, {}, symbol((), "float64"), nodes)
+    update = optimiser.build(objective)
+    inputs = (x, slope, objective.step, *(nodes[key] for key in update.slots), *objective.settings.values())
+    run = interpret(Graph(inputs, (update.parameters["x"], *update.slots.values())), numpy_namespace())
+    slots = [np.full(nodes[key].shape, declared[key[1]].fill) for key in update.slots]
+    settings, values = [np.array(float(getattr(optimiser, name))) for _, name in objective.settings], [start]
+    for count, row in enumerate(gradients, 1):
+        new, *slots = run(values[-1], row, np.array(float(count)), *slots, *settings)
+        values.append(new)
+    return values[1:]
+
+
+def _with(component: Any, setting: str, value: float) -> Any:
+    return evolve(component, **{setting: value})
+
+
+def _others(component: Any) -> dict[str, float]:
+    """Return another value for each live setting."""
+    found = {}
+    for name, setting in live_settings(component).items():
+        options = (setting.value * 0.5, setting.value + 0.25, setting.value * 2.0)
+        found[name] = next(value for value in options if value != setting.value and setting.holds(value))
+    return found
 
 
 class TransformSuite(ABC):
@@ -245,6 +325,72 @@ class TransformSuite(ABC):
     def test_vanishing_gradients_stay_finite(self) -> None:
         """Transform zeros, which have no direction."""
         assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=0.0).values())
+
+    def test_large_gradients_stay_finite(self) -> None:
+        """Transform gradients whose squares are large."""
+        assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=1e8).values())
+
+    def test_the_order_of_gradients_does_not_matter(self) -> None:
+        """Transform them in reverse order."""
+        gradients = {address: value * 100.0 for address, value in START.items()}
+        usual = transformed(self.make(), gradients)
+        for address, (_, after) in transformed(self.make(), dict(reversed([*gradients.items()]))).items():
+            np.testing.assert_allclose(after, usual[address][1], rtol=1e-12, err_msg=address)
+
+    def test_every_live_setting_has_an_effect(self) -> None:
+        """Transform with another value of each."""
+        gradients = {address: value * 100.0 for address, value in START.items()}
+        for name, other in _others(self.make()).items():
+            usual, changed = (transformed(x, gradients) for x in (self.make(), _with(self.make(), name, other)))
+            assert any(not np.array_equal(usual[a][1], changed[a][1]) for a in START), f"{name} is ignored"
+
+
+class ModifierSuite(ABC):
+    """Conformance tests of a parameter modifier: inherit, and override :meth:`make`."""
+
+    idempotent: ClassVar[bool] = True  # modifying twice is the same as once
+
+    @abstractmethod
+    def make(self) -> Modifier:
+        """Return the modifier under test."""
+
+    def modified(self, modifier: Modifier, values: np.ndarray) -> np.ndarray:
+        """Return a modified parameter, computed in NumPy."""
+        live = live_settings(modifier)
+        x, *scalars = symbol(values.shape, values.dtype.name), *(symbol((), values.dtype.name) for _ in live)
+        graph = Graph((x, *scalars), (modifier.modify(x, dict(zip(live, scalars, strict=True))),))
+        settings = [np.asarray(one.value, values.dtype) for one in live.values()]
+        return np.asarray(interpret(graph, numpy_namespace())(values, *settings)[0])
+
+    @pytest.mark.parametrize("shape", [(7,), (5, 3), (1, 4), (6, 2, 3, 3)])
+    @pytest.mark.parametrize("precision", ["float32", "float64"])
+    def test_shape_and_dtype_stay_as_they_are(self, shape: tuple[int, ...], precision: str) -> None:
+        """Modify parameters of one to four axes, at zero and far from it."""
+        for scale in (0.0, 1.0, 1e6):
+            values = (scale * np.random.default_rng(0).normal(size=shape)).astype(precision)
+            found = self.modified(self.make(), values)
+            assert (found.shape, found.dtype) == (values.shape, values.dtype)
+            assert np.isfinite(found).all(), f"values of scale {scale:g}"
+
+    def test_modifying_twice_is_the_same_as_once_where_that_is_promised(self) -> None:
+        """Modify a modified parameter."""
+        once = self.modified(self.make(), 100.0 * np.random.default_rng(0).normal(size=(5, 3)))
+        if self.idempotent:
+            np.testing.assert_allclose(self.modified(self.make(), once), once, rtol=1e-9)
+
+    def test_it_modifies_something_and_every_live_setting_has_an_effect(self) -> None:
+        """Modify large values, with other settings, too."""
+        values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
+        usual = self.modified(self.make(), values)
+        assert not np.array_equal(usual, values)
+        for name, other in _others(self.make()).items():
+            changed = self.modified(_with(self.make(), name, other), values)
+            assert not np.array_equal(changed, usual), f"{name} is ignored"
+
+    def test_equal_parameters_give_equal_bits(self) -> None:
+        """Modify with one object and with another, twice."""
+        values, one = np.random.default_rng(0).normal(size=(5, 3)), self.make()
+        assert len({self.modified(x, values).tobytes() for x in (one, one, self.make())}) == 1
 
 
 def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -286,3 +432,23 @@ class ScheduleSuite(ABC):
         iterations, epochs = np.arange(40), np.arange(40) // 10
         iterations.flags.writeable = epochs.flags.writeable = False
         self.make().factors(iterations, epochs)
+
+    def test_factors_depend_on_the_clock_alone(self) -> None:
+        """Compare a schedule that was asked before, about other moments, with a new one."""
+        used, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
+        before = pickle.dumps(used)
+        used.factors(iterations + 1000, epochs + 100)[:] = 0.0  # the array belongs to the caller
+        first = used.factors(iterations, epochs)
+        first[:] = np.pi
+        assert np.array_equal(used.factors(iterations, epochs), self.make().factors(iterations, epochs))
+        assert pickle.dumps(used) == before, "a schedule keeps nothing"
+
+    def test_factors_of_late_iterations_are_finite(self) -> None:
+        """Compute factors after 10^10 iterations, and after half of them in the first epoch."""
+        for iterations, epochs in ((np.array([10**10]), np.array([10**8])), (np.array([10**10]), np.array([0]))):
+            assert np.isfinite(self.make().factors(iterations, epochs)).all()
+
+    def test_a_single_epoch_may_have_any_number_of_iterations(self) -> None:
+        """Compute factors with one iteration per epoch, and with all in one."""
+        for epochs in (np.arange(40), np.zeros(40, int)):
+            assert self.make().factors(np.arange(40), epochs).shape == (40,)

@@ -51,8 +51,8 @@ class Arrays(Dataset):
         return self._rows
 
     def block(self, block: int) -> Mapping[str, np.ndarray]:
-        """Return the arrays themselves."""
-        return self.arrays
+        """Return views of the arrays that cannot be written to."""
+        return read_only(self.arrays)
 
     def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Arrays:
         """Return a copy with a section of strings or labels as class indices, or as numbers if ``classes`` is None."""
@@ -217,3 +217,11 @@ def equal_length(arrays: Mapping[str, np.ndarray], where: str) -> int:
     if not (rows := next(iter(lengths.values()))):
         raise SigmaDataError(f"{where}: there is no row. Check the path and the filters.")
     return rows
+
+
+def read_only(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return views that cannot be written to, so that no reader of a block changes it for others."""
+    views = {name: values.view() for name, values in block.items()}
+    for view in views.values():
+        view.setflags(write=False)
+    return views

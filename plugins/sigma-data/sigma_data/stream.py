@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import equal_length, finite, numbers, specs
+from sigma_data.arrays import equal_length, finite, numbers, read_only, specs
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph import Spec
 from sigma_kernel.settings import brief, ge, in_, min_len, optional
@@ -92,7 +92,7 @@ class Stream(Dataset):
         """Return the arrays of a block."""
         self._gather()
         with self._lock:
-            return self._kept[block] if self._kept is not None else self._sought(block)
+            return read_only(self._kept[block] if self._kept is not None else self._sought(block))
 
     # -- collecting blocks ---------------------------------------------------------------------------------------------
     def _gather(self) -> None:

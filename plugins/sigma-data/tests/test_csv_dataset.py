@@ -54,7 +54,7 @@ def test_integers_are_numbers_for_one_cost_and_classes_for_another(path):
         [0, 1, 2, 3],
         ("1", "3", "5", "7"),
     )
-    assert encoded.block(0)["inputs"] is rows.block(0)["inputs"]
+    assert np.shares_memory(encoded.block(0)["inputs"], rows.block(0)["inputs"])
 
 
 def test_the_kind_of_targets_can_be_set(path):

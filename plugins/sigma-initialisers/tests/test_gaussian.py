@@ -18,6 +18,9 @@ class TestGaussian(RandomInitialiserSuite):
     def make(self):
         return Gaussian(0.1)
 
+    def deviation(self, parameter):
+        return 0.1
+
 
 @pytest.mark.parametrize(("deviation", "mean"), [(0.1, 0.0), (3.0, -7.0), (1e-12, 0.0)])
 def test_values_follow_the_normal_distribution(deviation, mean):

@@ -17,6 +17,9 @@ class TestGlorotNormal(RandomInitialiserSuite):
     def make(self):
         return GlorotNormal()
 
+    def deviation(self, parameter):
+        return sqrt(2 / (parameter.fan_in + parameter.fan_out))
+
 
 @pytest.mark.parametrize(("parameter", "fans"), [(DENSE, 400), (KERNEL, 80 * 25)])
 @pytest.mark.parametrize(("gain", "factor"), [("linear", 1.0), ("tanh", 5 / 3), (0.5, 0.5)])

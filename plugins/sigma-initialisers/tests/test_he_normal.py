@@ -18,6 +18,9 @@ class TestHeNormal(RandomInitialiserSuite):
     def make(self):
         return HeNormal()
 
+    def deviation(self, parameter):
+        return sqrt(2 / parameter.fan_in)
+
 
 @pytest.mark.parametrize(("parameter", "fan", "width"), [(DENSE, "in", 300), (DENSE, "out", 100), (KERNEL, "in", 400)])
 @pytest.mark.parametrize(("gain", "factor"), [("relu", sqrt(2)), ("leaky_relu", sqrt(2 / 1.0001)), (1.0, 1.0)])

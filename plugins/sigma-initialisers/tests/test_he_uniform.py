@@ -18,6 +18,9 @@ class TestHeUniform(RandomInitialiserSuite):
     def make(self):
         return HeUniform()
 
+    def deviation(self, parameter):
+        return sqrt(2 / parameter.fan_in)
+
 
 @pytest.mark.parametrize(("parameter", "fan", "width"), [(DENSE, "in", 300), (DENSE, "out", 100), (KERNEL, "in", 400)])
 @pytest.mark.parametrize(("gain", "factor"), [("relu", sqrt(2)), ("selu", 0.75), (1.0, 1.0)])

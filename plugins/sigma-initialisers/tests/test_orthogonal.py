@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from math import sqrt
+from math import prod, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -14,9 +14,13 @@ from sigma_kernel.testing import RandomInitialiserSuite, distance, draw
 
 class TestOrthogonal(RandomInitialiserSuite):
     parameters = tuple(p for p in RandomInitialiserSuite.parameters if len(p.shape) > 1)
+    large = RandomInitialiserSuite.large[1:]
 
     def make(self):
         return Orthogonal()
+
+    def deviation(self, parameter):
+        return 1 / sqrt(max(parameter.shape[0], prod(parameter.shape[1:])))
 
 
 @pytest.mark.parametrize("shape", [(50, 50), (80, 30), (30, 80), (6, 4, 3, 3), (40, 2, 3, 3), (1, 9), (9, 1)])

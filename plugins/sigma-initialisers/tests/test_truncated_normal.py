@@ -20,6 +20,9 @@ class TestTruncatedNormal(RandomInitialiserSuite):
     def make(self):
         return TruncatedNormal(0.1)
 
+    def deviation(self, parameter):
+        return 0.1 * sqrt(1.0 - 2 * 2.0 * exp(-2.0) / sqrt(2 * pi) / INSIDE)
+
 
 @pytest.mark.parametrize(("deviation", "mean"), [(0.1, 0.0), (3.0, -7.0)])
 def test_values_follow_the_normal_distribution_between_their_bounds(deviation, mean):

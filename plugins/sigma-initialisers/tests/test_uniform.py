@@ -14,8 +14,13 @@ SAMPLES = 40_000
 
 
 class TestUniform(RandomInitialiserSuite):
+    mean = -0.125
+
     def make(self):
         return Uniform(-0.5, 0.25)
+
+    def deviation(self, parameter):
+        return 0.75 / sqrt(12)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.5, 0.25), (3.0, 1000.0), (-1e-12, 1e-12)])

@@ -14,6 +14,15 @@ class TestAdadelta(GradientOptimiserSuite):
     def make(self):
         return Adadelta()
 
+    def expected(self, start, gradients):
+        values, squares, changes, made = [start], 0.0, 0.0, Adadelta()
+        for g in gradients:
+            squares = made.decay * squares + (1 - made.decay) * g**2
+            change = g * np.sqrt((changes + made.epsilon) / (squares + made.epsilon))
+            changes = made.decay * changes + (1 - made.decay) * change**2
+            values.append(values[-1] - made.learning_rate * change)
+        return np.array(values[1:])
+
 
 def test_the_first_two_steps_with_a_constant_gradient_follow_the_paper():
     trial = Trial(Adadelta(1.0, 0.9, 1e-4), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})

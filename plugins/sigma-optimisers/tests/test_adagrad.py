@@ -13,6 +13,9 @@ class TestAdagrad(GradientOptimiserSuite):
     def make(self):
         return Adagrad(0.1)
 
+    def expected(self, start, gradients):
+        return start - 0.1 * np.cumsum(gradients / (np.sqrt(np.cumsum(gradients**2, axis=0)) + 1e-10), axis=0)
+
 
 def test_with_a_constant_gradient_steps_shrink_with_the_root_of_their_number():
     trial = Trial(Adagrad(0.1), lambda p: f.sum(p["x"]) * -3.0, {"x": np.zeros(2)})

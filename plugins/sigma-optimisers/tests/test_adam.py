@@ -8,9 +8,22 @@ from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Adam
 
 
+def moments(gradients):
+    """Return the ratio of the bias-corrected moments at each step, from sums over all gradients so far."""
+    found = []
+    for n in range(1, len(gradients) + 1):
+        first = sum(0.1 * 0.9 ** (n - i) * gradients[i - 1] for i in range(1, n + 1)) / (1 - 0.9**n)
+        second = sum(0.001 * 0.999 ** (n - i) * gradients[i - 1] ** 2 for i in range(1, n + 1)) / (1 - 0.999**n)
+        found.append(first / (np.sqrt(second) + 1e-8))
+    return np.array(found)
+
+
 class TestAdam(GradientOptimiserSuite):
     def make(self):
         return Adam(0.01)
+
+    def expected(self, start, gradients):
+        return start - 0.01 * np.cumsum(moments(gradients), axis=0)
 
 
 @pytest.mark.parametrize("slope", [1e-3, 3.0, 1e6])

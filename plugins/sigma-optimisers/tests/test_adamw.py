@@ -8,9 +8,25 @@ from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Adam, AdamW
 
 
+def moments(gradients):
+    """Return the ratio of the bias-corrected moments at each step, from sums over all gradients so far."""
+    found = []
+    for n in range(1, len(gradients) + 1):
+        first = sum(0.1 * 0.9 ** (n - i) * gradients[i - 1] for i in range(1, n + 1)) / (1 - 0.9**n)
+        second = sum(0.001 * 0.999 ** (n - i) * gradients[i - 1] ** 2 for i in range(1, n + 1)) / (1 - 0.999**n)
+        found.append(first / (np.sqrt(second) + 1e-8))
+    return np.array(found)
+
+
 class TestAdamW(GradientOptimiserSuite):
     def make(self):
         return AdamW(0.01)
+
+    def expected(self, start, gradients):
+        values = [start]
+        for change in moments(gradients):
+            values.append(values[-1] * (1 - 0.01 * 0.01) - 0.01 * change)
+        return np.array(values[1:])
 
 
 def test_weight_decay_is_separate_from_the_gradient():

@@ -12,6 +12,9 @@ class TestGradientDescent(GradientOptimiserSuite):
     def make(self):
         return GradientDescent(0.1)
 
+    def expected(self, start, gradients):
+        return start - 0.1 * np.cumsum(gradients, axis=0)
+
 
 def test_on_a_parabola_each_step_leaves_the_same_fraction():
     trial = Trial(GradientDescent(0.1), lambda p: f.sum(p["x"] * p["x"]) * 0.5, {"x": np.array([2.0, -3.0])})

@@ -10,8 +10,26 @@ import pytest
 from sigma_kernel.contracts import Modifier, live_settings
 from sigma_kernel.errors import SigmaAddressError, SigmaNetworkError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import Sweep, small_environment
+from sigma_kernel.testing import ModifierSuite, Sweep, small_environment
 from sigma_optimisers import Clip, GradientDescent, MaxNorm, ScaleParameter
+
+
+class TestClip(ModifierSuite):
+    def make(self) -> Modifier:
+        return Clip(-0.5, 0.75)
+
+
+class TestMaxNorm(ModifierSuite):
+    def make(self) -> Modifier:
+        return MaxNorm(2.0)
+
+
+class TestScaleParameter(ModifierSuite):
+    idempotent = False
+
+    def make(self) -> Modifier:
+        return ScaleParameter(0.5)
+
 
 WEIGHTS = np.array([[3.0, 0.3, 0.0], [4.0, -0.4, 0.0]])
 

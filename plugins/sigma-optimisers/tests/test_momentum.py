@@ -12,6 +12,10 @@ class TestMomentum(GradientOptimiserSuite):
     def make(self):
         return Momentum(0.05, 0.8)
 
+    def expected(self, start, gradients):
+        velocity = [sum(0.8 ** (n - i) * gradients[i] for i in range(n + 1)) for n in range(len(gradients))]
+        return start - 0.05 * np.cumsum(velocity, axis=0)
+
 
 def test_with_a_constant_gradient_the_velocity_is_a_geometric_sum():
     trial = Trial(Momentum(0.1, 0.5), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})

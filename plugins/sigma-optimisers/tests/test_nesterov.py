@@ -12,6 +12,10 @@ class TestNesterov(GradientOptimiserSuite):
     def make(self):
         return Nesterov(0.05, 0.8)
 
+    def expected(self, start, gradients):
+        velocity = [sum(0.8 ** (n - i) * gradients[i] for i in range(n + 1)) for n in range(len(gradients))]
+        return start - 0.05 * np.cumsum(gradients + 0.8 * np.array(velocity), axis=0)
+
 
 def test_with_a_constant_gradient_each_step_looks_one_velocity_ahead():
     trial = Trial(Nesterov(0.1, 0.5), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})

@@ -12,6 +12,10 @@ class TestRMSprop(GradientOptimiserSuite):
     def make(self):
         return RMSprop()
 
+    def expected(self, start, gradients):
+        mean = [0.01 * sum(0.99 ** (n - i) * gradients[i] ** 2 for i in range(n + 1)) for n in range(len(gradients))]
+        return start - 0.01 * np.cumsum(gradients / (np.sqrt(mean) + 1e-8), axis=0)
+
 
 def test_with_a_constant_gradient_the_mean_square_converges():
     trial = Trial(RMSprop(0.1, 0.5, 1e-4), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)})

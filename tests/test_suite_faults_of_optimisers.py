@@ -1,0 +1,354 @@
+"""The suites of optimisers, transforms, modifiers, schedules and initialisers fail for planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, frozen
+
+from sigma_kernel import (
+    GradientOptimiser,
+    Initialiser,
+    Modifier,
+    Node,
+    Parameter,
+    Schedule,
+    Slot,
+    Spec,
+    Transform,
+    Update,
+    functions as f,
+    live,
+)
+from sigma_kernel.testing import (
+    GradientOptimiserSuite,
+    ModifierSuite,
+    RandomInitialiserSuite,
+    ScheduleSuite,
+    TransformSuite,
+)
+from tests.faults import check_caught
+
+
+# -- optimisers --------------------------------------------------------------------------------------------------------
+def momentum(g: Node, p: Node, v: Node, step: Node, rate: Node, friction: Node) -> tuple[Node, Node]:
+    new = friction * v + g
+    return p - rate * new, new
+
+
+@define(eq=False)
+class Heavy(GradientOptimiser):
+    """Momentum, with a rule that may be wrong."""
+
+    rule: Callable[..., tuple[Node, Node]] = momentum
+    friction: float = live(0.9, low=0.0, below=1.0)
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        return {"velocity": Slot()}
+
+    def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
+        new, velocity = self.rule(
+            gradient, parameter, slots["velocity"], step, hyper["learning_rate"], hyper["friction"]
+        )
+        return new, {"velocity": velocity}
+
+
+class ForgetsItsSlot(Heavy):
+    def update(self, *given: Any) -> Any:
+        return super().update(*given)[0], {}
+
+
+class ByOrder(Heavy):
+    def build(self, objective: Any) -> Update:
+        made = super().build(objective)
+        scaled = {a: p * (1.0 - 1e-3 * i) for i, (a, p) in enumerate(made.parameters.items())}
+        return Update(scaled, made.slots)
+
+
+class MovesWhatIsFrozen(Heavy):
+    def build(self, objective: Any) -> Update:
+        made = super().build(objective)
+        return Update(
+            {**made.parameters, "0-dense.biases": objective.fixed.get("0-dense.biases", 1.0) * 0.9}, made.slots
+        )
+
+
+class Noisy(Heavy):
+    def update(self, gradient: Any, *given: Any) -> Any:
+        return super().update(gradient * (1.0 + 1e-9 * float(np.random.default_rng().random())), *given)
+
+
+class SharesTheRate(Heavy):
+    def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
+        return super().update(gradient, parameter, slots, step, {**hyper, "learning_rate": self.learning_rate})
+
+
+EXPECTED = "test_it_is_what_others_compute"
+OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
+    "right": (Heavy, ""),
+    "a slot that is never returned": (ForgetsItsSlot, "test_every_slot_is_returned_and_updated"),
+    "a slot that is never updated": (
+        lambda: Heavy(rule=lambda g, p, v, step, rate, friction: (p - rate * g * friction, v)),
+        "test_every_slot_is_returned_and_updated"),
+    "a setting that is ignored": (
+        lambda: Heavy(rule=lambda g, p, v, step, rate, friction: momentum(g, p, v, step, rate, 0.9 + friction * 0.0)),
+        "test_every_live_setting_has_an_effect"),
+    "the order of parameters": (ByOrder, "test_the_order_of_parameters_does_not_matter"),
+    "wrong for large gradients": (
+        lambda: Heavy(rule=lambda g, *rest: momentum(f.clip(g, -100.0, 100.0), *rest)), EXPECTED),
+    "wrong for small gradients": (
+        lambda: Heavy(rule=lambda g, *rest: momentum(f.where(f.less(f.abs(g), 1e-3), 0.0, g), *rest)), EXPECTED),
+    "wrong at the first step": (
+        lambda: Heavy(rule=lambda g, p, v, step, *rest: momentum(
+            g * f.where(f.equal(step, 1.0), 1.1, 1.0), p, v, step, *rest)), EXPECTED),
+    "wrong from the third step on": (
+        lambda: Heavy(rule=lambda g, p, v, step, *rest: momentum(
+            g * f.where(f.greater(step, 2.0), 1.1, 1.0), p, v, step, *rest)), EXPECTED),
+    "uphill": (lambda: Heavy(rule=lambda g, *rest: momentum(-g, *rest)), "test_the_loss_falls"),
+    "a frozen parameter": (MovesWhatIsFrozen, "test_frozen_parameters_are_untouched"),
+    "a division by the gradient": (
+        lambda: Heavy(rule=lambda g, *rest: momentum(g * g / g, *rest)),
+        "test_a_zero_gradient_keeps_all_values_finite"),
+    "random numbers": (Noisy, "test_two_builds_give_the_same_graph"),
+    "one precision": (
+        lambda: Heavy(rule=lambda g, p, v, *rest: (f.cast(momentum(g, p, v, *rest)[0], "float32"), v + g)),
+        "test_shapes_and_dtypes_stay_as_they_are"),
+    "one rate for all": (SharesTheRate, "test_settings_of_one_parameter_apply_to_it_only"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_fault_in_an_optimiser_is_caught(name: str) -> None:
+    class Suite(GradientOptimiserSuite):
+        def make(self) -> GradientOptimiser:
+            return OPTIMISERS[name][0]()
+
+        def expected(self, start: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+            steps = range(len(gradients))
+            velocity = [sum(0.9 ** (n - i) * gradients[i] for i in range(n + 1)) for n in steps]
+            return np.asarray(start - 0.01 * np.cumsum(velocity, axis=0))
+
+    check_caught(Suite(), OPTIMISERS[name][1])
+
+
+# -- transforms and modifiers ------------------------------------------------------------------------------------------
+@define(eq=False)
+class Clips(Transform):
+    rule: Callable[[Node, Any, int], Node] = lambda g, limit, place: f.clip(g, -limit, limit)
+    limit: float = live(0.5, low=0.0)
+
+    def apply(self, gradients: Any, objective: Any, owner: str) -> Any:
+        limit = objective.setting(owner, "limit")
+        own = self.concerned(gradients, objective)
+        return {**gradients, **{a: self.rule(g, limit, place) for place, (a, g) in enumerate(own.items())}}
+
+
+class ClipsAll(Clips):
+    def concerned(self, gradients: Any, objective: Any) -> Any:
+        return gradients
+
+
+TRANSFORMS: dict[str, tuple[Callable[[], Transform], str]] = {
+    "right": (Clips, ""),
+    "every gradient": (ClipsAll, "test_gradients_that_do_not_match_are_untouched"),
+    "a setting that is ignored": (
+        lambda: Clips(rule=lambda g, limit, place: f.clip(g, -0.5, 0.5 + 0.0 * limit)),
+        "test_every_live_setting_has_an_effect"),
+    "the order of gradients": (
+        lambda: Clips(rule=lambda g, limit, place: f.clip(g, -limit, limit) * (1.0 + place)),
+        "test_the_order_of_gradients_does_not_matter"),
+    "a division by the norm": (
+        lambda: Clips(rule=lambda g, limit, place: g * limit / f.sqrt(f.sum(g * g))),
+        "test_vanishing_gradients_stay_finite"),
+    "an exponential": (
+        lambda: Clips(rule=lambda g, limit, place: f.clip(g, -limit, limit) + 0.0 * f.exp(f.abs(g))),
+        "test_large_gradients_stay_finite"),
+    "a sum": (
+        lambda: Clips(rule=lambda g, limit, place: f.sum(g) * limit), "test_shapes_and_dtypes_stay_as_they_are"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_fault_in_a_transform_is_caught(name: str) -> None:
+    class Suite(TransformSuite):
+        def make(self) -> Transform:
+            return TRANSFORMS[name][0]()
+
+    check_caught(Suite(), TRANSFORMS[name][1])
+
+
+@define(eq=False)
+class Limits(Modifier):
+    rule: Callable[[Node, Any], Node] = lambda p, most: f.clip(p, -most, most)
+    most: float = live(2.0, low=0.0)
+
+    def modify(self, parameter: Any, settings: Any) -> Any:
+        return self.rule(parameter, settings["most"])
+
+
+MODIFIERS: dict[str, tuple[Callable[[], Modifier], str]] = {
+    "right": (Limits, ""),
+    "a factor": (lambda: Limits(rule=lambda p, most: f.clip(p, -most, most) * 0.9),
+        "test_modifying_twice_is_the_same_as_once_where_that_is_promised"),
+    "a setting that is ignored": (lambda: Limits(rule=lambda p, most: f.clip(p, -2.0, 2.0)),
+        "test_it_modifies_something_and_every_live_setting_has_an_effect"),
+    "nothing": (lambda: Limits(rule=lambda p, most: p + most * 0.0),
+        "test_it_modifies_something_and_every_live_setting_has_an_effect"),
+    "a sum": (lambda: Limits(rule=lambda p, most: f.sum(p) * most), "test_shape_and_dtype_stay_as_they_are"),
+    "a division by the norm": (lambda: Limits(rule=lambda p, most: p * most / f.sqrt(f.sum(p * p))),
+        "test_shape_and_dtype_stay_as_they_are"),
+    "matrices only": (lambda: Limits(rule=lambda p, most: f.clip(p, -most, most) @ np.eye(p.shape[1])),
+        "test_shape_and_dtype_stay_as_they_are"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODIFIERS)
+def test_a_fault_in_a_modifier_is_caught(name: str) -> None:
+    class Suite(ModifierSuite):
+        def make(self) -> Modifier:
+            return MODIFIERS[name][0]()
+
+    check_caught(Suite(), MODIFIERS[name][1])
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+class Falling(Schedule):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return 1.0 / (1.0 + iterations)
+
+
+class Counted(Falling):
+    calls = 0
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        return super().factors(iterations, epochs) / self.calls
+
+
+class FromTheFirst(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return 1.0 / (1.0 + iterations - iterations[0])
+
+
+class Cached(Falling):
+    def __init__(self) -> None:
+        self.kept: dict[tuple[int, ...], np.ndarray] = {}
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return self.kept.setdefault(tuple(iterations), super().factors(iterations, epochs))
+
+
+class One(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return super().factors(iterations, epochs)[:1]
+
+
+class Single(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return super().factors(iterations, epochs).astype(np.float32)
+
+
+class InPlace(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        iterations += 1
+        return 1.0 / iterations
+
+
+class Exploding(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return np.exp(iterations / 100.0)
+
+
+SCHEDULES: dict[type[Schedule], str] = {
+    Falling: "",
+    Counted: "test_a_long_burst_equals_many_short_bursts",
+    FromTheFirst: "test_a_long_burst_equals_many_short_bursts",
+    Cached: "test_factors_depend_on_the_clock_alone",
+    One: "test_there_is_one_finite_factor_for_each_iteration",
+    Single: "test_there_is_one_finite_factor_for_each_iteration",
+    InPlace: "test_the_arguments_are_not_modified",
+    Exploding: "test_factors_of_late_iterations_are_finite",
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_fault_in_a_schedule_is_caught(schedule: type[Schedule]) -> None:
+    class Suite(ScheduleSuite):
+        def make(self) -> Schedule:
+            return schedule()
+
+    with np.errstate(over="ignore"):
+        check_caught(Suite(), SCHEDULES[schedule])
+
+
+# -- initialisers ------------------------------------------------------------------------------------------------------
+@frozen
+class Spread(Initialiser):
+    """Normal numbers with a deviation of one over the root of the first fan."""
+
+    rule: Callable[[str, Parameter, Any], np.ndarray] = lambda address, p, draws: draws.normal(p.shape) / p.fan_in**0.5
+
+    def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
+        return self.rule(address, parameter, draws)
+
+
+class Keeps(Spread):
+    kept: Mapping[tuple[int, ...], np.ndarray] = {}
+
+    def values(self, address: str, parameter: Parameter, draws: Any) -> np.ndarray:
+        self.kept.setdefault(parameter.shape, super().values(address, parameter, draws))  # type: ignore[attr-defined]
+        return self.kept[parameter.shape]
+
+
+def _tiled(address: str, p: Parameter, draws: Any) -> np.ndarray:
+    some = draws.normal((min(p.shape[0], 64), *p.shape[1:])) / p.fan_in**0.5
+    return np.resize(some, p.shape)
+
+
+def _vectors_wrong(address: str, p: Parameter, draws: Any) -> np.ndarray:
+    return draws.normal(p.shape) / (1.0 if len(p.shape) == 1 else p.fan_in**0.5)
+
+
+def _last_fan(address: str, p: Parameter, draws: Any) -> np.ndarray:
+    return draws.normal(p.shape) / p.shape[-2:][0] ** 0.5
+
+
+LAW = "test_values_of_large_parameters_have_the_mean_and_the_deviation"
+INITIALISERS: dict[str, tuple[Callable[[], Initialiser], str]] = {
+    "right": (Spread, ""),
+    "its own random numbers": (
+        lambda: Spread(lambda a, p, draws: np.random.default_rng().normal(size=p.shape) / p.fan_in**0.5),
+        "test_the_same_seed_gives_the_same_values"),
+    "no key": (
+        lambda: Spread(lambda a, p, draws: np.random.default_rng(0).normal(size=p.shape) / p.fan_in**0.5),
+        "test_another_seed_or_parameter_gives_other_values"),
+    "no key for vectors": (
+        lambda: Spread(lambda a, p, draws: draws.normal(p.shape) if len(p.shape) > 1 else np.ones(p.shape)),
+        "test_another_seed_or_parameter_gives_other_values"),
+    "kept arrays": (Keeps, "test_returned_values_belong_to_the_caller"),
+    "single precision": (
+        lambda: Spread(lambda a, p, draws: (draws.normal(p.shape) / p.fan_in**0.5).astype(np.float32)),
+        "test_values_have_the_parameters_shape_in_float64"),
+    "a transposed shape": (
+        lambda: Spread(lambda a, p, draws: draws.normal(p.shape[::-1])),
+        "test_values_have_the_parameters_shape_in_float64"),
+    "wrong for vectors": (lambda: Spread(_vectors_wrong), LAW),
+    "wrong for kernels": (lambda: Spread(_last_fan), LAW),
+    "wrong for large shapes": (lambda: Spread(_tiled), "test_all_parts_of_a_large_parameter_are_random"),
+    "a shifted mean": (lambda: Spread(lambda a, p, draws: draws.normal(p.shape) / p.fan_in**0.5 + 0.1), LAW),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INITIALISERS)
+def test_a_fault_in_an_initialiser_is_caught(name: str) -> None:
+    class Suite(RandomInitialiserSuite):
+        def make(self) -> Initialiser:
+            return INITIALISERS[name][0]()
+
+        def deviation(self, parameter: Parameter) -> float:
+            return float(parameter.fan_in**-0.5)
+
+    check_caught(Suite(), INITIALISERS[name][1])
