@@ -151,6 +151,18 @@ def test_settings_of_one_optimiser_are_set_by_its_name() -> None:
     assert trainer.session.registry.get("optimisers.first.a.weights.learning_rate") == 0.0
 
 
+def test_one_optimiser_is_frozen_while_the_other_goes_on() -> None:
+    trainer = playing()
+    trainer.fit(iterations=1)
+    trainer.session.set("optimisers.first.frozen", True)
+    a, b = weight(trainer, "a"), weight(trainer, "b")
+    trainer.fit(iterations=2)
+    assert (weight(trainer, "a"), weight(trainer, "b")) == (a, pytest.approx(b + 2 * 0.1 * a))
+    trainer.session.set("optimisers.*.frozen", False)
+    trainer.fit(iterations=1)
+    assert weight(trainer, "a") != a
+
+
 def test_a_swap_of_one_optimiser_keeps_the_other_and_is_undone() -> None:
     with Environment("swapped", precision="float64") as sigma:
         adams = {name: {"type": "adam", "match": f"{name}.*", "minimises": [cost]} for name, cost in COSTS.items()}

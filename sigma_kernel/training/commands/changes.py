@@ -8,7 +8,7 @@ frozen or released, by address.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any
 
@@ -132,6 +132,11 @@ def timed(changes: Changes, name: str, what: str, text: str) -> Changes:
     """Return changes with a new time or criterion of a hook."""
     times = changes.get("times", {})
     return _with(changes, times={**times, name: {**times.get(name, {}), what: text}})
+
+
+def froze(changes: Changes, parameters: Iterable[str], frozen: bool) -> Changes:
+    """Return changes with parameters frozen or released."""
+    return _with(changes, frozen={**changes.get("frozen", {}), **dict.fromkeys(parameters, frozen)})
 
 
 def read_time(where: str, what: str, text: Any) -> Any:

@@ -1,7 +1,7 @@
 """Bind the addresses of a session: how each value is read, and what it can be set to.
 
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
-(``optimisers.<name>`` in place of ``optimiser``, if there are several),
+(``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, ``hooks.<name>.every`` and
 ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.
 """
@@ -22,7 +22,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
-from sigma_kernel.training.commands.changes import TIMES, read_time, timed
+from sigma_kernel.training.commands.changes import TIMES, froze, read_time, timed
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, Number
@@ -81,6 +81,7 @@ def fixed(setup: Setup) -> dict[str, Binding]:
     """Return the bindings of all addresses that no hook declares."""
     model, number = setup.model, partial(Number, dtype=setup.model.precision)
     groups = {f"{h}.{n}": x for h, own in model.optimisers.items() for n, x in live_settings(own.type).items()}
+    flags = [f"{head}.frozen" for head in model.optimisers] + [f"{h}.{a}.frozen" for a, h in model.owners.items()]
     times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]
     return {
         **{f"phases.{phase}": Binding(_phase, phase) for phase in PHASES},
@@ -90,6 +91,7 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
+        **{name: Binding(_frozen, name, Kind(bool)) for name in flags},
         **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
         **shown(f"training.{name}" for name in model.measured()),
     }
@@ -165,6 +167,10 @@ def _group(session: Readable, name: str) -> float:
     return live_settings(session.setup.model.optimisers[head].type)[setting].value
 
 
+def _frozen(session: Readable, name: str) -> bool:
+    return session.setup.model.frozen.issuperset(session.setup.owned(name))
+
+
 def _time(session: Readable, name: str) -> str:
     hook, _, what = name.rpartition(".")
     found = getattr(session.setup.parts.hooks[hook], what)
@@ -175,12 +181,14 @@ def _time(session: Readable, name: str) -> str:
 def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunState:
     """Return the state with new values, already checked by their kinds, at settable addresses of no hook.
 
-    The times and criteria of hooks are part of ``changes``: the setup has to be reconfigured for them.
+    The times and criteria of hooks, and frozen parameters, are part of ``changes``: the setup has to be reconfigured.
     """
     arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.held()
     for address, value in values.items():
         if address in arrays:
             arrays[address] = setup.to_device(np.full(specs[address].shape, value, specs[address].dtype))
+        elif parameters := setup.owned(address):
+            changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
         elif address.startswith("hooks."):
             name, _, what = address.removeprefix("hooks.").rpartition(".")
             changes = timed(changes, name, what, value)

@@ -67,6 +67,10 @@ class Setup:
         head, _, setting = address.rpartition(".")
         return [f"{head}.{parameter}.{setting}" for parameter in self.model.tuned(head)]
 
+    def owned(self, address: str) -> list[str]:
+        """Return the parameters that an address freezes: one, or all of an optimiser (``optimiser.frozen``)."""
+        return [p for p, head in self.model.owners.items() if address in (f"{head}.frozen", f"{head}.{p}.frozen")]
+
     def close(self) -> None:
         """Stop all background work."""
         self.feed.close()
