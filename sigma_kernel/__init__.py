@@ -2,7 +2,9 @@
 
 from sigma_kernel import contracts
 from sigma_kernel.lazy import lazy_exports
+from sigma_kernel.systems import check_system
 
+check_system()
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,

@@ -53,6 +53,6 @@ def lazy_exports(
     """
     rows = (modules or {}).items()
     places = {name: f"{package}.{module}".rstrip(".") for module, names in rows for name in names.split()}
-    places |= {name: module for module, _, name in (component.path.partition(":") for component in components)}
+    places.update({name: module for module, _, name in (component.path.partition(":") for component in components)})
     names = sorted(places)
     return Exports(package, places), lambda: names, names

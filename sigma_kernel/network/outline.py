@@ -130,19 +130,16 @@ def lanes(rows: Sequence[Row]) -> list[int]:
 
 def drawing(rows: Sequence[Row]) -> str:
     """Return the layers and their connections as SVG: one layer in each line, sources above."""
-    across = lanes(rows)
+    across, parts = lanes(rows), list[str]()
     places = {
         row.name: (WIDE * lane + 10, HIGH * i + 12) for i, (row, lane) in enumerate(zip(rows, across, strict=True))
     }
     text = WIDE * (max(across) + 1) + 8
-    parts = []
     for row in rows:
         x, y = places[row.name]
-        for a, b in (places[source] for source in row.sources):
-            bend = y - HIGH // 2
-            parts.append(
-                f'<path d="M{a} {b}V{y - HIGH}C{a} {bend} {x} {bend} {x} {y}" fill="none" stroke="currentColor"/>'
-            )
+        for a, b in (places[source] for source in row.sources):  # down its lane, then to this one
+            line = f"M{a} {b}V{y - HIGH}C{a} {y - HIGH // 2} {x} {y - HIGH // 2} {x} {y}"
+            parts.append(f'<path d="{line}" fill="none" stroke="currentColor"/>')
         parts.append(f'<circle cx="{x}" cy="{y}" r="4" fill="currentColor"/>')
         parts.append(f'<text x="{text}" y="{y + 4}" fill="currentColor">{escape(" ".join(row.cells()[:2]))}</text>')
     width, height = text + 8 * max(len(" ".join(row.cells()[:2])) for row in rows), HIGH * len(rows)

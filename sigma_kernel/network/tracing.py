@@ -116,8 +116,6 @@ class Totals:
     total: Node
     weight: Node
 
-    __repr__ = brief
-
     def mean(self, weight: Node | None = None) -> Node:
         """Return the total divided by the weight, or by that of a whole batch; 0 if all weights are 0."""
         over = f.stop(self.weight if weight is None else weight)

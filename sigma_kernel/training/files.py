@@ -64,8 +64,6 @@ def put_bytes(path: Path, data: bytes) -> None:
 
 def sync(folder: Path) -> None:
     """Wait until the entries of a folder are on the disk."""
-    if sys.platform == "win32":
-        return  # folders cannot be opened on Windows
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -84,7 +84,6 @@ def test_a_removed_run_folder_is_recreated_and_locked_again(tmp_path: Path) -> N
             lock(on(sigma))
         seen.append(str(error.value))
 
-    pytest.importorskip("fcntl")
     with steered({3: lambda s: shutil.rmtree(on(s)), 5: rate(0.1), 6: look}) as sigma:
         sigma.folder = tmp_path
         sigma.run()

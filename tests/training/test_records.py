@@ -19,7 +19,7 @@ from attrs import define
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.messages import Messages
@@ -77,6 +77,40 @@ def test_a_frame_has_a_row_per_iteration_and_a_column_per_name(monkeypatch: pyte
     assert frame["epoch"] == [0, 1, 1, 2]
     assert frame["training.loss"] == [4.0, 3.0, 2.0, 1.0]
     assert np.isnan(frame["validation.loss"]).tolist() == [True, False, True, False]
+
+
+def test_a_history_is_written_as_csv_with_a_row_per_iteration(tmp_path: Path) -> None:
+    _history().to_csv(tmp_path / "history.csv")
+    head, *rows = (tmp_path / "history.csv").read_text().splitlines()
+    assert head == "iteration,epoch,second,training.loss,validation.loss"
+    assert [row.split(",")[0] for row in rows] == ["1", "2", "3", "4"]
+    assert [row.split(",")[3] for row in rows] == ["4.0", "3.0", "2.0", "1.0"]
+    assert [row.split(",")[4] == "" for row in rows] == [True, False, True, False]
+    exact = History()
+    exact.record({"training.loss": np.array([1 / 3, np.nan, np.inf, -1e-300])}, Moment(), Moment(4, 1, 4, 1.0))
+    exact.to_csv(tmp_path / "exact.csv")
+    text = (tmp_path / "exact.csv").read_text()
+    assert [row.rpartition(",")[2] for row in text.splitlines()[1:]] == [repr(1 / 3), "", "inf", "-1e-300"]
+    History().to_csv(tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text() == "iteration,epoch,second\n"
+    with pytest.raises(SigmaStateError, match="cannot be written: No such file or directory"):
+        _history().to_csv(tmp_path / "missing" / "history.csv")
+
+
+def test_every_key_of_metrics_jsonl_is_documented(tmp_path: Path) -> None:
+    with small_environment(Sweep(2)) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        assert sigma.run_folder is not None
+        head, *rows = _rows(sigma.run_folder / "metrics.jsonl")
+    assert head == {"format": 1}
+    page = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text()
+    documented = page[page.index("`metrics.jsonl` has") :].partition("## ")[0]
+    for row in rows:
+        assert [*row] == ["trainer", "iteration", "epoch", "seconds", "values"]
+        assert [*row["values"]["training.loss"]] == ["last", "low", "high"]
+    for key in (*rows[0], *rows[0]["values"]["training.loss"], '{"format": 1}'):
+        assert f"`{key}`" in documented, key
 
 
 def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ class Journal(Lines):
 
 
 def _opened(path: Path, how: int) -> int:
-    return os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | how, 0o666)
+    return os.open(path, os.O_RDWR | os.O_APPEND | how, 0o666)
 
 
 def _leads(path: Path, handle: int) -> bool:

@@ -6,11 +6,14 @@ values since the previous row.
 
 from __future__ import annotations
 
+import csv
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
+from io import StringIO
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.curves import AXES, Curve, joined, panels, table
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.optional import optional
+from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history.journal import Lines
 
 FRAMES = ("pandas", "polars")
@@ -93,6 +97,18 @@ class History(Mapping[str, np.ndarray]):
         if library not in ("", *FRAMES):
             raise SigmaConfigError(f"frame: library must be one of {', '.join(FRAMES)} (got {library!r}).")
         return optional("frame", *([library] if library else FRAMES)).DataFrame(table(self.curves()))
+
+    def to_csv(self, path: Path | str) -> None:
+        """Write the rows of :meth:`frame` to a CSV file, with all digits; the cell of a value not measured is empty.
+
+        Raises SigmaStateError if the file cannot be written.
+        """
+        columns, file = table(self.curves()), StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        writer.writerows(["" if value != value else value for value in row] for row in rows)  # NaN
+        put_text(Path(path), file.getvalue())
 
     def plot(self, *names: str, over: str = "iteration") -> Any:
         """Return a matplotlib figure of the named values, or of all, over ``iteration``, ``epoch`` or ``second``."""

@@ -7,6 +7,7 @@ It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metr
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -24,11 +25,6 @@ from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.session.loop import Session
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks
-    fcntl = None  # type: ignore[assignment]
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 
@@ -148,8 +144,6 @@ def create(parent: Path, name: str) -> Path:
 
 def lock(run: Path) -> int:
     """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked."""
-    if fcntl is None:
-        return os.open(os.devnull, os.O_RDONLY)
     handle = os.open(run, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
