@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sigma_data import Arrays, Csv, Frame, split
 from sigma_kernel import Environment, load
 from sigma_kernel.config import build, load as configuration
 from sigma_kernel.errors import SigmaDataError, SigmaError
+from sigma_kernel.launcher.group import main
 from sigma_layers import Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam
 
@@ -180,6 +182,32 @@ epochs = 2
     assert np.array_equal(model.predict(one), model.predict(from_file))
     with pytest.raises(SigmaDataError, match="'pink' is not one of the 2 categories of the training data"):
         model.predict(table.assign(colour="pink"))
+
+
+def test_a_run_on_a_frame_is_loaded_with_its_names_and_classes(
+    flowers: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = flowers.assign(colour=["red", "blue"] * 30, w=np.arange(60) % 3).round(3)
+    with Environment("frames", seed=1, folder=tmp_path) as sigma:
+        data = Frame(table, "kind", inputs=["b", "a", "colour"], encode="colour", weights="w", missing=0.5)
+        made = sigma.create_trainer(data=data, validation_split=0.25, optimiser="adam", epochs=2)
+        made.network = "input(4) + output(2) + softmax_cross_entropy()"
+        sigma.run()
+        wanted, loss = made.predict(table), made.evaluate()
+    assert sigma.run_folder is not None
+    model = load(sigma.run_folder)
+    mixed = table[["w", "colour", "kind", "a", "c", "b"]]
+    assert np.array_equal(model.predict(mixed), wanted)
+    assert np.array_equal(model.predict(LIBRARIES["polars"](mixed)), wanted)
+    assert model.classify(mixed).tolist() == np.array(["aster", "rose"])[wanted.argmax(axis=1)].tolist()
+    assert model.evaluate() == loss
+    mixed.to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(sigma.run_folder), str(tmp_path / "new.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["predictions"]
+    assert np.array_equal(np.array([row["probabilities"] for row in found], np.float32), wanted)
+    assert [row["label"] for row in found] == model.classify(mixed).tolist()
+    with pytest.raises(SigmaDataError, match="there is no column 'a'"):
+        model.predict(mixed.drop(columns="a"))
 
 
 # -- types of columns --------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def test_damaged_categories_in_a_checkpoint_are_refused_and_a_resume_restores_th
     assert sigma("predict", run, "new.csv")[0] == 0
 
 
-@pytest.mark.parametrize("frames", [3, {}, {"inputs": 3}, {"inputs": {"columns": [1]}}, {"inputs": {"rows": []}}])
+@pytest.mark.parametrize("frames", [3, {"inputs": 3}, {"inputs": {"columns": [1]}}, {"inputs": {"rows": []}}])
 def test_damaged_names_of_columns_in_a_checkpoint_are_refused(sigma, tmp_path, frames):
     Path("flowers.csv").write_text(TABLE)
     run = ran(

@@ -108,9 +108,9 @@ class Table(Extractor):
 
 def restored(learned: Mapping[str, Any], section: str, where: str) -> Table | None:
     """Return the table of a section that a run saved, None if it saved none; raise SigmaDataError if it is damaged."""
-    if "frames" not in learned:
-        return None
     try:
+        if section not in learned.get("frames", {}):
+            return None
         return Table(**{name: value for name, value in learned["frames"][section].items() if name != "type"})
     except (AttributeError, LookupError, TypeError, SigmaConfigError) as error:
         raise SigmaDataError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -35,6 +37,12 @@ class Npy(Divided):
             inputs = converted(np.multiply(inputs, self.scale, dtype=np.float64), np.float32, str(self.inputs))
         return Arrays(inputs=inputs, targets=targets), ()
 
-    def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
         """Return the samples of another file, multiplied by the same ``scale``."""
         return SamplesReader(shape, white, self.scale).read(local(path))["values"]

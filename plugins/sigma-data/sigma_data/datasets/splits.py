@@ -13,6 +13,7 @@ from attrs import Attribute, define, field
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
+from sigma_data.table import restored
 from sigma_kernel import Dataset, SigmaConfigError
 from sigma_kernel.settings import ge, in_, lt
 
@@ -44,9 +45,24 @@ class Splits(Mapping[str, Dataset], ABC):
         """Return the names of the classes in the order of their indices; empty if the targets are not classes."""
         return self._once()[1]
 
-    def samples(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
-        """Return samples of one shape from a file, to predict from; see :class:`sigma_data.SamplesReader`."""
-        return SamplesReader(shape, self.white if white is None else white).read(local(path))["values"]
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
+        """Return samples of one shape from a file, to predict from; see :class:`sigma_data.SamplesReader`.
+
+        Columns are found by name, if a run on columns with names has ``learned`` these.
+        """
+        table = restored(learned or {}, "inputs", str(path))
+        settings: dict[str, Any] = {}
+        if table is not None:
+            known = {str(i): table.categories[n] for i, n in enumerate(table.columns) if n in table.categories}
+            settings = {"inputs": table.columns, "missing": table.missing, "scale": table.scale, "categories": known}
+        reader = SamplesReader(shape, self.white if white is None else white, **settings)
+        return reader.read(local(path))["values"]
 
     def _once(self) -> Loaded:
         if self._loaded is None:
