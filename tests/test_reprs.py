@@ -13,8 +13,9 @@ import attrs
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, TimeStep, load
+from sigma_kernel import Environment, Node, TimeStep, functions as f, load
 from sigma_kernel.config import build, load as read
+from sigma_kernel.graph import constant
 from sigma_kernel.plugins.catalogue import catalogue, load as load_component
 from sigma_kernel.settings import brief
 
@@ -113,6 +114,8 @@ def example(type_: Any) -> Any:
         return PLAIN[origin]
     if type_ == tuple[int, ...]:
         return (3, 224, 224)  # a shape
+    if origin is Node:
+        return f.sum(constant(1.0) + 2.0)
     if origin is Literal:
         return get_args(type_)[0]
     if origin in (Union, UnionType):
@@ -127,13 +130,13 @@ def example(type_: Any) -> Any:
 def held(made: type, component: bool) -> Any:
     """Return an object of a class without making it: a component has its defaults, others hold what is large."""
     types, thing = get_type_hints(made), made.__new__(made)
-    for f in attrs.fields(made):
-        value = f.default if component else attrs.NOTHING
+    for field in attrs.fields(made):
+        value = field.default if component else attrs.NOTHING
         if isinstance(value, attrs.Factory):
             value = {} if value.takes_self else value.factory()
         if value is attrs.NOTHING:
-            value = PLAIN.get(types[f.name], "x") if component else example(types[f.name])
-        object.__setattr__(thing, f.name, value)
+            value = PLAIN.get(types[field.name], "x") if component else example(types[field.name])
+        object.__setattr__(thing, field.name, value)
     return thing
 
 
