@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from inspect import cleandoc
-from itertools import islice
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import shorten
@@ -180,12 +179,8 @@ def brief(made: Any) -> str:
 def _short(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"{type(value).__name__}({value.shape}, {value.dtype})"
-    if isinstance(value, Mapping):
-        names = ", ".join(str(name) for name in islice(value, 4))
-        return f"{{{names}{f' ... {len(value)} in all' if len(value) > 4 else ''}}}"
-    if isinstance(value, list | tuple):
-        more = f", ... {len(value)} in all" if len(value) > 4 else ""
-        return f"[{', '.join(map(_short, value[:4]))}{more}]"
+    if isinstance(value, Mapping | list | tuple) and len(value) > 4:
+        return f"{type(value).__name__} of {len(value)}"
     return shorten(repr(value), 80, placeholder=" ...")
 
 

@@ -11,8 +11,6 @@ LOCKLESS = ("win32", "emscripten", "wasi")  # systems where run folders cannot b
 def check_system(version: tuple[int, ...] = sys.version_info[:3], platform: str = sys.platform) -> None:
     """Raise ImportError for an older Python, and on systems that cannot lock the files of a run."""
     if version < OLDEST:
-        raise ImportError(
-            f"Sigma needs Python 3.11 or newer (this is {'.'.join(map(str, version))}). Install one of these."
-        )
+        raise ImportError(f"Sigma needs Python 3.11 or newer (this is {'.'.join(map(str, version))}). Install it.")
     if platform in LOCKLESS:
         raise ImportError(f"Sigma needs Linux or macOS (this is {platform}). On Windows, use its Subsystem for Linux.")

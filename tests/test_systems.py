@@ -13,7 +13,7 @@ from sigma_kernel.systems import check_system
 @pytest.mark.parametrize("version", [(3, 10, 13), (3, 9), (2, 7, 18)])
 def test_an_older_python_is_refused(version: tuple[int, ...]) -> None:
     found = ".".join(map(str, version))
-    with pytest.raises(ImportError, match=f"Sigma needs Python 3.11 or newer .this is {found}.. Install one"):
+    with pytest.raises(ImportError, match=f"Sigma needs Python 3.11 or newer .this is {found}.. Install it"):
         check_system(version, "linux")
 
 

@@ -77,12 +77,8 @@ def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
     counts = dict.fromkeys(outputs, 0)
     for address, parameter in known.parameters.items():
         counts[address.partition(".")[0]] = counts.get(address.partition(".")[0], 0) + prod(parameter.shape)
-    return Outline(
-        tuple(
-            Row(x.name, x.sources, outputs[x.name].shape if x.name in outputs else None, counts.get(x.name))
-            for x in layers
-        )
-    )
+    rows = (Row(x.name, x.sources, getattr(outputs.get(x.name), "shape", None), counts.get(x.name)) for x in layers)
+    return Outline(tuple(rows))
 
 
 def _inferred(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
@@ -122,9 +118,8 @@ def lanes(rows: Sequence[Row]) -> list[int]:
     for i, row in enumerate(rows):
         busy = {lane: name for lane, name in busy.items() if last.get(name, -1) > i}
         wanted = [found[source] for source in row.sources]
-        free = next(lane for lane in [*wanted, *range(len(rows))] if lane not in busy)
-        found[row.name] = free
-        busy[free] = row.name
+        found[row.name] = next(lane for lane in [*wanted, *range(len(rows))] if lane not in busy)
+        busy[found[row.name]] = row.name
     return list(found.values())
 
 

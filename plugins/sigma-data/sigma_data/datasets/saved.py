@@ -24,7 +24,13 @@ AGAIN = "Give the data again in Python: load(run), trainer.data = ..., or Enviro
 
 @define(eq=False)
 class Saved(Splits):
-    """The splits of a run in one file, which its ``sha256`` protects; without a ``path``, the rows were not kept."""
+    """The splits of a run in one file.
+
+    Args:
+        path: Path of the file; without one, the rows were not kept.
+        sha256: SHA-256 of the file, in hexadecimal digits.
+        splits: Names of the splits.
+    """
 
     path: Path | None = None
     sha256: str = ""
