@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
-from sigma_kernel import Environment
+from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
@@ -122,6 +122,26 @@ def test_classify_returns_indices_without_names_and_refuses_numbers() -> None:
         trained((X, X), 3, SquaredDifference()).classify(X)
     with pytest.raises(SigmaNetworkError, match="1-output: predictions are not finite"):
         trained((X, WORDS)).classify(np.full((1, 3), np.nan))
+
+
+def test_several_outputs_have_class_names_of_their_own(tmp_path: Path) -> None:
+    sizes = np.where(X[:, 0] > 0, "tall", "small")
+    sex = np.where(X[:, 1] > 0, "male", "female")
+    with Environment("own", seed=4, folder=tmp_path) as sigma:
+        made = sigma.create_trainer(data={"inputs": X, "size": sizes, "sex": sex}, optimiser=Adam(0.1), epochs=100)
+        made.network = """
+            trunk = input(3) + dense(8, activation="tanh")
+            trunk + output(2, name="a") + softmax_cross_entropy(targets="size")
+            trunk + output(1, name="b") + binary_cross_entropy(targets="sex")
+        """
+        sigma.run()
+        found = made.classify(X)
+    assert found["a"].tolist() == sizes.tolist()
+    assert found["b"].tolist() == sex.tolist()
+    model = load(sigma.run_folder)
+    loaded = model.classify(X)
+    assert {name: values.tolist() for name, values in loaded.items()} == {n: v.tolist() for n, v in found.items()}
+    assert (model.names("a"), model.names("b")) == (["small", "tall"], ["female", "male"])
 
 
 # -- shares for validation ---------------------------------------------------------------------------------------------

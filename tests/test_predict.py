@@ -348,7 +348,7 @@ def test_a_network_with_several_inputs_can_only_predict_from_python(sigma, tmp_p
 # -- several outputs ---------------------------------------------------------------------------------------------------
 def test_each_output_of_a_row_has_its_name():
     outputs = {"0-a": np.array([[0.25, 0.75]]), "1-b": np.array([[[1.0, np.inf]]])}
-    found = Predictions(outputs, ("0-a",), ("no", "yes"), [("x.npy", 4)], top=5)
+    found = Predictions(outputs, ("0-a",), {"0-a": ("no", "yes")}, [("x.npy", 4)], top=5)
     (row,) = found.rows()
     assert row["0-a"]["label"] == "yes"
     assert [one["label"] for one in row["0-a"]["top"]] == ["yes", "no"]

@@ -12,7 +12,7 @@ Data are read only by :meth:`Trained.evaluate`, and for an input layer that infe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -69,6 +69,11 @@ class Trained:
     def classes(self) -> tuple[str, ...]:
         """Return the class names of the data by index; empty if it has none."""
         return tuple(self.checkpoint.values.get("classes", ()))
+
+    def names(self, output: str) -> Sequence[str]:
+        """Return the class names of an output by index; empty if it has none."""
+        own = self.checkpoint.values.get("learned", {}).get("classes", {})
+        return own.get(self.network.targets(output), ()) if own else self.classes
 
     @property
     def history(self) -> History:
@@ -132,7 +137,9 @@ class Trained:
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
             size = int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
-            self._evaluators[key] = Evaluator(programs, {}, size, prepare, prepare)
+            self._evaluators[key] = Evaluator(
+                programs, {}, size, prepare, prepare, self.checkpoint.values.get("learned", {})
+            )
         return self._evaluators[key]
 
     def _model(self, types: Mapping[str, str]) -> Model:

@@ -56,7 +56,8 @@ def predict(
         raise _refused(model, dict(zip(inputs, parts, strict=True)), error) from error
     places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
-    found = Predictions(outputs, model.network.choosing(), model.classes, places, top)
+    choosing = model.network.choosing()
+    found = Predictions(outputs, choosing, {name: model.names(name) for name in choosing}, places, top)
     if output is not None:
         write(output, found)
     if as_json:

@@ -20,13 +20,13 @@ SHOWN = 8  # values shown per row of a table
 class Predictions:
     """Predictions for samples: arrays by output, one row per sample.
 
-    ``choosing`` are the outputs that hold class probabilities; ``classes`` are the class names; ``places`` are the file
-    and row of each sample; ``top`` is the number of classes to list.
+    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their names by output; ``places`` are
+    the file and row of each sample; ``top`` is the number of classes to list.
     """
 
     outputs: Mapping[str, np.ndarray]
     choosing: Sequence[str]
-    classes: Sequence[str]
+    classes: Mapping[str, Sequence[str]]
     places: Sequence[tuple[str, int]]
     top: int = 1
 
@@ -54,10 +54,10 @@ class Predictions:
         return [{"class": int(i), **self._named(output, int(i)), "probability": _json(values[i])} for i in order]
 
     def _named(self, output: str, number: int) -> dict[str, str]:
-        return {"label": self.classes[number]} if self._labelled(output) else {}
+        return {"label": self.classes[output][number]} if self._labelled(output) else {}
 
     def _labelled(self, output: str) -> bool:
-        return bool(len(self.classes) == self.outputs[output].shape[-1])
+        return bool(len(self.classes.get(output, ())) == self.outputs[output].shape[-1])
 
     # -- table ---------------------------------------------------------------------------------------------------------
     def table(self) -> Iterator[list[str]]:
@@ -99,8 +99,8 @@ class Predictions:
         if not self._chooses(output):
             return {f"value_{i}": flat[:, i].tolist() for i in range(flat.shape[1])}
         chosen = values.argmax(axis=1).tolist()
-        labels = {"label": [self.classes[i] for i in chosen]} if self._labelled(output) else {}
-        names = self.classes if self._labelled(output) else range(flat.shape[1])
+        labels = {"label": [self.classes[output][i] for i in chosen]} if self._labelled(output) else {}
+        names = self.classes[output] if self._labelled(output) else range(flat.shape[1])
         return {"class": chosen, **labels, **{f"probability_{n}": flat[:, i].tolist() for i, n in enumerate(names)}}
 
 

@@ -274,9 +274,10 @@ def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[s
     return found
 
 
-def class_names(data: Dataset, network: Network) -> Sequence[str]:
-    """Return the class names of the first cost that has any."""
-    return next(filter(None, (data.class_names(cost.layer.targets) for cost in network.costs)), ())
+def class_names(data: Dataset, network: Network) -> dict[str, list[str]]:
+    """Return the class names of each section of targets that has any."""
+    found = {cost.layer.targets: [*map(str, data.class_names(cost.layer.targets))] for cost in network.costs}
+    return {section: names for section, names in found.items() if names}
 
 
 def _in_splits(chosen: Mapping[str, Any]) -> bool:

@@ -226,7 +226,9 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     model = optimised(name, stages.model, chosen.optimisers, chosen.order)
     splits = choices.encoded(stages.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
     named = getattr(chosen.data, "classes", ())  # of all splits
+    classes = choices.class_names(splits["training"], model.network)
     learned = getattr(chosen.data, "learned", {}) or getattr(splits["training"], "learned", {})
+    learned = {**learned, "classes": classes} if len(classes) > 1 else learned
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
     setup = Setup(
@@ -238,7 +240,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         epochs=stages.epochs,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned),
         learned=learned,
-        classes=tuple(map(str, choices.class_names(splits["training"], model.network) or named)),
+        classes=tuple(next(iter(classes.values()), map(str, named))),
     )
     check_declared(setup)
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)

@@ -114,11 +114,16 @@ class Evaluator:
         return next(iter(found.values())) if len(found) == 1 else found
 
     def classify(self, steps: Steps, samples: Any, names: Sequence[str]) -> Any:
-        """Return the most probable class of each sample for each output, by name if there are names for its classes."""
+        """Return the most probable class of each sample for each output, by name if there are names for its classes.
+
+        ``names`` are those of all outputs, unless each was learned from the data.
+        """
         network, found = self.programs.model.network, self.predict(steps, samples)
         values = found if isinstance(found, dict) else {network.outputs[0].name: found}
         chosen = {name: network.chosen(name, each) for name, each in values.items()}
-        named = {n: np.array(names)[i] if len(names) == count else i for n, (i, count) in chosen.items()}
+        own = self.learned.get("classes", {})
+        known = {name: own.get(network.targets(name), ()) if own else names for name in chosen}
+        named = {n: np.array(known[n])[i] if len(known[n]) == count else i for n, (i, count) in chosen.items()}
         return named if isinstance(found, dict) else next(iter(named.values()))
 
     def _samples(self, samples: Any) -> Host:
