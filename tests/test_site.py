@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from extensions import cells, components, functions, gallery, generated
+from extensions import cells, components, functions, gallery, generated, links
 from figures import benchmarks, diagrams, drawing, first
 from sigma_kernel import catalogue
 from sigma_kernel.graph import OPS, Op
@@ -198,3 +198,18 @@ def test_wide_things_scroll_in_their_own_boxes():
     assert widths
     assert "min-width: 36rem" in rules  # of what scrolls; nothing else has a width
     assert len(list(chain(re.findall(r"[^-]width: \d", rules)))) == 0
+
+
+def test_faults_of_built_pages_are_found(tmp_path):
+    head = '<meta name="viewport" content="width=device-width">'
+    good = f'{head}<h1 id="top">A</h1><a href="b.html">b</a><a href="#top">up</a><a href="https://a.b/c">c</a>'
+    (tmp_path / "a.html").write_text(good)
+    (tmp_path / "b.html").write_text(f'{head}<a href="a.html#top">a</a><img alt="a" src="a.png">')
+    assert list(links.faults(tmp_path)) == []
+    (tmp_path / "b.html").write_text('<a href="a.html#bottom"></a><a href="c.html"></a><img src="a.png">')
+    assert [fault.partition(": ")[2] for fault in links.faults(tmp_path)] == [
+        "no text for the image a.png",
+        "no viewport for small screens",
+        "a.html#bottom has no such place",
+        "c.html leads nowhere",
+    ]
