@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable
@@ -60,17 +61,14 @@ def described() -> dict[str, tuple[str, str]]:
 
 
 def public() -> dict[str, Callable[..., object]]:
-    """Return the graph functions by name: those written in their module, and rows of the table of ops."""
-    found = {
-        name: one
-        for name, one in vars(functions).items()
-        if isinstance(one, Op) or (inspect.isfunction(one) and not name.startswith("_") and _ours(one))
+    """Return the graph functions by name: those written in their module, and what it exports of other modules."""
+    tree = ast.parse(inspect.getsource(functions))
+    exported = {
+        name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names if name.asname
     }
-    return {name: found[name] for name in sorted(found)}
-
-
-def _ours(function: Callable[..., object]) -> bool:
-    return function.__module__.startswith("sigma_kernel.")
+    written = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    found = {name: getattr(functions, name) for name in sorted(exported | written)}
+    return {name: one for name, one in found.items() if isinstance(one, Op) or inspect.isfunction(one)}
 
 
 def text(_: str = "") -> str:
